@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/cli/reach"
@@ -101,13 +102,16 @@ func completeExplained(f reach.Flags) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		switch {
 		case len(args) == 0:
-			return []string{"node", "pool", "service"}, noFiles
+			return []string{"gateway", "node", "pool", "service"}, noFiles
 		case len(args) > 1:
 			return nil, noFiles
 		}
 		switch explainedKind(args[0]) {
 		case kindService:
 			return listServices(cmd.Context(), f, ""), noFiles
+		case kindGateway:
+			var list gatewayv1.GatewayList
+			return listNames(cmd.Context(), f, &list, true, func() []string { return objectNames(list.Items) }), noFiles
 		case kindPool:
 			return listPools(cmd.Context(), f), noFiles
 		case kindNode:

@@ -19,10 +19,10 @@ func newExplain() *cobra.Command {
 	var output outputFormat
 	var health healthFlags
 	cmd := &cobra.Command{
-		Use:   "explain (service|pool|node) NAME",
-		Short: "Explain a Service, a BackendPool or a node: its path through Azure, what is missing, what happened",
-		Long: `Shows the path of a Service from its class, addresses and rules to its nodes, the members of a BackendPool, or
-the pools of a node: what is missing, what happened, what happens next, and how to fix it. It reads from the API
+		Use:   "explain (service|gateway|pool|node) NAME",
+		Short: "Explain a Service, a Gateway, a BackendPool or a node: its path through Azure, what is missing, what happened",
+		Long: `Shows the path of a Service or Gateway from its class, addresses and rules to its nodes, the members of a BackendPool,
+or the pools of a node: what is missing, what happened, what happens next, and how to fix it. It reads from the API
 server with your own rights.
 
 With --health it also shows what Azure's health probe reports of each node, and why. The leader reads that from Azure, which
@@ -30,6 +30,7 @@ counts it as a write and can take ten seconds. Weir's identity needs the role co
 and you the rights of weir calls.`,
 		Example: `  weir explain service web -n shop
   weir explain service web -n shop --health
+  weir explain gateway edge -n shop
   weir explain pool web.kubernetes -n shop
   weir explain node aks-nodepool1-12345678-vmss000000`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -76,6 +77,7 @@ and you the rights of weir calls.`,
 // Kinds of objects that weir explain explains.
 const (
 	kindService = "service"
+	kindGateway = "gateway"
 	kindPool    = "pool"
 	kindNode    = "node"
 )
@@ -85,6 +87,8 @@ func explainedKind(name string) string {
 	switch name {
 	case "service", "services", "svc":
 		return kindService
+	case "gateway", "gateways", "gtw":
+		return kindGateway
 	case "pool", "pools", "backendpool", "backendpools", "bp":
 		return kindPool
 	case "node", "nodes", "no":
@@ -97,10 +101,12 @@ func explainObject(ctx context.Context, r explain.Reader, kind, namespace, name 
 	switch explainedKind(kind) {
 	case kindService:
 		return r.ExplainService(ctx, namespace, name)
+	case kindGateway:
+		return r.ExplainGateway(ctx, namespace, name)
 	case kindPool:
 		return r.ExplainPool(ctx, namespace, name)
 	case kindNode:
 		return r.ExplainNode(ctx, name)
 	}
-	return explain.Explanation{}, &app.UsageError{Err: fmt.Errorf("%q: want service, pool or node", kind)}
+	return explain.Explanation{}, &app.UsageError{Err: fmt.Errorf("%q: want service, gateway, pool or node", kind)}
 }

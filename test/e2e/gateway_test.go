@@ -223,6 +223,9 @@ func TestGateway(t *testing.T) {
 	if now := l.programmed("edge"); now != address {
 		t.Errorf("address %s became %s", address, now)
 	}
+	l.expectOutput([]string{"status", "-n", l.namespace}, "1 Gateway")
+	l.expectOutput([]string{"explain", "gateway", "edge", "-n", l.namespace}, "Gateway "+l.namespace+"/edge\n", ", which Weir serves", "Addresses: "+address+"\n", "443/TCP   1 ",
+		fmt.Sprintf("Service %s/shared:80 on node port %d", other.Name, shared), "BackendPool weir-system/")
 
 	l.must(l.cluster.Delete(t.Context(), gw))
 	l.eventually("Gateway is deleted", func() error {
@@ -550,6 +553,20 @@ func TestAGatewayIsPublished(t *testing.T) {
 			t.Errorf("%s is left", id)
 		}
 	}
+}
+
+// expectOutput fails unless a command of weir prints these texts, and calls no Gateway a Service.
+func (l *lab) expectOutput(args []string, want ...string) {
+	l.t.Helper()
+	out, err := exec.CommandContext(l.t.Context(), filepath.Join(bin, "weir"), append(args, "--kubeconfig", l.cluster.admin)...).CombinedOutput()
+	text := string(out)
+	for _, part := range want {
+		if err != nil || !strings.Contains(text, part) || strings.Contains(text, "gateway:") {
+			l.t.Errorf("weir %v: %v, %q in\n%s", args, err, part, text)
+			return
+		}
+	}
+	l.t.Logf("weir %v:\n%s", args, text)
 }
 
 // deleteLease makes the next process lead at once.

@@ -36,14 +36,21 @@ func (d Doctor) checkState(ctx context.Context) []Check {
 		return noResponse(ctx, err)
 	}
 	is := status.NewReport(seen)
-	if !is.InSync && is.Pools.Wrong+is.Services.Wrong == 0 {
+	if !is.InSync && is.Pools.Wrong+is.Services.Wrong+is.Gateways.Wrong == 0 {
 		return singleResult(Warn, "something is wrong: "+is.Causes[0].Name, "weir status -A")
 	}
 	if !is.InSync {
-		return singleResult(Warn, fmt.Sprintf("something is wrong with %d of %s and %d of %s: %s", is.Pools.Wrong, humanize.FormatCount(is.Pools.All, "BackendPool"),
-			is.Services.Wrong, humanize.FormatCount(is.Services.All, "Service"), is.Causes[0].Name), "weir status -A")
+		text := fmt.Sprintf("%d of %s and %d of %s", is.Pools.Wrong, humanize.FormatCount(is.Pools.All, "BackendPool"), is.Services.Wrong, humanize.FormatCount(is.Services.All, "Service"))
+		if is.Gateways.Wrong > 0 {
+			text += fmt.Sprintf(" and %d of %s", is.Gateways.Wrong, humanize.FormatCount(is.Gateways.All, "Gateway"))
+		}
+		return singleResult(Warn, "something is wrong with "+text+": "+is.Causes[0].Name, "weir status -A")
 	}
-	return singleResult(OK, fmt.Sprintf("%s and %s are in sync, in progress or paused", humanize.FormatCount(is.Pools.All, "BackendPool"), humanize.FormatCount(is.Services.All, "Service")), "")
+	text := fmt.Sprintf("%s and %s", humanize.FormatCount(is.Pools.All, "BackendPool"), humanize.FormatCount(is.Services.All, "Service"))
+	if is.Gateways.All > 0 {
+		text += " and " + humanize.FormatCount(is.Gateways.All, "Gateway")
+	}
+	return singleResult(OK, text+" are in sync, in progress or paused", "")
 }
 
 // checkHealth names Services without a member that is up according to Azure's probes.

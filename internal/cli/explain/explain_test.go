@@ -121,8 +121,10 @@ func scheme() *runtime.Scheme {
 	return s
 }
 
-func server() client.WithWatch {
-	b := fake.NewClientBuilder().WithScheme(scheme()).WithObjects(cluster()...)
+func server() client.WithWatch { return serverWith(cluster()...) }
+
+func serverWith(objects ...client.Object) client.WithWatch {
+	b := fake.NewClientBuilder().WithScheme(scheme()).WithObjects(objects...)
 	return b.WithIndex(&corev1.Event{}, "involvedObject.kind", func(o client.Object) []string { return []string{o.(*corev1.Event).InvolvedObject.Kind} }).
 		WithIndex(&corev1.Event{}, "involvedObject.name", func(o client.Object) []string { return []string{o.(*corev1.Event).InvolvedObject.Name} }).Build()
 }

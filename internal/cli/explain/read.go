@@ -20,11 +20,12 @@ import (
 	"weir.dev/weir/internal/k8s/metadata"
 )
 
-// Explanation describes one Service, BackendPool or node.
+// Explanation describes one Service, Gateway, BackendPool or node.
 type Explanation struct {
 	At time.Time `json:"at"`
 	// Service is nil if the pool has none or it does not exist.
 	Service *Service `json:"service,omitempty"`
+	Gateway *Gateway `json:"gateway,omitempty"`
 	Node    *Node    `json:"node,omitempty"`
 	Pools   []Pool   `json:"backendPools"`
 	// NodesUnseen is set if the caller may not list Nodes; then only recorded members are known.
@@ -153,6 +154,11 @@ func (r Reader) newExplanation(ctx context.Context, s *corev1.Service, pools []v
 			return Explanation{}, fmt.Errorf("reading EndpointSlices: %w", err)
 		}
 	}
+	return r.addPools(ctx, story, pools, slcs.Items)
+}
+
+// addPools adds pools with their members, and events. slcs are those of the Service.
+func (r Reader) addPools(ctx context.Context, story Explanation, pools []v1alpha1.BackendPool, slcs []discoveryv1.EndpointSlice) (Explanation, error) {
 	var nodes corev1.NodeList
 	err := r.API.List(ctx, &nodes)
 	if story.NodesUnseen = apierrors.IsForbidden(err); err != nil && !story.NodesUnseen {
@@ -161,7 +167,7 @@ func (r Reader) newExplanation(ctx context.Context, s *corev1.Service, pools []v
 	for i := range pools {
 		p := newPool(&pools[i])
 		if p.Members = recordedMembers(&pools[i]); !story.NodesUnseen {
-			p.Members = memberStates(&pools[i], slcs.Items, nodes.Items, r.Now)
+			p.Members = memberStates(&pools[i], slcs, nodes.Items, r.Now)
 		}
 		story.Pools = append(story.Pools, p)
 	}
@@ -187,6 +193,11 @@ func (r Reader) addEvents(ctx context.Context, story *Explanation) error {
 	}
 	if story.Service != nil {
 		if err := of("Service", story.Service.Namespace, story.Service.Name); err != nil {
+			return err
+		}
+	}
+	if story.Gateway != nil {
+		if err := of("Gateway", story.Gateway.Namespace, story.Gateway.Name); err != nil {
 			return err
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/app/installation"
 	"weir.dev/weir/internal/cli/status"
 	"weir.dev/weir/internal/controllers/cache"
 	"weir.dev/weir/internal/lb"
@@ -20,18 +19,14 @@ import (
 
 // addServing adds which class the Service has, which one Weir serves, its rules, and what to do.
 func (r Reader) addServing(ctx context.Context, s *corev1.Service, pools []v1alpha1.BackendPool, out *Service) error {
-	leader, err := status.ReadLeader(ctx, r.API, r.Now)
+	seen, err := status.ReadRunning(ctx, r.API, r.Now)
 	if err != nil {
 		return err
 	}
-	is, err := installation.Read(ctx, r.API, "")
-	if err != nil {
-		return err
-	}
-	seen := status.Snapshot{At: r.Now, Leader: leader, Installation: is, Pools: pools, Services: []corev1.Service{*s}}
+	seen.Pools, seen.Services = pools, []corev1.Service{*s}
 	out.Class = ptr.Deref(s.Spec.LoadBalancerClass, "")
-	out.ServedClass, out.ServedKnown = status.ServedClass(leader, is)
-	out.servedText = status.ServedText(leader, is)
+	out.ServedClass, out.ServedKnown = status.ServedClass(seen.Leader, seen.Installation)
+	out.servedText = status.ServedText(seen.Leader, seen.Installation)
 	serving := cache.Serving{LoadBalancers: true, Class: out.ServedClass}
 	if out.Served = serving.IsResponsible(s); out.Served {
 		out.addRules(s)
@@ -79,10 +74,10 @@ func (v *Service) classLine() string {
 	return class + ". " + v.servedText
 }
 
-// nextSteps returns the steps without those that say the same.
-func (v *Service) nextSteps() []Step {
+// distinctSteps returns the steps without equal ones.
+func distinctSteps(steps []Step) []Step {
 	var all []Step
-	for _, s := range v.Steps {
+	for _, s := range steps {
 		if !slices.ContainsFunc(all, func(o Step) bool { return o.Do == s.Do && o.Why == s.Why }) {
 			all = append(all, s)
 		}

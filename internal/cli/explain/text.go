@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/utils/ptr"
 
@@ -42,6 +43,9 @@ func (s Explanation) WriteText(out io.Writer) error {
 	var b strings.Builder
 	if s.Service != nil {
 		s.writeService(&b)
+	}
+	if s.Gateway != nil {
+		s.writeGateway(&b)
 	}
 	if s.Node != nil {
 		s.writeNode(&b)
@@ -74,14 +78,23 @@ func (s Explanation) writeService(b *strings.Builder) {
 	} else {
 		writeLine(b, "Class", "none: a Service of type "+sanitizeText(v.Type)+" gets no load balancer, and a BackendPool may use its node ports")
 	}
-	steps := v.nextSteps()
-	for _, c := range v.Conditions {
+	s.writeConditions(b, v.Conditions, v.Steps)
+	if len(s.Pools) == 0 {
+		writeLine(b, "BackendPools", "none")
+	}
+	v.writePorts(b)
+}
+
+// writeConditions writes conditions, and what to do below the problem that it is for.
+func (s Explanation) writeConditions(b *strings.Builder, conditions []metav1.Condition, steps []Step) {
+	steps = distinctSteps(steps)
+	for _, c := range conditions {
 		at := slices.IndexFunc(steps, func(step Step) bool { return step.Why == c.Message })
 		state := string(c.Status) + ", " + sanitizeText(c.Reason)
 		if at >= 0 {
 			state = s.paint(humanize.Bad, state)
 		}
-		writeLine(b, sanitizeText(c.Type), fmt.Sprintf("%s for %s: %s", state, s.formatAge(c.LastTransitionTime.Time), sanitizeText(c.Message)))
+		writeLine(b, sanitizeText(c.Type), strings.TrimSuffix(fmt.Sprintf("%s for %s: %s", state, s.formatAge(c.LastTransitionTime.Time), sanitizeText(c.Message)), ": "))
 		if at >= 0 {
 			s.writeStep(b, steps[at])
 			steps = slices.Delete(steps, at, at+1)
@@ -91,10 +104,6 @@ func (s Explanation) writeService(b *strings.Builder) {
 		writeLine(b, s.paint(humanize.Bad, sanitizeText(step.Cause)), sanitizeText(step.Why))
 		s.writeStep(b, step)
 	}
-	if len(s.Pools) == 0 {
-		writeLine(b, "BackendPools", "none")
-	}
-	v.writePorts(b)
 }
 
 func (s Explanation) writeStep(b *strings.Builder, step Step) {

@@ -29,15 +29,18 @@ type chainItem struct {
 func newChain(s *detailPage, t poolDetails) []chainStep {
 	var way []chainStep
 	if v := s.Service; v != nil {
-		way = append(way, frontendStep(v), ruleStep(v))
+		way = append(way, frontendStep(v.Addresses), ruleStep(v))
+	}
+	if v := s.Gateway; v != nil {
+		way = append(way, frontendStep(v.Addresses), listenerStep(v))
 	}
 	way = append(way, chainStep{What: "Pool", Is: t.Is, Of: []chainItem{{Name: t.Pool.Pool, Note: "of load balancer " + t.LoadBalancer + ", " + t.State, Is: t.Is, Link: objectURL("BackendPool", t.Namespace, t.Name)}}})
 	return append(way, nodeStep(t))
 }
 
-func frontendStep(v *explain.Service) chainStep {
+func frontendStep(addresses []string) chainStep {
 	s := chainStep{What: "Frontend", Is: stateInSync}
-	for _, a := range v.Addresses {
+	for _, a := range addresses {
 		s.Of = append(s.Of, chainItem{Name: a, Is: stateInSync})
 	}
 	if len(s.Of) == 0 {
@@ -52,6 +55,21 @@ func ruleStep(v *explain.Service) chainStep {
 		one := chainItem{Name: fmt.Sprintf("%s %d", p.Protocol, p.Port), Note: p.Name, Is: stateInSync}
 		if p.Error != "" {
 			one.Is, one.Note, s.Is = stateFailed, p.Error, stateFailed
+		}
+		s.Of = append(s.Of, one)
+	}
+	return s
+}
+
+func listenerStep(v *explain.Gateway) chainStep {
+	s := chainStep{What: "Rules", Is: stateInSync}
+	for _, l := range v.Listeners {
+		one := chainItem{Name: fmt.Sprintf("%s %d", l.Protocol, l.Port), Note: l.Name, Is: stateInSync}
+		switch {
+		case l.Error != "":
+			one.Is, s.Is = stateFailed, stateFailed
+		case l.Routes == 0:
+			one.Is, one.Note = stateUnknown, l.Name+", without a route"
 		}
 		s.Of = append(s.Of, one)
 	}

@@ -137,7 +137,7 @@ func newFrontPage(seen status.Snapshot) *frontPage {
 	switch {
 	case !r.InSync:
 		f.Is = stateFailed
-	case r.Pools.UnderWay+r.Services.UnderWay > 0:
+	case r.Pools.UnderWay+r.Services.UnderWay+r.Gateways.UnderWay > 0:
 		f.Is = stateUpdating
 	}
 	if c, found := r.MainCause(); found {

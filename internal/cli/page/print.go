@@ -101,6 +101,8 @@ func objectURL(kind, namespace, name string) string {
 		return "pool/" + url.PathEscape(namespace) + "/" + url.PathEscape(name)
 	case "Service":
 		return "service/" + url.PathEscape(namespace) + "/" + url.PathEscape(name)
+	case "Gateway":
+		return "gateway/" + url.PathEscape(namespace) + "/" + url.PathEscape(name)
 	case "Node":
 		return "node/" + url.PathEscape(name)
 	}

@@ -47,6 +47,9 @@ func newPageHandler(o Options, root string, kept *pageCache) http.Handler {
 	mux.HandleFunc("/service/{namespace}/{name}", s.serveDetails("Service", func(ctx context.Context, r explain.Reader, namespace, name string) (explain.Explanation, error) {
 		return r.ExplainService(ctx, namespace, name)
 	}))
+	mux.HandleFunc("/gateway/{namespace}/{name}", s.serveDetails("Gateway", func(ctx context.Context, r explain.Reader, namespace, name string) (explain.Explanation, error) {
+		return r.ExplainGateway(ctx, namespace, name)
+	}))
 	mux.HandleFunc("/node/{name}", s.serveDetails("Node", func(ctx context.Context, r explain.Reader, _, name string) (explain.Explanation, error) {
 		return r.ExplainNode(ctx, name)
 	}))

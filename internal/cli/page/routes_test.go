@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/controllers/services/servicelb"
@@ -162,6 +163,39 @@ func shop() []client.Object {
 	return objects
 }
 
+// Gateways are listed with Services, and have a page of their own.
+func TestSheetsOfGateways(t *testing.T) {
+	gateway := &gatewayv1.Gateway{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "edge", UID: "77", Annotations: map[string]string{metadata.PlaceAnnotation: "kubernetes"}},
+		Spec:       gatewayv1.GatewaySpec{GatewayClassName: "weir", Listeners: []gatewayv1.Listener{{Name: "web", Port: 443, Protocol: gatewayv1.TCPProtocolType}}},
+		Status: gatewayv1.GatewayStatus{
+			Addresses:  []gatewayv1.GatewayStatusAddress{{Value: "192.0.2.7"}},
+			Conditions: []metav1.Condition{{Type: "Accepted", Status: "True", Reason: "Accepted"}, {Type: "Programmed", Status: "True", Reason: "Programmed"}},
+			Listeners: []gatewayv1.ListenerStatus{{Name: "web", AttachedRoutes: 1, Conditions: []metav1.Condition{
+				{Type: "Accepted", Status: "True", Reason: "Accepted"}, {Type: "Programmed", Status: "False", Reason: "Invalid", Message: "Gateway <b>/a has it"},
+			}}},
+		},
+	}
+	fine := gateway.DeepCopy()
+	fine.Name, fine.UID, fine.Status.Listeners = "fine", "78", nil
+	class := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "weir"}, Spec: gatewayv1.GatewayClassSpec{ControllerName: "weir.dev/gateway-controller"}}
+	ask := asks(t, Options{API: server(append(shop(), gateway, fine, class)...)})
+	for path, want := range map[string]string{
+		"/":                      "1 of 2 Gateways|gateway/shop/edge",
+		"/services":              "1 to 3 of 3: 1 Service, 2 Gateways|<span class=\"kind\">Gateway</span> <a href=\"/KEY/gateway/shop/edge\"|192.0.2.7|listener web not Programmed: Invalid|state level\">Programmed",
+		"/services?find=gateway": "1 to 2 of 2: 0 Services, 2 Gateways",
+		"/gateway/shop/edge":     "192.0.2.7|443/TCP|not Programmed: Invalid: Gateway &lt;b&gt;/a has it|ListenerNotProgrammed",
+		"/gateway/shop/fine":     "192.0.2.7|443/TCP|weir, which Weir serves",
+	} {
+		status, body := ask(path)
+		for part := range strings.SplitSeq(want, "|") {
+			if status != http.StatusOK || !strings.Contains(body, part) {
+				t.Errorf("%s: status %d, %q is not in\n%s", path, status, part, body)
+			}
+		}
+	}
+}
+
 // Content of each path.
 func TestSheets(t *testing.T) {
 	ask := asks(t, Options{API: server(shop()...), Cluster: "aks-west"})
@@ -175,7 +209,7 @@ func TestSheets(t *testing.T) {
 			"2 pools, 1 level, 1 wrong|1 pool, 1 level|data-count>in 5|<time datetime=\"2099-01-01T12:00:42Z\" data-until>", "level with 2 nodes"},
 		{"/services", 200, "1 to 1 of 1|/KEY/service/shop/web\"|192.0.2.1|kubernetes|state wrong\">Invalid", "shop/api"},
 		{"/services?find=192.0.2.1", 200, "1 to 1 of 1|shop/web|value=\"192.0.2.1\"", ""},
-		{"/services?find=other", 200, "None", "<table"},
+		{"/services?find=other", 200, "No Gateway and no Service", "<table"},
 		{"/pools", 200, "1 to 3 of 3|shop/api|shop/web|cart/cart", "rel=\"next\""},
 		{"/pools?find=CART", 200, "1 to 1 of 1|cart/cart|value=\"CART\"", "shop/api"},
 		{"/pools?balancer=Kubernetes&is=wrong", 200, "1 to 1 of 1|shop/web", "shop/api"},

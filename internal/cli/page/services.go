@@ -13,27 +13,31 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/cli/explain"
 	"weir.dev/weir/internal/cli/status"
 	"weir.dev/weir/internal/controllers/services/servicelb"
 	"weir.dev/weir/internal/humanize"
 )
 
-// serviceRow is a Service of type LoadBalancer.
+// serviceRow is a Service of type LoadBalancer, or a Gateway.
 type serviceRow struct {
+	Kind                 string
 	Namespace, Name      string
 	Addresses, Balancers string
 	Is, State            string
 	Since                time.Time
 }
 
-// newServiceRows returns the Services of type LoadBalancer, those with a problem first.
+// newServiceRows returns the Services of type LoadBalancer and the Gateways, those with a problem first.
 func newServiceRows(seen status.Snapshot, r status.Report) []serviceRow {
-	wrong := map[string]bool{}
+	wrong := map[string]status.Problem{}
 	for _, c := range r.Causes {
 		for _, o := range c.Of {
-			if o.Kind == "Service" {
-				wrong[o.Namespace+"/"+o.Name] = true
+			if key := o.Kind + " " + o.Namespace + "/" + o.Name; wrong[key].Kind == "" {
+				wrong[key] = o
 			}
 		}
 	}
@@ -49,17 +53,21 @@ func newServiceRows(seen status.Snapshot, r status.Report) []serviceRow {
 		if s := &seen.Services[i]; s.Spec.Type == corev1.ServiceTypeLoadBalancer {
 			key := s.Namespace + "/" + s.Name
 			slices.Sort(balancers[key])
-			rows = append(rows, newServiceRow(s, slices.Compact(balancers[key]), wrong[key]))
+			rows = append(rows, newServiceRow(s, slices.Compact(balancers[key]), wrong["Service "+key].Kind != ""))
 		}
 	}
+	for i := range seen.Gateways.All {
+		gw := &seen.Gateways.All[i]
+		rows = append(rows, newGatewayRow(gw, wrong["Gateway "+gw.Namespace+"/"+gw.Name]))
+	}
 	slices.SortFunc(rows, func(a, b serviceRow) int {
-		return cmp.Or(stateOrder(a.Is)-stateOrder(b.Is), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(stateOrder(a.Is)-stateOrder(b.Is), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
 	})
 	return rows
 }
 
 func newServiceRow(s *corev1.Service, balancers []string, isWrong bool) serviceRow {
-	row := serviceRow{Namespace: s.Namespace, Name: s.Name, Balancers: strings.Join(balancers, ", "), Is: stateUnknown, State: "no condition of Weir"}
+	row := serviceRow{Kind: "Service", Namespace: s.Namespace, Name: s.Name, Balancers: strings.Join(balancers, ", "), Is: stateUnknown, State: "no condition of Weir"}
 	var addresses []string
 	for _, in := range s.Status.LoadBalancer.Ingress {
 		addresses = append(addresses, cmp.Or(in.IP, in.Hostname))
@@ -84,8 +92,31 @@ func newServiceRow(s *corev1.Service, balancers []string, isWrong bool) serviceR
 	return row
 }
 
+// newGatewayRow returns the row of a Gateway; problem is its first one, or empty.
+func newGatewayRow(gw *gatewayv1.Gateway, problem status.Problem) serviceRow {
+	row := serviceRow{
+		Kind: "Gateway", Namespace: gw.Namespace, Name: gw.Name, Is: stateUpdating, State: v1alpha1.ReasonPending,
+		Balancers: strings.Join(explain.LoadBalancersOf(gw), ", "),
+	}
+	var addresses []string
+	for _, a := range gw.Status.Addresses {
+		addresses = append(addresses, a.Value)
+	}
+	row.Addresses = strings.Join(addresses, ", ")
+	if c := meta.FindStatusCondition(gw.Status.Conditions, string(gatewayv1.GatewayConditionProgrammed)); c != nil && c.Status != metav1.ConditionUnknown {
+		row.State, row.Since = c.Reason, c.LastTransitionTime.Time
+		if c.Status == metav1.ConditionTrue {
+			row.Is = stateInSync
+		}
+	}
+	if problem.Kind != "" {
+		row.Is, row.State, row.Since = stateFailed, problem.State, problem.Since
+	}
+	return row
+}
+
 func (r serviceRow) matches(find string) bool {
-	return strings.Contains(strings.ToLower(r.Namespace+"/"+r.Name+" "+r.Addresses+" "+r.Balancers), strings.ToLower(find))
+	return strings.Contains(strings.ToLower(r.Kind+" "+r.Namespace+"/"+r.Name+" "+r.Addresses+" "+r.Balancers), strings.ToLower(find))
 }
 
 func (s *pageServer) serveServices(w http.ResponseWriter, r *http.Request) {
@@ -98,10 +129,24 @@ func (s *pageServer) serveServices(w http.ResponseWriter, r *http.Request) {
 	rows := slices.DeleteFunc(slices.Clone(f.services), func(row serviceRow) bool { return !row.matches(find) })
 	list := newListPage(rows, r.URL.Query(), "services?"+url.Values{"find": {find}}.Encode())
 	s.renderPage(w, http.StatusOK, "services", pageData{
-		Title: "Services", Here: "services", At: f.At, Find: find, Brief: humanize.FormatCount(list.All, "Service"),
+		Title: "Services", Here: "services", At: f.At, Find: find, Brief: countServices(rows),
 		Body: struct {
-			Find string
-			Rows listPage[serviceRow]
-		}{find, list},
+			Find, Counts string
+			Rows         listPage[serviceRow]
+		}{find, countServices(rows), list},
 	})
+}
+
+func countServices(rows []serviceRow) string {
+	gateways := 0
+	for _, row := range rows {
+		if row.Kind == "Gateway" {
+			gateways++
+		}
+	}
+	text := humanize.FormatCount(len(rows)-gateways, "Service")
+	if gateways > 0 {
+		text += ", " + humanize.FormatCount(gateways, "Gateway")
+	}
+	return text
 }

@@ -5,6 +5,7 @@
 //
 //	read.go         reads the objects with the caller's permissions
 //	report.go       finds problems and groups them by cause
+//	gateways.go     problems of Gateways and their routes
 //	running.go      what keeps Weir from running, or from serving a Service
 //	provisioner.go  whether a provisioner runs where Provisions wait
 //	paused.go       paused pools

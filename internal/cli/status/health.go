@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,7 +14,6 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/app"
 	"weir.dev/weir/internal/humanize"
-	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
 )
 
@@ -77,7 +75,11 @@ func (s Snapshot) downProblems(p *v1alpha1.BackendPool) (found []Problem) {
 		return nil
 	}
 	for _, rule := range s.Health.rules[client.ObjectKeyFromObject(p)] {
-		if len(rule.Members) == 0 || slices.ContainsFunc(rule.Members, isUp) {
+		isDown := len(rule.Members) > 0
+		for _, m := range rule.Members {
+			isDown = isDown && !m.Up
+		}
+		if !isDown {
 			continue
 		}
 		w := Problem{Kind: "BackendPool", Namespace: p.Namespace, Name: p.Name, State: AllDown, cause: AllDown, Service: s.serviceOfRule(p, rule.Rule)}
@@ -86,8 +88,6 @@ func (s Snapshot) downProblems(p *v1alpha1.BackendPool) (found []Problem) {
 	}
 	return found
 }
-
-func isUp(m lb.MemberHealth) bool { return m.Up }
 
 // serviceOfRule returns the Service of a rule, with its namespace where it is not the pool's; empty if unknown.
 func (s Snapshot) serviceOfRule(p *v1alpha1.BackendPool, rule string) string {

@@ -27,6 +27,7 @@ type Snapshot struct {
 	Leader      Leader
 	Pools       []v1alpha1.BackendPool
 	Services    []corev1.Service
+	Gateways    Gateways
 	Provisioner Provisioner
 	// Installation is Weir's Deployment.
 	Installation installation.Installation
@@ -51,17 +52,29 @@ func ReadSnapshot(ctx context.Context, api client.Reader, namespace string, now 
 		return Snapshot{}, fmt.Errorf("reading Services: %w", err)
 	}
 	var err error
-	if seen.Leader, err = readLeader(ctx, api, LeaseName, now); err != nil {
+	if seen.Gateways, err = ReadGateways(ctx, api, namespace); err != nil {
 		return Snapshot{}, err
 	}
+	running, err := ReadRunning(ctx, api, now)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	seen.Leader, seen.Installation = running.Leader, running.Installation
 	if seen.Provisioner, err = ReadProvisioner(ctx, api, namespace, now); err != nil {
-		return Snapshot{}, err
-	}
-	if seen.Installation, err = installation.Read(ctx, api, ""); err != nil {
 		return Snapshot{}, err
 	}
 	seen.Pools, seen.Services = pools.Items, services.Items
 	return seen, nil
+}
+
+// ReadRunning takes a snapshot of the leader and the Deployment alone.
+func ReadRunning(ctx context.Context, api client.Reader, now time.Time) (seen Snapshot, err error) {
+	seen.At = now
+	if seen.Leader, err = ReadLeader(ctx, api, now); err != nil {
+		return Snapshot{}, err
+	}
+	seen.Installation, err = installation.Read(ctx, api, "")
+	return seen, err
 }
 
 func readLeader(ctx context.Context, api client.Reader, name string, now time.Time) (Leader, error) {

@@ -14,12 +14,16 @@ import (
 
 // remedies are fixes by cause. A cause without one resolves by itself, or its message has the fix.
 var remedies = map[string]string{
-	NoLeader:        "see why it does not run (weir doctor), or start it",
-	NotServed:       "see what keeps Weir from it: weir doctor checks the installation, and the log of the leader has errors",
-	NoController:    "give each the class that Weir serves: weir explain service NAME -n NAMESPACE has the commands",
-	ProvisionFailed: "weir provision show -n NAMESPACE NAME has the failed step; after you fix the cause: weir provision retry-now -n NAMESPACE NAME",
-	NoAddress:       "see what keeps Weir from it: weir doctor, and the log of the leader",
-	NoProvisioner:   "see why it does not run: kubectl get deployments,pods -A -l app.kubernetes.io/component=provisioner; or install it: kubectl apply --server-side -k config/provisioning",
+	NoLeader:            "see why it does not run (weir doctor), or start it",
+	NotServed:           "see what keeps Weir from it: weir doctor checks the installation, and the log of the leader has errors",
+	NoController:        "give each the class that Weir serves: weir explain service NAME -n NAMESPACE has the commands",
+	ProvisionFailed:     "weir provision show -n NAMESPACE NAME has the failed step; after you fix the cause: weir provision retry-now -n NAMESPACE NAME",
+	NoAddress:           "see what keeps Weir from it: weir doctor, and the log of the leader",
+	GatewayNotServed:    "start weir controller with --gateway-api, and apply its role: kubectl apply --server-side -k config/gateway-api; weir doctor checks the role",
+	ListenerNotAccepted: "change that listener (kubectl edit gateway -n NAMESPACE NAME); the others are served",
+	RouteNotAccepted:    "change parentRefs of the route (kubectl edit KIND -n NAMESPACE NAME), or allowedRoutes of the listener",
+	BackendNotResolved:  "create what the message names, or change backendRefs (kubectl edit KIND -n NAMESPACE NAME); until then that backend gets no connection",
+	NoProvisioner:       "see why it does not run: kubectl get deployments,pods -A -l app.kubernetes.io/component=provisioner; or install it: kubectl apply --server-side -k config/provisioning",
 
 	"AuthorizationFailed":              "assign Weir's identity the role that has the action in the message (az role definition create, az role assignment create): config/azure-role.json, or config/azure-role-interfaces.json for networkInterfaces and virtualMachineScaleSets. A new assignment can take ten minutes; Weir retries by itself",
 	"LinkedAuthorizationFailed":        "assign Weir's identity the role config/azure-role.json, or config/azure-role-interfaces.json for network interfaces and scale sets, on the linked resource in the message (az role assignment create --scope). Where the message names deny assignments, roles do not help: docs/guide/aks.md. A new assignment can take ten minutes; Weir retries by itself",
@@ -47,14 +51,14 @@ var remedies = map[string]string{
 	v1alpha1.ReasonServiceUnfit:             "give the Service node ports (type LoadBalancer or NodePort), or delete the BackendPool",
 	v1alpha1.ReasonInvalid:                  "change what the message names. Of a BackendPool that names what Azure cannot have nothing can be changed: delete it, and create another",
 	v1alpha1.ConditionContested:             "find the other client that writes (the activity log of the load balancer) and stop it, or pause the pool: weir pause -n NAMESPACE NAME",
-	servicelb.ConditionReasonRemovalBlocked: "if the addresses may go: kubectl annotate service -n NAMESPACE NAME " + servicelb.AllowRemovalAnnotation + "=true",
+	servicelb.ConditionReasonRemovalBlocked: "if the addresses may go: kubectl annotate KIND -n NAMESPACE NAME " + servicelb.AllowRemovalAnnotation + "=true",
 	servicelb.ConditionReasonNoEndpoints:    "kubectl get endpointslices -n NAMESPACE -l kubernetes.io/service-name=NAME shows which pods there are, if any, and which are ready",
 	servicelb.ConditionReasonPoolEmpty:      "kubectl describe backendpools -A shows why no node has joined the pool",
 	servicelb.ConditionReasonOpen:           "set the missing key that the message names, usually securityGroupName of azure.json, and restart Weir. Until then Weir enforces no restriction: the security groups of the subnet and the network interfaces decide which clients connect",
-	servicelb.ConditionReasonPartial:        "change what the message names (kubectl edit service -n NAMESPACE NAME). The Service is served without that part",
+	servicelb.ConditionReasonPartial:        "change what the message names (kubectl edit KIND -n NAMESPACE NAME). The rest is served",
 	servicelb.ConditionReasonNotEnforced:    "attach the security group to the subnet of the nodes. Until then it denies no client, as the message describes",
-	servicelb.ConditionReasonNotAccepted:    "fix what the message names (kubectl edit service -n NAMESPACE NAME); the Service's Azure resources stay as they are until then",
-	servicelb.ConditionReasonRejected:       "the message names what Azure or the load balancer rejects: change that, or the Service",
+	servicelb.ConditionReasonNotAccepted:    "fix what the message names (kubectl edit KIND -n NAMESPACE NAME); its Azure resources stay as they are until then",
+	servicelb.ConditionReasonRejected:       "the message names what Azure or the load balancer rejects: change that, or what requests it",
 	"LoadBalancerContested":                 "find the other client that writes (the activity log of the load balancer), and stop one of the two",
 	NodesLeftOut:                            "give each node what it lacks according to the message, such as an address (kubelet --node-ip, or the cloud node manager): weir explain node NODE",
 	AllDown:                                 "weir explain pool NAME -n NAMESPACE --health shows each node, and the reason that Azure gives: pods that are not ready, a security rule, or a wrong probe. Until then Azure sends no new flows",
@@ -78,13 +82,13 @@ func causeOf(state, message string) string {
 	return state
 }
 
-// RemedyFor returns the fix for an Azure error code or state, or "". It may contain the placeholders NAMESPACE,
-// NAME and SERVICE.
+// RemedyFor returns the fix for an Azure error code or state, or "". It may contain the placeholders KIND,
+// NAMESPACE, NAME and SERVICE.
 func RemedyFor(cause string) string { return remedies[cause] }
 
 // RemedyOf returns the fix for one object, with its names filled in.
 func RemedyOf(cause string, w Problem) string {
-	names := []string{"NAMESPACE", w.Namespace, "NAME", w.Name}
+	names := []string{"NAMESPACE", w.Namespace, "NAME", w.Name, "KIND", strings.ToLower(w.Kind)}
 	if w.Service != "" {
 		names = append(names, "SERVICE", w.Service)
 	}

@@ -35,6 +35,9 @@ type Report struct {
 	// Pools and Services count all BackendPools and all Services that Weir serves or that no controller serves.
 	Pools    Count `json:"backendPools"`
 	Services Count `json:"services"`
+	// Gateways counts the Gateways of Weir's classes. GatewaysUnseen is set if the caller may not list them.
+	Gateways       Count `json:"gateways"`
+	GatewaysUnseen bool  `json:"gatewaysUnseen,omitempty"`
 	// Provisions counts all Provisions.
 	Provisions Count `json:"provisions"`
 	// Causes are the problems by cause, most objects first.
@@ -144,6 +147,7 @@ func NewReport(s Snapshot) Report {
 		wrong, noted = append(wrong, found...), append(noted, serviceHints(&s.Services[i])...)
 		r.Waiting = append(r.Waiting, waits...)
 	}
+	wrong = append(wrong, r.addGateways(s)...)
 	sortByEnd(r.Paused)
 	slices.SortFunc(r.Waiting, compareAge)
 	r.Notes = groupByCause(noted)
@@ -170,8 +174,11 @@ func groupByCause(wrong []Problem) []Cause {
 	for name, those := range of {
 		slices.SortFunc(those, compareAge)
 		c := Cause{Name: name, Do: cmp.Or(those[0].do, RemedyFor(name)), Of: those}
-		if len(those) == 1 {
+		switch isOther := func(w Problem) bool { return w.Kind != those[0].Kind }; {
+		case len(those) == 1:
 			c.Do = RemedyOf(name, those[0])
+		case !slices.ContainsFunc(those, isOther):
+			c.Do = strings.ReplaceAll(c.Do, "KIND", strings.ToLower(those[0].Kind))
 		}
 		all = append(all, c)
 	}

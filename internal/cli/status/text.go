@@ -102,6 +102,9 @@ func (r Report) Summary() string { return r.ObjectsText() + " " + r.LeaderText()
 // ObjectsText summarizes the state of all objects.
 func (r Report) ObjectsText() string {
 	all := humanize.FormatCount(r.Pools.All, "BackendPool") + ", " + humanize.FormatCount(r.Services.All, "Service")
+	if r.Gateways.All > 0 {
+		all += ", " + humanize.FormatCount(r.Gateways.All, "Gateway")
+	}
 	if r.Provisions.All > 0 {
 		all += ", " + humanize.FormatCount(r.Provisions.All, "Provision")
 	}
@@ -120,6 +123,9 @@ func (r Report) ObjectsText() string {
 	}
 	if n := len(r.Paused); n > 0 {
 		text += fmt.Sprintf(" Paused: %d.", n)
+	}
+	if r.GatewaysUnseen {
+		text += " Gateways are unknown: you may not list them and their routes."
 	}
 	return text
 }
@@ -154,6 +160,9 @@ func (r Report) pendingText() string {
 	if n := r.Services.UnderWay; n > 0 {
 		of = append(of, humanize.FormatCount(n, "Service"))
 	}
+	if n := r.Gateways.UnderWay; n > 0 {
+		of = append(of, humanize.FormatCount(n, "Gateway"))
+	}
 	switch text := strings.Join(of, " and "); {
 	case text == "":
 		return ""
@@ -169,7 +178,7 @@ func (r Report) problemText() string {
 	for _, c := range []struct {
 		Count
 		kind string
-	}{{r.Pools, "BackendPool"}, {r.Services, "Service"}, {r.Provisions, "Provision"}} {
+	}{{r.Pools, "BackendPool"}, {r.Services, "Service"}, {r.Gateways, "Gateway"}, {r.Provisions, "Provision"}} {
 		if c.Wrong > 0 {
 			of = append(of, fmt.Sprintf("%d of %s", c.Wrong, humanize.FormatCount(c.All, c.kind)))
 		}

@@ -166,7 +166,7 @@ func (t *EventState) acceptedCondition() StatusCondition {
 	case t.flaws != "":
 		return StatusCondition{TypeAccepted, ConditionReasonPartial, t.flaws}
 	}
-	return StatusCondition{TypeAccepted, ConditionReasonAccepted, "Azure supports everything that the Service requests"}
+	return StatusCondition{TypeAccepted, ConditionReasonAccepted, "Azure supports everything that is requested"}
 }
 
 // groupCondition reports that Weir opens no security group for a public Service; Weir does not know whether another
@@ -175,8 +175,8 @@ func (t *EventState) groupCondition() StatusCondition {
 	if !t.hasNoGroup {
 		return StatusCondition{Type: TypeSecurityGroup}
 	}
-	return StatusCondition{TypeSecurityGroup, ConditionReasonNotManaged, "Weir opens no security group for this Service, because azure.json names no securityGroupName. " +
-		"A Standard load balancer is closed until a network security group admits clients: allow the ports of the Service in the group of the nodes, or set securityGroupName"}
+	return StatusCondition{TypeSecurityGroup, ConditionReasonNotManaged, "Weir opens no security group, because azure.json names no securityGroupName. " +
+		"A Standard load balancer is closed until a network security group admits clients: allow the ports in the group of the nodes, or set securityGroupName"}
 }
 
 // programmedReason returns reason and message of TypeProgrammed; empty while unknown. A retry does not change it
@@ -185,11 +185,11 @@ func (st *State) programmedReason(s Service, class string, now time.Time) (reaso
 	managed, t := s.IsManaged(class), st.Events
 	switch {
 	case managed && t.isValidated && t.problems != "":
-		return ConditionReasonNotAccepted, "Azure keeps what it had of the Service: see the condition " + TypeAccepted
+		return ConditionReasonNotAccepted, "Its resources in Azure stay as they are: see the condition " + TypeAccepted
 	case managed && s.DryRun && t.failure == "" && !st.Pending.Running:
-		return ConditionReasonDryRun, "Nothing is written to Azure while the Service is only planned: the last event with reason " + ReasonDryRun + " says what would change"
+		return ConditionReasonDryRun, "Nothing is written to Azure while it is only planned: the last event with reason " + ReasonDryRun + " says what would change"
 	case st.Pending.Running && t.failure == "" && t.isAnnounced && managed:
-		return ConditionReasonUpdating, "not all of the Service's resources are provisioned yet"
+		return ConditionReasonUpdating, "not all of its resources are provisioned yet"
 	case st.Pending.Running && (managed || t.failure != ""):
 		return "", ""
 	}
@@ -199,7 +199,7 @@ func (st *State) programmedReason(s Service, class string, now time.Time) (reaso
 	case ConditionConflict:
 		return ConditionReasonConflict, "Another client keeps reverting what Weir writes: see the condition weir.dev/Contested"
 	case ConditionLeaving:
-		return ConditionReasonLeaving, "The Service gives its load balancer up, and Azure still holds something of it"
+		return ConditionReasonLeaving, "It leaves its load balancer, and Azure still has resources of it"
 	case ConditionWaiting:
 		return st.waitReason()
 	default:
@@ -217,14 +217,14 @@ func (st *State) warningReason(s Service) (reason, text string) {
 	case st.Endpoints.empty:
 		return ConditionReasonNoEndpoints, s.emptyText()
 	}
-	return ConditionReasonProgrammed, "Azure has what the Service wants"
+	return ConditionReasonProgrammed, "Azure has everything that is requested"
 }
 
 var conditionReasons = map[Condition]string{ConditionRejected: ConditionReasonRejected, ConditionFailed: ConditionReasonFailed, ConditionRetained: ConditionReasonRetained, ConditionBlocked: ConditionReasonRemovalBlocked, ConditionDeferred: ConditionReasonDeferred}
 
 func blockedText(condition Condition) string {
 	if condition == ConditionBlocked {
-		return "A person has to allow it, with the annotation " + AllowRemovalAnnotation + ", that the Service loses "
+		return "A person has to allow it, with the annotation " + AllowRemovalAnnotation + ", that it loses "
 	}
 	return ""
 }

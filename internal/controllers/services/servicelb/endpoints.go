@@ -8,7 +8,7 @@ import "time"
 // cost no write.
 const noEndpointsDelay = 30 * time.Second
 
-const noEndpoints = "Azure has what the Service wants, but no endpoint is ready to take its traffic"
+const noEndpoints = "Azure has everything that is requested, but no endpoint is ready to take its traffic"
 
 // Endpoints tracks whether a Service has ready endpoints.
 type Endpoints struct {
