@@ -44,9 +44,9 @@ type BackendPoolStatus struct {
 	// +optional
 	LastOutcome *AttemptOutcome `json:"lastOutcome,omitempty"`
 
-	// told records the last events, so that a new leader does not repeat them.
+	// lastEvent records the last events, so that a new leader does not repeat them.
 	// +optional
-	Told *LastEvent `json:"told,omitempty"`
+	LastEvent *LastEvent `json:"lastEvent,omitempty"`
 
 	// lastWrite is the time of the last successful write.
 	// +optional
@@ -192,9 +192,9 @@ type AttemptOutcome struct {
 
 // LastEvent records the last events of a BackendPool.
 type LastEvent struct {
-	// word is the reason of the last event about an attempt.
+	// reason is that of the last event about an attempt.
 	// +optional
-	Word string `json:"word,omitempty"`
+	Reason string `json:"reason,omitempty"`
 	// service is the Service that received the event; unset if the BackendPool did.
 	// +optional
 	Service string `json:"service,omitempty"`

@@ -160,8 +160,8 @@ func (in *BackendPoolStatus) DeepCopyInto(out *BackendPoolStatus) {
 		*out = new(AttemptOutcome)
 		(*in).DeepCopyInto(*out)
 	}
-	if in.Told != nil {
-		in, out := &in.Told, &out.Told
+	if in.LastEvent != nil {
+		in, out := &in.LastEvent, &out.LastEvent
 		*out = new(LastEvent)
 		**out = **in
 	}

@@ -101,8 +101,8 @@ func TestNoRetriesAreMadeWhereAzureJSONSays0(t *testing.T) {
 	l.expectMetrics(weir, terminalSeries, []string{"cloudprovider_azure_op_duration_seconds_count" + ofMembers + "1", "cloudprovider_azure_op_failure_count" + ofMembers + "1"})
 	var p v1alpha1.BackendPool
 	l.must(l.cluster.Get(t.Context(), key(l.namespace, "web"), &p))
-	if s := p.Status; s.RetryBudget == nil || *s.RetryBudget != 0 || *s.RetriesUsed != 0 || s.Told == nil || s.Told.Word != "LoadBalancerBackendPoolUpdateFailed" {
-		t.Errorf("status: budget %v, used %v, told %v", s.RetryBudget, s.RetriesUsed, s.Told)
+	if s := p.Status; s.RetryBudget == nil || *s.RetryBudget != 0 || *s.RetriesUsed != 0 || s.LastEvent == nil || s.LastEvent.Reason != "LoadBalancerBackendPoolUpdateFailed" {
+		t.Errorf("status: budget %v, used %v, told %v", s.RetryBudget, s.RetriesUsed, s.LastEvent)
 	}
 
 	l.move("web", n2)

@@ -15,7 +15,7 @@ import (
 
 const keyMigration = "basic-to-standard"
 
-const keyReport = "basic-to-standard-told"
+const keyReport = "basic-to-standard-report"
 
 // Migration stores the migration journal. It implements skumigration.Store.
 type Migration struct {

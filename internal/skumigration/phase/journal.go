@@ -56,7 +56,7 @@ type Address struct {
 	// Zones are the zones that the Service of a private frontend names.
 	Zones []string `json:"zones,omitempty"`
 	// StatusOnly is true if only a Service's status shows the address.
-	StatusOnly bool `json:"told,omitempty"`
+	StatusOnly bool `json:"statusOnly,omitempty"`
 	// RejectReason is the last rejection. Rejected addresses are retried after the others.
 	RejectReason  string    `json:"refused,omitempty"`
 	RejectCount   int       `json:"refusals,omitempty"`

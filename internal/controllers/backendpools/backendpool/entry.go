@@ -76,16 +76,12 @@ type Entry struct {
 	isReleased bool
 	// deletedByController is true once this process deleted the BackendPool because its Service no longer needs it.
 	deletedByController bool
-	// lastProblem is the problem of the last event on the BackendPool. lastEvent is the reason of the last
-	// attempt event, for pools of nodes only.
-	lastProblem, lastEvent string
 }
 
 func newEntry(ref schedule.Ref, p *v1alpha1.BackendPool) *Entry {
-	last := lastEvent(&p.Status)
 	return &Entry{
 		ref: ref, writeSlot: make(chan struct{}, 1), version: p.ResourceVersion, written: writtenStatuses{}.withStatus(&p.Status), finalizerSeen: hasFinalizer(p),
-		status: p.Status, unusableNodes: members.ParseUnusable(p.Status.Unusable), lastProblem: last.Problem, lastEvent: last.Word,
+		status: p.Status, unusableNodes: members.ParseUnusable(p.Status.Unusable),
 	}
 }
 

@@ -86,10 +86,9 @@ func (c *Controller) recordNodePoolEvent(p *v1alpha1.BackendPool, reason string,
 func (e *Entry) nextEventReason(reason string, unchanged bool) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if reason == "" || reason == e.lastEvent || unchanged && e.lastEvent == "" {
+	if last := lastEvent(&e.status).Reason; reason == last || unchanged && last == "" {
 		return ""
 	}
-	e.lastEvent = reason
 	return reason
 }
 

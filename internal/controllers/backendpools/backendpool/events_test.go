@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/humanize"
 	"weir.dev/weir/internal/pool/diff"
@@ -67,7 +68,7 @@ func TestNoWordIsSaidOfAdminStates(t *testing.T) {
 	if word := e.nextEventReason(eventReason(written)); word != "" {
 		t.Errorf("a change of admin states says %s", word)
 	}
-	e.lastEvent = EventFailed
+	e.status.LastEvent = &v1alpha1.LastEvent{Reason: EventFailed}
 	if word := e.nextEventReason(eventReason(written)); word != EventUpdated {
 		t.Errorf("after a failure: %q", word)
 	}

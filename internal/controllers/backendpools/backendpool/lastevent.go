@@ -5,6 +5,8 @@ package backendpool
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/humanize"
 	"weir.dev/weir/internal/pool/schedule"
@@ -17,13 +19,13 @@ func recordLastEvent(s *v1alpha1.BackendPoolStatus, p *v1alpha1.BackendPool, own
 	t := lastEvent(s)
 	if p.Spec.ServiceRef == nil {
 		if own != "" {
-			t.Word, t.Service = own, ""
+			t.Reason, t.Service = own, ""
 		}
 	} else {
 		name := schedule.ServiceName{Namespace: p.Namespace, Name: p.Spec.ServiceRef.Name}
 		for _, say := range eventsOf(r) {
 			if slices.Contains(say.to, name) {
-				t.Word, t.Service = say.reason, name.Name
+				t.Reason, t.Service = say.reason, name.Name
 			}
 		}
 	}
@@ -31,14 +33,24 @@ func recordLastEvent(s *v1alpha1.BackendPoolStatus, p *v1alpha1.BackendPool, own
 	setLastEvent(s, t)
 }
 
-func recordLastProblem(s *v1alpha1.BackendPoolStatus) {
-	t := lastEvent(s)
-	if is := problemReason(s.Conditions); is != "" {
+// recordProblem records the problem that the Synced condition shows. It returns the recorded one that ended because
+// the pool is in sync, and a new one with its message.
+func recordProblem(s *v1alpha1.BackendPoolStatus) (ended, began, why string) {
+	t, is := lastEvent(s), syncedReason(s.Conditions)
+	switch {
+	case problemReason(s.Conditions) != "":
+		if is != t.Problem {
+			began, why = is, meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionSynced).Message
+		}
 		t.Problem = is
-	} else if slices.Contains(recoveredReasons, syncedReason(s.Conditions)) {
+	case slices.Contains(recoveredReasons, is):
+		if is == v1alpha1.ReasonLevel {
+			ended = t.Problem
+		}
 		t.Problem = ""
 	}
 	setLastEvent(s, t)
+	return ended, began, why
 }
 
 // lastNotification returns the last event that an earlier process recorded for the Service; service is "" for a
@@ -50,18 +62,18 @@ func (e *Entry) lastNotification(service string) schedule.LastNotification {
 	if t.Service != service {
 		return schedule.LastNotification{}
 	}
-	return schedule.LastNotification{IsFailure: t.Word == EventRetrying || t.Word == EventFailed, FailureReason: t.GivenUpFor}
+	return schedule.LastNotification{IsFailure: t.Reason == EventRetrying || t.Reason == EventFailed, FailureReason: t.GivenUpFor}
 }
 
 func lastEvent(s *v1alpha1.BackendPoolStatus) v1alpha1.LastEvent {
-	if s.Told == nil {
+	if s.LastEvent == nil {
 		return v1alpha1.LastEvent{}
 	}
-	return *s.Told
+	return *s.LastEvent
 }
 
 func setLastEvent(s *v1alpha1.BackendPoolStatus, t v1alpha1.LastEvent) {
-	if s.Told = nil; t != (v1alpha1.LastEvent{}) {
-		s.Told = &t
+	if s.LastEvent = nil; t != (v1alpha1.LastEvent{}) {
+		s.LastEvent = &t
 	}
 }

@@ -53,7 +53,7 @@ func (d *fixture) restartProcess() schedule.LastNotification {
 func (d *fixture) assertNotification(want schedule.LastNotification) {
 	d.Helper()
 	if got := d.restartProcess(); got != want {
-		d.Errorf("recalls %+v of %+v, want %+v", got, d.poolStatus().Told, want)
+		d.Errorf("recalls %+v of %+v, want %+v", got, d.poolStatus().LastEvent, want)
 	}
 }
 
@@ -99,7 +99,7 @@ func (d *fixture) recordMembers() {
 func TestTheLastWordIsThatOfItsService(t *testing.T) {
 	d := newFixture(t)
 	d.reportToService(diff.Terminal, "Terminal Bad")
-	if got := *d.poolStatus().Told; got != (v1alpha1.LastEvent{Word: EventFailed, Service: "web", GivenUpFor: "Terminal Bad", Problem: v1alpha1.ReasonFailed}) {
+	if got := *d.poolStatus().LastEvent; got != (v1alpha1.LastEvent{Reason: EventFailed, Service: "web", GivenUpFor: "Terminal Bad", Problem: v1alpha1.ReasonFailed}) {
 		t.Errorf("%+v", got)
 	}
 	e := d.statuses.GetEntry(RefOf(d.p))

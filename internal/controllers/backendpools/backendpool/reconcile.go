@@ -146,7 +146,6 @@ func (c *Controller) ensureMembers(ctx context.Context, p *v1alpha1.BackendPool,
 		if !slices.Contains(attemptReasons, reason) || asked && reason == v1alpha1.ReasonLevel {
 			setPending(s, p.Generation)
 		}
-		recordLastProblem(s)
 	})
 	changed := e.hasChanged(here)
 	if asked {

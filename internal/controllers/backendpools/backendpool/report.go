@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
@@ -106,53 +105,27 @@ func (c *Controller) RecordPlan(ctx context.Context, p *v1alpha1.BackendPool, te
 	return err
 }
 
-// updatePoolStatus updates the status, and records an event if it became or stopped being a problem.
+// updatePoolStatus updates the status, and records an event if its condition became or stopped being a problem.
 func (c *Controller) updatePoolStatus(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, fn func(*v1alpha1.BackendPoolStatus)) error {
+	var ended, began, why string
 	err := c.statuses.updateStatus(ctx, e, func(s *v1alpha1.BackendPoolStatus) {
 		fn(s)
-		recordLastProblem(s)
+		ended, began, why = recordProblem(s)
 	})
 	if isDeleted(err) {
 		return err
 	}
-	over := e.takeRecovery()
-	reason, why, turned := e.takeNewProblem()
 	switch {
-	case over != "" && (p.Spec.Nodes != nil || c.Owner.IsManaged(p) && slices.Contains(missingPoolReasons, over)): // see recordNodePoolEvent, and the case below
-	case over != "":
-		c.Events.OnPool(p, Event{Normal, EventUpdated, updatedMessage + ", after " + over})
-	case !turned:
-	case c.Owner.IsManaged(p) && slices.Contains(missingPoolReasons, reason):
+	case ended != "" && (p.Spec.Nodes != nil || c.Owner.IsManaged(p) && slices.Contains(missingPoolReasons, ended)): // see recordNodePoolEvent, and the case below
+	case ended != "":
+		c.Events.OnPool(p, Event{Normal, EventUpdated, updatedMessage + ", after " + ended})
+	case began == "":
+	case c.Owner.IsManaged(p) && slices.Contains(missingPoolReasons, began):
 		c.Owner.HandleMissing(p) // not a user error: it was deleted with its rules, or is being recreated
 	default:
-		c.recordWarning(p, reason, why)
+		c.recordWarning(p, began, why)
 	}
 	return err
 }
 
 var missingPoolReasons = []string{v1alpha1.ReasonPoolNotFound, v1alpha1.ReasonLoadBalancerNotFound}
-
-// takeRecovery returns the problem that had an event if the pool is in sync now; else "".
-func (e *Entry) takeRecovery() (problem string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if syncedReason(e.status.Conditions) == v1alpha1.ReasonLevel {
-		problem, e.lastProblem = e.lastProblem, ""
-	}
-	return problem
-}
-
-// takeNewProblem returns a problem that has no event yet.
-func (e *Entry) takeNewProblem() (reason, why string, turned bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	reason = syncedReason(e.status.Conditions)
-	if slices.Contains(recoveredReasons, reason) {
-		e.lastProblem = ""
-	}
-	if problemReason(e.status.Conditions) == "" || reason == e.lastProblem {
-		return "", "", false
-	}
-	e.lastProblem = reason
-	return reason, meta.FindStatusCondition(e.status.Conditions, v1alpha1.ConditionSynced).Message, true
-}

@@ -153,8 +153,9 @@ func TestRecoveryIsReportedOnce(t *testing.T) {
 			t.Errorf("events: %s", got)
 		}
 		if restarted {
-			e := d.statuses.GetEntry(RefOf(d.p))
-			e.lastProblem = newEntry(e.ref, &v1alpha1.BackendPool{Status: e.status}).lastProblem
+			d.p.Status = *d.poolStatus()
+			d.statuses.forgetEntry(RefOf(d.p))
+			d.statuses.AdoptPool(d.p)
 		}
 		for range 2 {
 			d.reportAttempt(diff.Written, withManagedAddress)

@@ -341,8 +341,8 @@ func (l *life) statusLines(s *v1alpha1.BackendPoolStatus) map[string]string {
 	if s.LastOutcome != nil {
 		is["last outcome"] = fmt.Sprintf("%s %s since %s", s.LastOutcome.Class, s.LastOutcome.Code, s.LastOutcome.Since.Sub(l.startedAt))
 	}
-	if s.Told != nil {
-		is["told"] = fmt.Sprintf("%+v", *s.Told)
+	if s.LastEvent != nil {
+		is["last event"] = fmt.Sprintf("%+v", *s.LastEvent)
 	}
 	for _, c := range s.Conditions {
 		is[c.Type] = fmt.Sprintf("%s %s of generation %d: %s", c.Status, c.Reason, c.ObservedGeneration, c.Message)
