@@ -31,6 +31,25 @@
 //     resources: pruning, defaults, validation, and the rules of config/crd, implemented in Go.
 //   - A garbage collector for orphans and for the contents of deleted namespaces.
 //
-// It has no authorization, no other admission, no list limits, and one version per kind. A test
-// compares it with kube-apiserver; docs/reference/apiserver.md lists the differences.
+// # Faults
+//
+// Inject adds a fault for a client's requests, by verb, resource, namespace and name, for a number of
+// times or until it is ended. LoseAnswer carries the request out and breaks the connection; Hang sends
+// no response and does nothing; Away allows no connection; Late and Events delay watch events, in order.
+//
+// # Differences from kube-apiserver
+//
+// Each response in testdata/answers was recorded from kube-apiserver 1.37: TestAnswersAsTheRealOneDid
+// compares this package with the recordings, TestRecordedAnswersAreKubeAPIServers compares
+// kube-apiserver with them (-rewrite records again). UIDs, versions, times, addresses, ports and
+// message texts may differ. For new behavior, add requests to scenarios_test.go and record them.
+//
+//   - No authentication, authorization, quota, priority; no other admission.
+//   - Lists are complete: limit is ignored. A future version is rejected immediately.
+//   - Foreground deletion and orphaning behave like background deletion. deletecollection, scale and
+//     aggregated discovery are not served.
+//   - A kind has one version; events.k8s.io is not served. Events do not expire.
+//   - An unknown field is dropped, regardless of fieldValidation.
+//   - No kubernetes Service, kubelet or node controllers.
+//   - Addresses of a Service are of one family unless it names two; of two, only the first gets one.
 package apiserver

@@ -56,7 +56,7 @@ func sortedSet(of map[netip.Addr]struct{}) []netip.Addr {
 	return sortIPs(ips)
 }
 
-// Without management of admin states, what is recorded as Down stays so while the pool shows it.
+// Without management of admin states, a recorded Down remains while the pool shows it.
 func TestRecordedDownWithoutAdminStates(t *testing.T) {
 	observed := lb.Pool{Etag: "1", Addresses: addresses("n1=10.0.0.1/Down n2=10.0.0.2 n3=10.0.0.3/Down")}
 	want := Desired{Addresses: addresses("n1=10.0.0.1 n2=10.0.0.2"), Record: Record{Managed: true, Written: nodeIPs(1, 2), Down: nodeIPs(1, 2, 3)}}
