@@ -182,10 +182,10 @@ func TestSheetsOfGateways(t *testing.T) {
 	ask := asks(t, Options{API: server(append(shop(), gateway, fine, class)...)})
 	for path, want := range map[string]string{
 		"/":                      "1 of 2 Gateways|gateway/shop/edge",
-		"/services":              "1 to 3 of 3: 1 Service, 2 Gateways|<span class=\"kind\">Gateway</span> <a href=\"/KEY/gateway/shop/edge\"|192.0.2.7|listener web not Programmed: Invalid|state level\">Programmed",
-		"/services?find=gateway": "1 to 2 of 2: 0 Services, 2 Gateways",
-		"/gateway/shop/edge":     "192.0.2.7|443/TCP|not Programmed: Invalid: Gateway &lt;b&gt;/a has it|ListenerNotProgrammed",
-		"/gateway/shop/fine":     "192.0.2.7|443/TCP|weir, which Weir serves",
+		"/services":              "1 to 3 of 3: 1 Service of type LoadBalancer, 2 Gateways|<span class=\"kind\">Gateway</span> <a href=\"/KEY/gateway/shop/edge\"|192.0.2.7|listener web not Programmed: Invalid|state level\">Programmed",
+		"/services?find=gateway": "1 to 2 of 2: 0 Services of type LoadBalancer, 2 Gateways",
+		"/gateway/shop/edge":     "192.0.2.7|TCP 443|not Programmed: Invalid: Gateway &lt;b&gt;/a has it|ListenerNotProgrammed",
+		"/gateway/shop/fine":     "192.0.2.7|TCP 443|weir, which Weir serves",
 	} {
 		status, body := ask(path)
 		for part := range strings.SplitSeq(want, "|") {
@@ -209,7 +209,7 @@ func TestSheets(t *testing.T) {
 			"2 pools, 1 level, 1 wrong|1 pool, 1 level|data-count>in 5|<time datetime=\"2099-01-01T12:00:42Z\" data-until>", "level with 2 nodes"},
 		{"/services", 200, "1 to 1 of 1|/KEY/service/shop/web\"|192.0.2.1|kubernetes|state wrong\">Invalid", "shop/api"},
 		{"/services?find=192.0.2.1", 200, "1 to 1 of 1|shop/web|value=\"192.0.2.1\"", ""},
-		{"/services?find=other", 200, "No Gateway and no Service", "<table"},
+		{"/services?find=other", 200, "No Gateway, and no Service", "<table"},
 		{"/pools", 200, "1 to 3 of 3|shop/api|shop/web|cart/cart", "rel=\"next\""},
 		{"/pools?find=CART", 200, "1 to 1 of 1|cart/cart|value=\"CART\"", "shop/api"},
 		{"/pools?balancer=Kubernetes&is=wrong", 200, "1 to 1 of 1|shop/web", "shop/api"},

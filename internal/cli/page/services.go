@@ -144,7 +144,7 @@ func countServices(rows []serviceRow) string {
 			gateways++
 		}
 	}
-	text := humanize.FormatCount(len(rows)-gateways, "Service")
+	text := humanize.FormatCount(len(rows)-gateways, "Service") + " of type LoadBalancer"
 	if gateways > 0 {
 		text += ", " + humanize.FormatCount(gateways, "Gateway")
 	}
