@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 
+	"weir.dev/weir/internal/azure/usages"
 	"weir.dev/weir/internal/loadbalancer/limit"
 	"weir.dev/weir/internal/observe/metrics"
 	"weir.dev/weir/internal/requestlog/endpoint"
@@ -53,4 +54,14 @@ func limitRatios(list func() []limit.Usage) func() []metrics.LimitUsage {
 		}
 		return all
 	}
+}
+
+// ListRegionUsages returns the usage of the subscription's quotas in a region.
+func (a Azure) ListRegionUsages(ctx context.Context, location string) ([]limit.RegionUsage, error) {
+	reported, err := usages.ListUsages(ctx, a.Client, a.Config.SubscriptionID, location)
+	all := make([]limit.RegionUsage, len(reported))
+	for i, u := range reported {
+		all[i] = limit.RegionUsage{Name: u.Name, Used: u.Used, Max: u.Limit}
+	}
+	return all, err
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 
-	"weir.dev/weir/internal/azure/usages"
 	"weir.dev/weir/internal/humanize"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer/limit"
@@ -41,21 +40,24 @@ func (a *Azure) checkLimits() []Check {
 
 const usagesAction = "Microsoft.Network/locations/usages/read"
 
-// checkRegionLimits compares the quotas of the subscription in the region of azure.json.
+// checkRegionLimits compares the quotas of the subscription in the region of azure.json, or in that of a load balancer.
 func (a *Azure) checkRegionLimits(ctx context.Context) []Check {
-	reported, err := usages.ListUsages(ctx, a.Client, a.Config.SubscriptionID, a.Config.Location)
+	location := a.Config.Location
+	if location == "" && len(a.loadBalancers) > 0 {
+		location = a.loadBalancers[0].Location
+	}
+	if location == "" {
+		return singleResult(OK, "azure.json names no location, and there is no load balancer: the quotas of the region were not read", "")
+	}
+	reported, err := a.ListRegionUsages(ctx, location)
 	if err != nil {
 		if ctx.Err() != nil {
 			return noResponse(ctx, err)
 		}
-		return singleResult(Unknown, "how many load balancers and public IPs the subscription may still have in "+a.Config.Location+": "+err.Error(),
+		return singleResult(Unknown, "how many load balancers and public IPs the subscription may still have in "+location+": "+err.Error(),
 			"permit "+usagesAction+" on the subscription; "+limitsPage)
 	}
-	all := make([]limit.RegionUsage, len(reported))
-	for i, u := range reported {
-		all[i] = limit.RegionUsage{Name: u.Name, Used: u.Used, Max: u.Limit}
-	}
-	return compareUsages(limit.ListRegionUsages(a.Config.Location, all), limitsPage)
+	return compareUsages(limit.ListRegionUsages(location, reported), limitsPage)
 }
 
 // compareUsages fails if a limit is reached and warns if one is near. The fullest is first.

@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"weir.dev/weir/internal/lb"
 )
 
 // Quotas of the region that Azure reports as near are a warning. Without the permission they are unknown.
@@ -23,7 +25,10 @@ func TestRegionLimits(t *testing.T) {
 	}))
 	defer server.Close()
 	a := azureAt(t, server, "")
-	a.Config.Location = "eastus"
+	if got := a.checkRegionLimits(t.Context()); got[0].Result != OK || !strings.Contains(got[0].Why, "not read") {
+		t.Errorf("without a location: %+v", got)
+	}
+	a.loadBalancers = []lb.LoadBalancer{{Location: "eastus"}}
 	usage := func(name, used string) string {
 		return `{"value":[{"unit":"Count","currentValue":` + used + `,"limit":1000,"name":{"value":"` + name + `","localizedValue":"x"}}]}`
 	}
