@@ -56,6 +56,7 @@ cluster. Logs go to standard error: text on a terminal, JSON elsewhere.`,
 	f.StringVar(&opts.LoadBalancerClass, "load-balancer-class", app.LoadBalancerClass, "spec.loadBalancerClass of the Services that get a load balancer; empty: those without a class, where no other service controller runs")
 	f.BoolVar(&opts.AllowRemoval, "allow-removal", false, "remove addresses from any number of Services without their annotation; remove this flag when that is done")
 	f.BoolVar(&opts.GatewayAPI, "gateway-api", false, "serve Gateways of classes of weir.dev/gateway-controller, once the CRDs of Gateway API exist")
+	f.BoolVar(&opts.DelayNodeDeletion, "delay-node-deletion", false, "keep the cluster autoscaler from deleting machines that take new flows, for two minutes at most")
 	f.BoolVar(&opts.ReadinessGates, "readiness-gates", false, "open the readiness gates that config/readiness-gates adds to pods")
 	f.StringVar(&opts.AzureEndpoint, "azure-endpoint", "", "an emulator on this machine instead of Azure, e.g. http://127.0.0.1:9443; only loopback is accepted")
 	f.StringVar(&opts.AzureBehaviour, "azure-behaviour", "", "report of weirlab probe-azure: what Azure does, in place of what is assumed of it")

@@ -54,6 +54,9 @@ type Options struct {
 	// ReadinessGates opens the readiness gates of pods.
 	ReadinessGates bool
 
+	// DelayNodeDeletion annotates members for the cluster autoscaler.
+	DelayNodeDeletion bool
+
 	// GatewayAPI serves Gateways.
 	GatewayAPI bool
 

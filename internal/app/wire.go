@@ -154,11 +154,15 @@ func RunWith(ctx context.Context, o Options, in Dependencies) error {
 	if err := addReadinessGates(o, in, rc, cluster, mgr, fence); err != nil {
 		return err
 	}
+	delays, err := newDeletionDelays(o, cfg, cluster, mgr)
+	if err != nil {
+		return err
+	}
 	gateways := addGateways(o, cluster, mgr)
 	listen := addStartupMigration(o, cfg, client, cluster, locker, record, giveUp)
 	registerMetrics(in.Metrics, cfg, cluster, lanes, writes)
 	metrics.RegisterMachines(in.Metrics, members.MachineCounts)
-	if err := cluster.Setup(lanes, members.Run, listen, gateways); err != nil {
+	if err := cluster.Setup(lanes, members.Run, listen, gateways, delays); err != nil {
 		return err
 	}
 	o.Log.Info("weir starts", "version", Version, "cluster", o.ClusterName, "azure", cfg)

@@ -179,7 +179,7 @@ func (l *lab) createTwoLoadBalancers(one, two string) {
 }
 
 // withoutAdminStates removes the admin state role until the test ends: it also allows patching
-// nodes, and the role of several load balancers is under test.
+// nodes, and another role that does is under test.
 func (l *lab) withoutAdminStates() {
 	l.t.Helper()
 	l.kubectl("delete", "-k", "../../config/admin-state")

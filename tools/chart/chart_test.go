@@ -74,7 +74,7 @@ func must(text string, err error) string {
 // In another namespace nothing refers to the default one, including role subjects and the exemption in
 // the admission policy.
 func TestReleaseNamespace(t *testing.T) {
-	const all = "{gatewayAPI: {enabled: true}, editRole: {enabled: true}, readinessGates: {enabled: true}, resourceLease: {enabled: true}, severalLoadBalancers: {enabled: true}, prometheus: {enabled: true}, provisioner: {enabled: true}, page: {enabled: true}}"
+	const all = "{delayNodeDeletion: {enabled: true}, gatewayAPI: {enabled: true}, editRole: {enabled: true}, readinessGates: {enabled: true}, resourceLease: {enabled: true}, severalLoadBalancers: {enabled: true}, prometheus: {enabled: true}, provisioner: {enabled: true}, page: {enabled: true}}"
 	text, err := Render(t, "balancing", all)
 	if err != nil {
 		t.Fatal(err)

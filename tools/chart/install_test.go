@@ -52,7 +52,7 @@ func TestInstall(t *testing.T) {
 		}
 		return strings.TrimSpace(out)
 	}
-	text, err := chart.Render(t, "balancing", "{gatewayAPI: {enabled: true}, readinessGates: {enabled: true}, resourceLease: {enabled: true}, severalLoadBalancers: {enabled: true}, provisioner: {enabled: true}, editRole: {enabled: true}, page: {enabled: true}, prometheus: {enabled: true}}")
+	text, err := chart.Render(t, "balancing", "{delayNodeDeletion: {enabled: true}, gatewayAPI: {enabled: true}, readinessGates: {enabled: true}, resourceLease: {enabled: true}, severalLoadBalancers: {enabled: true}, provisioner: {enabled: true}, editRole: {enabled: true}, page: {enabled: true}, prometheus: {enabled: true}}")
 	if err != nil {
 		t.Fatal(err)
 	}

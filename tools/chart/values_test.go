@@ -44,6 +44,7 @@ podDisruptionBudget: {enabled: false}
 networkPolicy: {enabled: true, metricsNamespace: observability, pageNamespace: web}
 adminState: {enabled: false}
 gatewayAPI: {enabled: true}
+delayNodeDeletion: {enabled: true}
 readinessGates: {enabled: true}
 resourceLease: {enabled: true}
 severalLoadBalancers: {enabled: true}
@@ -142,7 +143,7 @@ func TestValuesOfPods(t *testing.T) {
 	container := podSpec(t, all, "weir-controller")["containers"].([]any)[0].(map[string]any)
 	want := []any{
 		"controller", "--config=/etc/weir/azure.json", "--metrics-bind-address=:8443", "--metrics-secure", "--health-probe-bind-address=:8081",
-		"--cluster-name=prod", "--load-balancer-class=", "--gateway-api", "--readiness-gates", "--verbosity=1",
+		"--cluster-name=prod", "--load-balancer-class=", "--gateway-api", "--delay-node-deletion", "--readiness-gates", "--verbosity=1",
 	}
 	if diff := cmp.Diff(want, container["args"]); diff != "" {
 		t.Errorf("arguments: %s", diff)

@@ -13,7 +13,7 @@ var generatedDirs = []string{"manifests", "crds"}
 
 // manifestDirs are the folders of config/ that the chart renders.
 var manifestDirs = []string{
-	"admin-state", "admission", "edit", "gateway-api", "metrics", "network-policy", "page", "prometheus", "provisioning", "rbac",
+	"admin-state", "admission", "delay-node-deletion", "edit", "gateway-api", "metrics", "network-policy", "page", "prometheus", "provisioning", "rbac",
 	"readiness-gates", "resource-lease", "several-load-balancers", "view",
 }
 

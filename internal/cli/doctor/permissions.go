@@ -38,6 +38,8 @@ func (d Doctor) isRoleNeeded(dir string) (needed bool, with string) {
 		return false, "--metrics-secure"
 	case "gateway-api":
 		return false, "--gateway-api"
+	case "delay-node-deletion":
+		return false, "--delay-node-deletion"
 	case "readiness-gates":
 		return false, "--readiness-gates"
 	case "admin-state":

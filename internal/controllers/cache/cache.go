@@ -62,7 +62,7 @@ func stripService(s *corev1.Service) {
 }
 
 // stripNode keeps labels, providerID, internal addresses, draining taints and conditions, eviction conditions, and
-// Weir's eviction record.
+// Weir's annotations.
 func stripNode(n *corev1.Node, draining *adminstate.Signals) {
 	var taints []corev1.Taint
 	var annotations map[string]string
@@ -74,8 +74,13 @@ func stripNode(n *corev1.Node, draining *adminstate.Signals) {
 				taints = append(taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect})
 			}
 		}
-		if record, ok := n.Annotations[metadata.PreemptionAnnotation]; ok {
-			annotations = map[string]string{metadata.PreemptionAnnotation: record}
+		for _, name := range []string{metadata.PreemptionAnnotation, adminstate.DelayAnnotation} {
+			if value, ok := n.Annotations[name]; ok {
+				if annotations == nil {
+					annotations = map[string]string{}
+				}
+				annotations[name] = value
+			}
 		}
 	}
 	n.ObjectMeta = metadata.Identity(n.ObjectMeta, n.Labels)

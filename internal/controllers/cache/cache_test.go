@@ -40,7 +40,7 @@ func TestWhatIsKeptOfANode(t *testing.T) {
 	node := func() *corev1.Node {
 		n := newTaintedNode("a", adminstate.KeyOutOfService, "leaves=x", "gpu=a100")
 		n.Labels = map[string]string{"zone": "1"}
-		n.Annotations = map[string]string{metadata.PreemptionAnnotation: "{}", "theirs": "x"}
+		n.Annotations = map[string]string{metadata.PreemptionAnnotation: "{}", adminstate.DelayAnnotation: "true", "theirs": "x"}
 		n.Spec.Taints[0].TimeAdded = new(metav1.Now())
 		n.Spec.ProviderID, n.Spec.Unschedulable = "azure:///x", true
 		n.Status.Conditions = []corev1.NodeCondition{
@@ -52,7 +52,7 @@ func TestWhatIsKeptOfANode(t *testing.T) {
 	}
 	want := newTaintedNode("a", adminstate.KeyOutOfService, "leaves=x")
 	want.Spec.ProviderID = "azure:///x"
-	want.Labels, want.Annotations = map[string]string{"zone": "1"}, map[string]string{metadata.PreemptionAnnotation: "{}"}
+	want.Labels, want.Annotations = map[string]string{"zone": "1"}, map[string]string{metadata.PreemptionAnnotation: "{}", adminstate.DelayAnnotation: "true"}
 	want.Spec.ProviderID = "azure:///x" // identifies the machine
 	want.Status.Conditions = []corev1.NodeCondition{{Type: "PreemptionScheduled", Status: corev1.ConditionTrue, Message: strings.Repeat("soon ", 200)[:64], LastTransitionTime: metav1.Unix(7, 0)}, {Type: "DrainInProgress", Status: corev1.ConditionTrue}}
 	got := node()
