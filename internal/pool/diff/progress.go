@@ -114,7 +114,7 @@ func (h *MachineTarget) missingMessage() string {
 	return strings.Join(text, ", ")
 }
 
-// summarizeFailures summarizes failures; it is retriable if any is. Deleted machines and shutdowns say nothing
+// summarizeFailures summarizes failures; it is retriable if any is. Deleted machines and shutdowns prove nothing
 // about the pool, and a machine's Retry-After does not delay others.
 func (h *MachineTarget) summarizeFailures(all []nic.Failure) *MemberProgress {
 	all = slices.Clone(all)
