@@ -155,8 +155,8 @@ func (s *Stage) overtakenChange(taken ...*pool) (passed string) {
 	}
 	for _, rival := range lane {
 		at := s.changeDueAt(rival)
-		if look && picked.Sub(rival.rate.startedAt) < s.opts.Interval {
-			continue // attempted recently, and may change all the time
+		if look && picked.Sub(latest(rival.rate.startedAt, rival.startedAt)) < s.opts.Interval {
+			continue // attempted or retried recently, and may change all the time
 		}
 		if slices.Contains(taken, rival) || rival.isReadQueued || at.IsZero() || !at.Add(time.Second).Before(picked) {
 			continue
