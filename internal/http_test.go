@@ -134,12 +134,12 @@ func findUnbounded(t *testing.T, file string, src any) (problems []string) {
 				say(n, "http.Client without a Transport")
 			case what == "sigs.k8s.io/controller-runtime.Options" && (!fields["HealthProbeBindAddress"] || !fields["Metrics"]),
 				what == "sigs.k8s.io/controller-runtime/pkg/manager.Options":
-				say(n, "ctrl.Options: set HealthProbeBindAddress and Metrics to \"0\", and use package monitoring")
+				say(n, "ctrl.Options: set HealthProbeBindAddress and Metrics to \"0\", and use process.AddMonitoring")
 			}
 		case *ast.KeyValueExpr:
 			if key, ok := n.Key.(*ast.Ident); ok && (key.Name == "HealthProbeBindAddress" || key.Name == "PprofBindAddress") {
 				if v, ok := n.Value.(*ast.BasicLit); !ok || v.Value != `"0"` {
-					say(n, key.Name+": want \"0\", and package monitoring")
+					say(n, key.Name+": want \"0\", and process.AddMonitoring")
 				}
 			}
 		case *ast.SelectorExpr:

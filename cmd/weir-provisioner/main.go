@@ -14,9 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir.dev/weir/internal/app/process"
-	"weir.dev/weir/internal/app/provisioner"
-	"weir.dev/weir/internal/k8s/leases"
-	"weir.dev/weir/internal/k8s/workqueue"
+	"weir.dev/weir/internal/k8s"
 )
 
 func main() { os.Exit(run(os.Args[1:])) }
@@ -66,7 +64,7 @@ Exit codes: 0 done, 1 failed, 2 a flag or a file has to be corrected.`,
 				return &process.UsageError{Err: err}
 			}
 			opts.Log = log
-			return provisioner.Run(cmd.Context(), opts)
+			return runProvisioner(cmd.Context(), opts)
 		},
 	}
 	cmd.SetVersionTemplate("{{.Version}}\n")
@@ -79,15 +77,15 @@ Exit codes: 0 done, 1 failed, 2 a flag or a file has to be corrected.`,
 	f.SortFlags = false
 	f.StringVar(&opts.Kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the pod's ServiceAccount, else $KUBECONFIG or ~/.kube/config")
 	f.BoolVar(&opts.LeaderElect, "leader-elect", true, "take part in leader election; only the leader makes attempts")
-	f.StringVar(&opts.LeaderElectNamespace, "leader-elect-namespace", "", "namespace of the Lease "+leases.Provisioner+"; empty: the pod's own, outside a cluster kube-system")
-	election := leases.DefaultElection()
+	f.StringVar(&opts.LeaderElectNamespace, "leader-elect-namespace", "", "namespace of the Lease "+k8s.ProvisionerLease+"; empty: the pod's own, outside a cluster kube-system")
+	election := k8s.DefaultElection()
 	f.DurationVar(&opts.Election.LeaseDuration, "leader-elect-lease-duration", election.LeaseDuration, "how long others wait for the leader's next renewal before they lead; whole seconds")
 	f.DurationVar(&opts.Election.RenewDeadline, "leader-elect-renew-deadline", election.RenewDeadline, "how long the leader writes after its last renewal; less than the lease duration by the time that a request may take")
 	f.DurationVar(&opts.Election.RetryPeriod, "leader-elect-retry-period", election.RetryPeriod, "how often the leader renews its Lease, and others try to get it")
 	f.StringVar(&opts.MetricsAddress, "metrics-bind-address", "127.0.0.1:8083", "address of /metrics; 0 is off; one that others reach needs --metrics-secure")
 	f.BoolVar(&opts.MetricsSecure, "metrics-secure", false, "serve /metrics over HTTPS, only to clients that the API server authorizes")
 	f.StringVar(&opts.HealthAddress, "health-probe-bind-address", "127.0.0.1:8084", "address of /healthz and /readyz; 0 is off")
-	requeue := workqueue.DefaultBackoff()
+	requeue := k8s.DefaultQueueBackoff()
 	f.DurationVar(&opts.Requeue.BaseDelay, "requeue-base-delay", requeue.BaseDelay, "how long a Provision waits after the first error of its reconciliation; each further error doubles it")
 	f.DurationVar(&opts.Requeue.MaxDelay, "requeue-max-delay", requeue.MaxDelay, "the longest such wait; an event ends it at once")
 	f.Float64Var(&opts.Requeue.QPS, "requeue-qps", requeue.QPS, "how many Provisions a second are reconciled again after errors")

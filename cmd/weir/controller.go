@@ -10,8 +10,7 @@ import (
 
 	"weir.dev/weir/internal/app"
 	"weir.dev/weir/internal/config"
-	"weir.dev/weir/internal/k8s/leases"
-	"weir.dev/weir/internal/k8s/workqueue"
+	"weir.dev/weir/internal/k8s"
 )
 
 // errProvisioning explains a flag that was removed.
@@ -62,7 +61,7 @@ cluster. Logs go to standard error: text on a terminal, JSON elsewhere.`,
 	f.StringVar(&opts.AzureBehaviour, "azure-behaviour", "", "report of weirlab probe-azure: what Azure does, in place of what is assumed of it")
 	f.BoolVar(&opts.LeaderElect, "leader-elect", true, "take part in leader election; only the leader writes to Azure")
 	f.StringVar(&opts.LeaderElectNamespace, "leader-elect-namespace", "", "namespace of the leader's lease and of the record of the cluster's name; empty: the pod's own, outside a cluster kube-system")
-	election := leases.DefaultElection()
+	election := k8s.DefaultElection()
 	f.DurationVar(&opts.Election.LeaseDuration, "leader-elect-lease-duration", election.LeaseDuration, "how long others wait for the leader's next renewal before they lead; whole seconds")
 	f.DurationVar(&opts.Election.RenewDeadline, "leader-elect-renew-deadline", election.RenewDeadline, "how long the leader writes after its last renewal; shorter than the lease by what a request may take")
 	f.DurationVar(&opts.Election.RetryPeriod, "leader-elect-retry-period", election.RetryPeriod, "how often the leader renews its lease, and others try for it")
@@ -70,7 +69,7 @@ cluster. Logs go to standard error: text on a terminal, JSON elsewhere.`,
 	f.BoolVar(&opts.MetricsSecure, "metrics-secure", false, "serve /metrics over HTTPS, only to clients that the API server authorizes to get it")
 	f.StringVar(&opts.HealthAddress, "health-probe-bind-address", "127.0.0.1:8081", "address of /healthz and /readyz; 0 is off")
 	f.StringVar(&opts.OperatorAddress, "operator-bind-address", "127.0.0.1:8082", "address that serves weir calls; 0 is off; only loopback is accepted")
-	requeue := workqueue.DefaultBackoff()
+	requeue := k8s.DefaultQueueBackoff()
 	f.DurationVar(&opts.Requeue.BaseDelay, "requeue-base-delay", requeue.BaseDelay, "how long an object waits after the first error of its reconciliation; each further one doubles it")
 	f.DurationVar(&opts.Requeue.MaxDelay, "requeue-max-delay", requeue.MaxDelay, "the longest such wait; an event ends it at once")
 	f.Float64Var(&opts.Requeue.QPS, "requeue-qps", requeue.QPS, "how many objects a second come back after an error, over all")

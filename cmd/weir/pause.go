@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/cli/pause"
+	"weir.dev/weir/internal/cli/pools"
 	"weir.dev/weir/internal/cli/reach"
 )
 
@@ -33,18 +33,18 @@ func (f *pauseFlags) addFlags(cmd *cobra.Command) {
 	cmd.ValidArgsFunction = completePools(f.connection)
 }
 
-func (f *pauseFlags) newCommand(cmd *cobra.Command, names []string) (pause.Command, error) {
+func (f *pauseFlags) newCommand(cmd *cobra.Command, names []string) (pools.PauseCommand, error) {
 	switch {
 	case f.all == (len(names) > 0):
-		return pause.Command{}, &app.UsageError{Err: errors.New("want names of BackendPools, or service/NAME, or --all")}
+		return pools.PauseCommand{}, &app.UsageError{Err: errors.New("want names of BackendPools, or service/NAME, or --all")}
 	case f.allNamespaces && (f.connection.HasNamespace() || !f.all):
-		return pause.Command{}, &app.UsageError{Err: errors.New("-A requires --all, and excludes -n")}
+		return pools.PauseCommand{}, &app.UsageError{Err: errors.New("-A requires --all, and excludes -n")}
 	}
 	api, namespace, err := f.connection.NewClusterClient()
 	if err != nil {
-		return pause.Command{}, err
+		return pools.PauseCommand{}, err
 	}
-	d := pause.Command{API: api, Namespace: namespace, Names: names, Out: cmd.OutOrStdout(), JSON: f.output.isJSON(), DryRun: f.dryRun}
+	d := pools.PauseCommand{API: api, Namespace: namespace, Names: names, Out: cmd.OutOrStdout(), JSON: f.output.isJSON(), DryRun: f.dryRun}
 	if f.allNamespaces {
 		d.Namespace = ""
 	}
@@ -73,8 +73,8 @@ Exit codes: 0 paused, 1 a pool does not exist or could not be paused, 2 a flag i
 			switch {
 			case cmd.Flags().Changed("for") && length < time.Second:
 				return &app.UsageError{Err: fmt.Errorf("--for %s: want a second or more; without it the pause has no end", length)}
-			case !utf8.ValidString(why) || utf8.RuneCountInString(why) > pause.MaxReasonLength:
-				return &app.UsageError{Err: fmt.Errorf("--why: want %d characters of UTF-8 at most", pause.MaxReasonLength)}
+			case !utf8.ValidString(why) || utf8.RuneCountInString(why) > pools.MaxReasonLength:
+				return &app.UsageError{Err: fmt.Errorf("--why: want %d characters of UTF-8 at most", pools.MaxReasonLength)}
 			}
 			d, err := f.newCommand(cmd, args)
 			if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/cli/pools"
 	"weir.dev/weir/internal/cli/reach"
-	"weir.dev/weir/internal/cli/retry"
 )
 
 func newRetry() *cobra.Command {
@@ -41,7 +41,7 @@ Exit codes: 0 requested, 1 a BackendPool does not exist or could not be patched,
 			if err != nil {
 				return err
 			}
-			d := retry.Command{API: api, Namespace: namespace, Out: cmd.OutOrStdout(), JSON: output.isJSON()}
+			d := pools.RetryCommand{API: api, Namespace: namespace, Out: cmd.OutOrStdout(), JSON: output.isJSON()}
 			if all {
 				d.Namespace = ""
 			}

@@ -16,7 +16,6 @@ import (
 
 	"weir.dev/weir/internal/app"
 	"weir.dev/weir/internal/azure"
-	azurecloud "weir.dev/weir/internal/azure/cloud"
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/lb/behavior"
 	"weir.dev/weir/lab/probe"
@@ -125,7 +124,7 @@ func (o probeOptions) cloudName(cfg config.Config) string {
 	if o.AzureEndpoint != "" {
 		return behavior.EmulatorCloud
 	}
-	return azurecloud.CanonicalName(cfg.Name)
+	return azure.CanonicalCloudName(cfg.Name)
 }
 
 // listSecrets returns values of azure.json that must not be in a report.

@@ -12,8 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/k8s/leases"
-	"weir.dev/weir/internal/k8s/workqueue"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/lab/scale"
 )
 
@@ -67,7 +66,7 @@ Exit codes: 0 measured, 1 failed, or too late, 2 a flag is wrong.`,
 
 // newProfiledCommand returns the controller process of scale --profiles.
 func newProfiledCommand() *cobra.Command {
-	opts := app.Options{ClusterName: "kubernetes", Election: leases.DefaultElection(), Requeue: workqueue.DefaultBackoff(), LoadBalancerClass: app.LoadBalancerClass}
+	opts := app.Options{ClusterName: "kubernetes", Election: k8s.DefaultElection(), Requeue: k8s.DefaultQueueBackoff(), LoadBalancerClass: app.LoadBalancerClass}
 	var profiles string
 	cmd := &cobra.Command{
 		Use: scale.ProfiledCommand, Hidden: true, Args: cobra.NoArgs, SilenceUsage: true,

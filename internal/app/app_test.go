@@ -16,19 +16,16 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"weir.dev/weir/internal/app/monitoring"
 	"weir.dev/weir/internal/app/process"
 	"weir.dev/weir/internal/config"
-	"weir.dev/weir/internal/k8s/apiserver"
-	"weir.dev/weir/internal/k8s/leases"
-	"weir.dev/weir/internal/k8s/workqueue"
+	"weir.dev/weir/internal/k8s"
 	lab "weir.dev/weir/lab/apiserver"
 )
 
 func valid() Options {
 	return Options{
 		ClusterName: "kubernetes", MetricsAddress: "0", HealthAddress: "127.0.0.1:0",
-		Requeue: workqueue.DefaultBackoff(), Election: leases.DefaultElection(), Log: slog.New(slog.DiscardHandler),
+		Requeue: k8s.DefaultQueueBackoff(), Election: k8s.DefaultElection(), Log: slog.New(slog.DiscardHandler),
 	}
 }
 
@@ -66,7 +63,7 @@ func TestValidate(t *testing.T) {
 		{func(o *Options) { o.Election.LeaseDuration = 10 * time.Second }, "--leader-elect-lease-duration 10s: want more than the renew deadline, 10s"},
 		{func(o *Options) { o.Election.LeaseDuration = 15500 * time.Millisecond }, "--leader-elect-lease-duration 15.5s: want whole seconds"},
 		{func(o *Options) {
-			o.Election = leases.Election{LeaseDuration: 4 * time.Second, RenewDeadline: 3 * time.Second, RetryPeriod: time.Second}
+			o.Election = k8s.Election{LeaseDuration: 4 * time.Second, RenewDeadline: 3 * time.Second, RetryPeriod: time.Second}
 		}, ""},
 		{func(o *Options) { o.Requeue.Burst = 0 }, "--requeue-burst 0: want at least 1"},
 	}
@@ -141,7 +138,7 @@ func TestTheClientIsNotLimited(t *testing.T) {
 	if err != nil || inCluster {
 		t.Fatalf("in a cluster: %v, %v", inCluster, err)
 	}
-	rc = process.WithReachability(apiserver.NewConnection(t.Context(), o.Log), rc, "weir")
+	rc = process.WithReachability(k8s.NewConnection(t.Context(), o.Log), rc, "weir")
 	if rc.QPS != -1 || !strings.Contains(rc.UserAgent, "weir/") {
 		t.Errorf("QPS %v, user agent %q", rc.QPS, rc.UserAgent)
 	}
@@ -208,7 +205,7 @@ func TestAnAddressThatIsTakenIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = monitoring.AddServers(t.Context(), mgr, monitoring.Options{HealthAddress: o.HealthAddress, MetricsAddress: "0"})
+	err = process.AddMonitoring(t.Context(), mgr, process.MonitoringOptions{HealthAddress: o.HealthAddress, MetricsAddress: "0"})
 	if err == nil || !strings.HasPrefix(err.Error(), "--health-probe-bind-address "+o.HealthAddress+": ") || strings.Contains(err.Error(), "API server") {
 		t.Error(err)
 	}

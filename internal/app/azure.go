@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/azure"
-	azurecloud "weir.dev/weir/internal/azure/cloud"
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/leader"
 	"weir.dev/weir/internal/loadbalancer"
@@ -50,7 +49,7 @@ func azureOptions(o Options, cfg config.Config) (opts azure.Options, err error) 
 	if err != nil {
 		return opts, &UsageError{Err: err}
 	}
-	opts.Endpoint, err = azurecloud.NewEndpoint(cfg.Name, azurecloud.Overrides{
+	opts.Endpoint, err = azure.NewEndpoint(cfg.Name, azure.EndpointOverrides{
 		ResourceManager: cfg.EndpointOverride(env), Audience: env.TokenAudience, Authority: env.ActiveDirectoryEndpoint,
 	})
 	if err != nil {

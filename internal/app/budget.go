@@ -16,7 +16,6 @@ import (
 
 	"weir.dev/weir/internal/ratelimit"
 	"weir.dev/weir/internal/requestlog"
-	"weir.dev/weir/internal/requestlog/endpoint"
 )
 
 const (
@@ -59,7 +58,7 @@ type PurposeCount struct {
 
 func serveBudget(log *requestlog.Log, writes *ratelimit.Budgets) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !endpoint.IsLocal(r) {
+		if !requestlog.IsLocal(r) {
 			http.Error(w, "use 127.0.0.1 or localhost", http.StatusForbidden)
 			return
 		}

@@ -19,7 +19,6 @@ import (
 
 	"weir.dev/weir/internal/humanize"
 	"weir.dev/weir/internal/requestlog"
-	"weir.dev/weir/internal/requestlog/endpoint"
 )
 
 // CallsOptions are the flags of weir calls.
@@ -58,7 +57,7 @@ func PrintCalls(ctx context.Context, o CallsOptions) error {
 // FetchCalls streams the calls that match f, one JSON object per line, until ctx ends. Errors are returned
 // within responseTimeout.
 func FetchCalls(ctx context.Context, w Connection, f requestlog.Filter, since time.Duration) (io.ReadCloser, error) {
-	return w.fetch(ctx, endpoint.CallsPath, endpoint.EncodeQuery(f, since))
+	return w.fetch(ctx, requestlog.CallsPath, requestlog.EncodeQuery(f, since))
 }
 
 // fetch returns the body of a response of the operator server.

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/requestlog"
-	"weir.dev/weir/internal/requestlog/endpoint"
 )
 
 // Logged calls are printed newest last, with the object and Azure's request ID.
@@ -30,7 +29,7 @@ func TestCallsAreShown(t *testing.T) {
 	log.Add(requestlog.Call{At: at.Add(time.Second), Took: 2 * time.Second, Op: "put", Resource: balancer + "/backendAddressPools/shop-web", Status: 429, RequestID: "77aa",
 		Causes: []requestlog.Cause{{Kind: "BackendPool", Namespace: "shop", Name: "web.kubernetes"}}})
 	log.Add(requestlog.Call{At: at.Add(2 * time.Second), Took: time.Minute, Op: "token"})
-	server := httptest.NewServer(endpoint.NewHandler(log))
+	server := httptest.NewServer(requestlog.NewHandler(log))
 	defer server.Close()
 	show := func(o CallsOptions) string {
 		t.Helper()

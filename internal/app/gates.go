@@ -14,7 +14,6 @@ import (
 	"weir.dev/weir/internal/controllers/pods"
 	"weir.dev/weir/internal/leader"
 	"weir.dev/weir/internal/observe/metrics"
-	"weir.dev/weir/internal/service/readiness"
 )
 
 // addReadinessGates enables readiness gates. Its client is not fenced: standbys open gates while no process leads.
@@ -27,13 +26,13 @@ func addReadinessGates(o Options, in Dependencies, rc *rest.Config, cluster *con
 		return fmt.Errorf("client for readiness gates: %w", err)
 	}
 	var reasons []string
-	for _, r := range readiness.Reasons() {
+	for _, r := range pods.Reasons() {
 		reasons = append(reasons, string(r))
 	}
 	count := metrics.NewReadinessGates(in.Metrics, reasons)
 	gates, err := pods.Enable(mgr, api, pods.Config{
 		View: cluster.View, Pools: cluster.Pools.Controller, Rules: cluster.Ownership, Backoff: o.Requeue, Log: o.Log,
-		IsSynced: func() bool { return cluster.Synced(nil) == nil }, CountOpened: func(r readiness.Reason) { count(string(r)) },
+		IsSynced: func() bool { return cluster.Synced(nil) == nil }, CountOpened: func(r pods.Reason) { count(string(r)) },
 		Leader: func() (leads bool, unrenewed time.Duration) { return leaderState(fence) },
 	})
 	if err != nil {

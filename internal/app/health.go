@@ -26,7 +26,6 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/ratelimit"
 	"weir.dev/weir/internal/requestlog"
-	"weir.dev/weir/internal/requestlog/endpoint"
 )
 
 const (
@@ -129,7 +128,7 @@ func (r *healthReader) readRule(ctx context.Context, id lb.LoadBalancerID, rule 
 
 // ServeHTTP serves the health of one BackendPool.
 func (r *healthReader) ServeHTTP(w http.ResponseWriter, q *http.Request) {
-	if !endpoint.IsLocal(q) {
+	if !requestlog.IsLocal(q) {
 		http.Error(w, "use 127.0.0.1 or localhost", http.StatusForbidden)
 		return
 	}

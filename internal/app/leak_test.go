@@ -15,7 +15,7 @@ import (
 )
 
 // A misplaced or unquoted secret in azure.json appears in no log of the controller or the plan.
-func TestAMistypedSecretIsNotTold(t *testing.T) {
+func TestMistypedSecretIsNotPrinted(t *testing.T) {
 	const secret = "kQ8~3vT.canary-51c0"
 	nobody := httptest.NewServer(http.NotFoundHandler())
 	defer nobody.Close()

@@ -13,9 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"weir.dev/weir/internal/k8s/leases"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
-	"weir.dev/weir/internal/offline/leave"
 )
 
 // ReleaseOptions are the flags of weir leave.
@@ -42,7 +41,7 @@ func ReleaseCluster(ctx context.Context, o ReleaseOptions) error {
 	if err != nil {
 		return fmt.Errorf("API server %s: %w", rc.Host, err)
 	}
-	leader, err := leases.FindLeader(ctx, api, LeaseName, time.Now())
+	leader, err := k8s.FindLeader(ctx, api, LeaseName, time.Now())
 	if err != nil {
 		return fmt.Errorf("API server %s: %w", rc.Host, err)
 	}
@@ -51,7 +50,7 @@ func ReleaseCluster(ctx context.Context, o ReleaseOptions) error {
 			leader.Holder, leader.Namespace, LeaseName, leader.Namespace)
 	}
 	var failed error
-	l := leave.Cleanup{API: api, DryRun: o.DryRun, Report: func(text string) {
+	l := Cleanup{API: api, DryRun: o.DryRun, Report: func(text string) {
 		if _, err := fmt.Fprintln(o.Out, text); err != nil {
 			failed = err
 		}

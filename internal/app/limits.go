@@ -9,10 +9,10 @@ import (
 	"io"
 	"net/http"
 
-	"weir.dev/weir/internal/azure/usages"
-	"weir.dev/weir/internal/loadbalancer/limit"
+	"weir.dev/weir/internal/azure"
+	"weir.dev/weir/internal/loadbalancer/plan"
 	"weir.dev/weir/internal/observe/metrics"
-	"weir.dev/weir/internal/requestlog/endpoint"
+	"weir.dev/weir/internal/requestlog"
 )
 
 const (
@@ -21,33 +21,33 @@ const (
 	maxLimitsBytes = 4 << 20
 )
 
-func serveLimits(list func() []limit.Usage) http.Handler {
+func serveLimits(list func() []plan.LimitUsage) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !endpoint.IsLocal(r) {
+		if !requestlog.IsLocal(r) {
 			http.Error(w, "use 127.0.0.1 or localhost", http.StatusForbidden)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")
-		_ = json.NewEncoder(w).Encode(append([]limit.Usage{}, list()...)) // the client may have closed it
+		_ = json.NewEncoder(w).Encode(append([]plan.LimitUsage{}, list()...)) // the client may have closed it
 	})
 }
 
 // FetchLimits returns how much of Azure's limits is used, as the leader has last observed it.
-func FetchLimits(ctx context.Context, w Connection) ([]limit.Usage, error) {
+func FetchLimits(ctx context.Context, w Connection) ([]plan.LimitUsage, error) {
 	answer, err := w.fetch(ctx, limitsPath, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = answer.Close() }()
-	var all []limit.Usage
+	var all []plan.LimitUsage
 	if err := json.NewDecoder(io.LimitReader(answer, maxLimitsBytes)).Decode(&all); err != nil {
 		return nil, fmt.Errorf("the leader's response: %w", err)
 	}
 	return all, nil
 }
 
-func limitRatios(list func() []limit.Usage) func() []metrics.LimitUsage {
+func limitRatios(list func() []plan.LimitUsage) func() []metrics.LimitUsage {
 	return func() (all []metrics.LimitUsage) {
 		for _, u := range list() {
 			all = append(all, metrics.LimitUsage{Resource: u.Resource, Limit: u.Name, Ratio: u.Ratio()})
@@ -57,11 +57,11 @@ func limitRatios(list func() []limit.Usage) func() []metrics.LimitUsage {
 }
 
 // ListRegionUsages returns the usage of the subscription's quotas in a region.
-func (a Azure) ListRegionUsages(ctx context.Context, location string) ([]limit.RegionUsage, error) {
-	reported, err := usages.ListUsages(ctx, a.Client, a.Config.SubscriptionID, location)
-	all := make([]limit.RegionUsage, len(reported))
+func (a Azure) ListRegionUsages(ctx context.Context, location string) ([]plan.RegionUsage, error) {
+	reported, err := azure.ListUsages(ctx, a.Client, a.Config.SubscriptionID, location)
+	all := make([]plan.RegionUsage, len(reported))
 	for i, u := range reported {
-		all[i] = limit.RegionUsage{Name: u.Name, Used: u.Used, Max: u.Limit}
+		all[i] = plan.RegionUsage{Name: u.Name, Used: u.Used, Max: u.Limit}
 	}
 	return all, err
 }

@@ -8,12 +8,12 @@ import (
 	"slices"
 	"testing"
 
-	"weir.dev/weir/internal/loadbalancer/limit"
+	"weir.dev/weir/internal/loadbalancer/plan"
 )
 
 func TestFetchLimits(t *testing.T) {
-	all := []limit.Usage{{Resource: "kubernetes", Name: limit.Rules, Was: 200, Used: 200, Max: 250}}
-	h := serveLimits(func() []limit.Usage { return all })
+	all := []plan.LimitUsage{{Resource: "kubernetes", Name: plan.LimitRules, Was: 200, Used: 200, Max: 250}}
+	h := serveLimits(func() []plan.LimitUsage { return all })
 	server := httptest.NewServer(h)
 	defer server.Close()
 	for range 2 {

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/internal/azure"
-	"weir.dev/weir/internal/azure/privatelinks"
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/controllers"
 	"weir.dev/weir/internal/controllers/cache"
@@ -79,7 +78,7 @@ func addLoadBalancers(o Options, in Dependencies, client *azure.Client, cluster 
 		return nil, &UsageError{Err: fmt.Errorf("%s: %w", o.ConfigFile, err)}
 	}
 	ensuring := loadbalancer.Config{
-		Settings: settings, Azure: client, PrivateLinks: privatelinks.New(client), Workers: lanes, Cluster: cluster.Services, Owners: record.publicIPOwnerStore(), PublicIPGroups: record.publicIPGroupStore(), PrivateIPs: record.privateIPStore(), LeftPools: record.leftPoolStore(o.Log), ReservedAddress: record.owedAddresses.Address,
+		Settings: settings, Azure: client, PrivateLinks: azure.NewPrivateLinkClient(client), Workers: lanes, Cluster: cluster.Services, Owners: record.publicIPOwnerStore(), PublicIPGroups: record.publicIPGroupStore(), PrivateIPs: record.privateIPStore(), LeftPools: record.leftPoolStore(o.Log), ReservedAddress: record.owedAddresses.Address,
 		OnResult: cluster.Services.HandleResult, OnRecreated: func(id lb.LoadBalancerID) { services.HandleLoadBalancerCreated(cluster.Services, id) }, OnConflict: overtaken, Zones: o.zones, Log: o.Log,
 	}
 	if locker != nil {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/azure"
-	"weir.dev/weir/internal/azure/machines"
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/nic/nicupdate"
@@ -16,7 +15,7 @@ import (
 // machineUpdaterConfig configures the machine updater, without the callback for finished pools.
 func machineUpdaterConfig(o Options, cfg config.Config, client *azure.Client, cluster nicupdate.Cluster, locker updater.Lease) nicupdate.Config {
 	lanes := nicupdate.Config{
-		Azure: machineClient{machines.New(client), client}, Cluster: cluster, Parallel: cfg.MaxParallelMachines(), Log: o.Log,
+		Azure: machineClient{azure.NewMachineClient(client), client}, Cluster: cluster, Parallel: cfg.MaxParallelMachines(), Log: o.Log,
 		Home: lb.ResourceID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.ResourceGroup},
 	}
 	if locker != nil {
@@ -27,7 +26,7 @@ func machineUpdaterConfig(o Options, cfg config.Config, client *azure.Client, cl
 
 // machineClient implements nicupdate.Azure.
 type machineClient struct {
-	*machines.Client
+	*azure.MachineClient
 	arm *azure.Client
 }
 

@@ -9,10 +9,6 @@ import (
 
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/azure/codec"
-	"weir.dev/weir/internal/azure/machines"
-	"weir.dev/weir/internal/azure/privatelinks"
-	"weir.dev/weir/internal/azure/rights"
-	"weir.dev/weir/internal/azure/usages"
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/controllers"
 	"weir.dev/weir/internal/controllers/services"
@@ -60,7 +56,7 @@ var errMigrationRequested = errors.New("a migration was requested")
 // the cluster.
 func migrationConfig(o Options, cfg config.Config, client *azure.Client, of *services.Reconciler) skumigration.Config {
 	return skumigration.Config{
-		Azure: migrationClient{client, machines.New(client), privatelinks.New(client)}, LoadBalancers: services.LoadBalancers(of),
+		Azure: migrationClient{client, azure.NewMachineClient(client), azure.NewPrivateLinkClient(client)}, LoadBalancers: services.LoadBalancers(of),
 		Services: func() []phase.Service { return services.MigratedServices(of) },
 		Home:     lb.ResourceID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.ResourceGroup},
 		Location: cfg.Location, Zones: migrationZones(cfg, o.zones), AutoStart: cfg.ShouldMigrate(), AcceptRequests: cfg.LoadBalancerSKU != "",
@@ -135,8 +131,8 @@ type migrationClient struct {
 // Aliases: the embedded types are all named Client.
 type (
 	armClient  = *azure.Client
-	machineAPI = *machines.Client
-	subnetAPI  = *privatelinks.Client
+	machineAPI = *azure.MachineClient
+	subnetAPI  = *azure.PrivateLinkClient
 )
 
 // ListLoadBalancers implements skumigration.Azure. Members of Basic pools are reported in every form Azure
@@ -158,9 +154,9 @@ func (a migrationClient) UpgradeInstances(ctx context.Context, scaleSet lb.Resou
 }
 
 func (a migrationClient) Usages(ctx context.Context, subscription, location string) ([]phase.Usage, error) {
-	return usages.ListUsages(ctx, a.armClient, subscription, location)
+	return azure.ListUsages(ctx, a.armClient, subscription, location)
 }
 
 func (a migrationClient) Missing(ctx context.Context, scope string, actions []string) ([]string, error) {
-	return rights.ListMissing(ctx, a.armClient, scope, actions)
+	return azure.ListMissingRights(ctx, a.armClient, scope, actions)
 }

@@ -15,10 +15,10 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"weir.dev/weir/internal/k8s/leases"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/k8s/store"
-	"weir.dev/weir/internal/ratelimit/sleep"
+	"weir.dev/weir/internal/ratelimit"
 	"weir.dev/weir/internal/skumigration"
 	"weir.dev/weir/internal/skumigration/phase"
 )
@@ -53,7 +53,7 @@ func (d MigrationCommand) ReadStatus(ctx context.Context) (skumigration.Status, 
 	if err != nil {
 		return skumigration.Status{}, err
 	}
-	leader, err := leases.FindLeader(ctx, api, LeaseName, time.Now())
+	leader, err := k8s.FindLeader(ctx, api, LeaseName, time.Now())
 	if err != nil {
 		return skumigration.Status{}, err
 	}
@@ -81,7 +81,7 @@ func (d MigrationCommand) WatchStatus(ctx context.Context, show func(skumigratio
 				return err
 			}
 		}
-		if err := sleep.For(ctx, watchInterval); err != nil {
+		if err := ratelimit.Sleep(ctx, watchInterval); err != nil {
 			return err
 		}
 	}

@@ -11,13 +11,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"weir.dev/weir/internal/app/monitoring"
-	"weir.dev/weir/internal/loadbalancer/limit"
+	"weir.dev/weir/internal/app/process"
+	"weir.dev/weir/internal/loadbalancer/plan"
 	"weir.dev/weir/internal/observe/httpserver"
 	"weir.dev/weir/internal/observe/metrics"
 	"weir.dev/weir/internal/ratelimit"
 	"weir.dev/weir/internal/requestlog"
-	"weir.dev/weir/internal/requestlog/endpoint"
 )
 
 // maxCallLogBytes is enough for several hours.
@@ -32,16 +31,16 @@ func newObserver(reg prometheus.Registerer, callLog *requestlog.Log) func(reques
 }
 
 // addOperatorServer serves on every replica, leader or not.
-func addOperatorServer(ctx context.Context, o Options, mgr ctrl.Manager, callLog *requestlog.Log, writes *ratelimit.Budgets, health http.Handler, limits func() []limit.Usage) error {
+func addOperatorServer(ctx context.Context, o Options, mgr ctrl.Manager, callLog *requestlog.Log, writes *ratelimit.Budgets, health http.Handler, limits func() []plan.LimitUsage) error {
 	if !o.hasOperatorServer() {
 		return nil
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/", endpoint.NewHandler(callLog))
+	mux.Handle("/", requestlog.NewHandler(callLog))
 	mux.Handle("GET "+healthPath, health)
 	mux.Handle("GET "+limitsPath, serveLimits(limits))
 	mux.Handle("GET "+budgetPath, serveBudget(callLog, writes))
-	if err := monitoring.AddServer(ctx, mgr, "operator", o.OperatorAddress, httpserver.Options{Handler: mux, WriteTimeout: time.Minute}); err != nil {
+	if err := process.AddMonitoringServer(ctx, mgr, "operator", o.OperatorAddress, httpserver.Options{Handler: mux, WriteTimeout: time.Minute}); err != nil {
 		return fmt.Errorf("--operator-bind-address: %w", err)
 	}
 	return nil

@@ -13,10 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"weir.dev/weir/internal/app/process"
-	"weir.dev/weir/internal/k8s/leases"
-	"weir.dev/weir/internal/k8s/workqueue"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/lb/behavior"
-	"weir.dev/weir/internal/requestlog/endpoint"
+	"weir.dev/weir/internal/requestlog"
 	"weir.dev/weir/internal/zones"
 )
 
@@ -37,7 +36,7 @@ type Options struct {
 
 	LeaderElect          bool
 	LeaderElectNamespace string
-	Election             leases.Election
+	Election             k8s.Election
 	// MetricsAddress, HealthAddress and OperatorAddress are host:port; "0" means off. OperatorAddress must be
 	// a loopback address; empty means off, too.
 	MetricsAddress, HealthAddress, OperatorAddress string
@@ -60,7 +59,7 @@ type Options struct {
 	// GatewayAPI serves Gateways.
 	GatewayAPI bool
 
-	Requeue workqueue.Backoff
+	Requeue k8s.QueueBackoff
 
 	Log *slog.Logger
 }
@@ -91,7 +90,7 @@ func (o Options) validate() error {
 	if err := process.CheckAddress("--operator-bind-address", cmp.Or(o.OperatorAddress, "0")); err != nil {
 		return err
 	}
-	if host, _, _ := net.SplitHostPort(o.OperatorAddress); o.hasOperatorServer() && !endpoint.IsLoopback(host) {
+	if host, _, _ := net.SplitHostPort(o.OperatorAddress); o.hasOperatorServer() && !requestlog.IsLoopback(host) {
 		return &UsageError{Err: fmt.Errorf("--operator-bind-address %q: any client that reaches it could read Weir's requests: use a loopback address such as 127.0.0.1:8082, and kubectl port-forward", o.OperatorAddress)}
 	}
 	return nil

@@ -13,7 +13,6 @@ import (
 
 	"weir.dev/weir/internal/app/process"
 	"weir.dev/weir/internal/azure"
-	"weir.dev/weir/internal/azure/privatelinks"
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/controllers"
 	kubeview "weir.dev/weir/internal/controllers/cache"
@@ -23,7 +22,6 @@ import (
 	"weir.dev/weir/internal/loadbalancer"
 	"weir.dev/weir/internal/loadbalancer/dryrun"
 	"weir.dev/weir/internal/loadbalancer/dryrun/report"
-	"weir.dev/weir/internal/loadbalancer/leftpool"
 	"weir.dev/weir/internal/loadbalancer/privateip"
 	"weir.dev/weir/internal/loadbalancer/publicip"
 	"weir.dev/weir/internal/offline"
@@ -104,7 +102,7 @@ type planner struct {
 	record     store.Record // zero if it cannot be read
 	owners     publicip.OwnerStore
 	privateIPs privateip.Store
-	leftPools  leftpool.Store
+	leftPools  loadbalancer.LeftPoolStore
 }
 
 // runDryRun plans for the objects, loaded into an offline cluster.
@@ -113,7 +111,7 @@ func (p *planner) runDryRun(ctx context.Context) (report.Plan, error) {
 		SubscriptionID: p.cfg.SubscriptionID, ResourceGroup: p.cfg.BackendResourceGroup(),
 		ExcludeControlPlane: p.cfg.ShouldExcludeControlPlane(), Draining: p.cfg.Signals(),
 	})
-	rehearsal := dryrun.New(loadbalancer.Config{Settings: p.settings, PrivateLinks: privatelinks.New(p.client), Cluster: p.cluster.LoadBalancers(), Owners: p.owners, PrivateIPs: p.privateIPs, LeftPools: p.leftPools, ReservedAddress: p.owedAddresses().Address, Zones: p.zones}, p.client)
+	rehearsal := dryrun.New(loadbalancer.Config{Settings: p.settings, PrivateLinks: azure.NewPrivateLinkClient(p.client), Cluster: p.cluster.LoadBalancers(), Owners: p.owners, PrivateIPs: p.privateIPs, LeftPools: p.leftPools, ReservedAddress: p.owedAddresses().Address, Zones: p.zones}, p.client)
 	namespace := offline.NamespaceOfNodePools(p.objects.Pools, systemNamespace)
 	p.cluster.Controllers.EnableLoadBalancers(rehearsal, serviceOptions(p.Options, p.cfg, p.settings, p.client, namespace))
 	for i := range p.objects.Services { // plan a named Service even if it is marked as dry run

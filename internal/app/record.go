@@ -14,11 +14,11 @@ import (
 
 	"weir.dev/weir/internal/app/process"
 	"weir.dev/weir/internal/config"
-	"weir.dev/weir/internal/k8s/leases"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/k8s/store"
 	"weir.dev/weir/internal/leader"
-	"weir.dev/weir/internal/loadbalancer/leftpool"
+	"weir.dev/weir/internal/loadbalancer"
 	"weir.dev/weir/internal/loadbalancer/privateip"
 	"weir.dev/weir/internal/loadbalancer/publicip"
 	"weir.dev/weir/internal/skumigration"
@@ -32,7 +32,7 @@ type recordStore struct {
 }
 
 func newRecord(o Options, cfg config.Config, rc *rest.Config, namespace string, fence *leader.Fence) (recordStore, error) {
-	api, err := client.New(leases.WithFence(rc, fence), client.Options{Scheme: metadata.Scheme()})
+	api, err := client.New(k8s.WithFence(rc, fence), client.Options{Scheme: metadata.Scheme()})
 	if err != nil {
 		return recordStore{}, fmt.Errorf("API server %s: %w", rc.Host, err)
 	}
@@ -72,7 +72,7 @@ func (r recordStore) privateIPStore() privateip.Store {
 	return store.PrivateIPReservations{Reader: r.api, Writer: r.api, Namespace: r.namespace}
 }
 
-func (r recordStore) leftPoolStore(log *slog.Logger) leftpool.Store {
+func (r recordStore) leftPoolStore(log *slog.Logger) loadbalancer.LeftPoolStore {
 	return store.ReleasedPools{Reader: r.api, Writer: r.api, Namespace: r.namespace, Log: log}
 }
 

@@ -12,21 +12,18 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"weir.dev/weir/internal/app/monitoring"
 	"weir.dev/weir/internal/app/process"
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/controllers"
 	"weir.dev/weir/internal/controllers/cache"
-	"weir.dev/weir/internal/k8s/apiserver"
-	"weir.dev/weir/internal/k8s/leases"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/lb/behavior"
 	"weir.dev/weir/internal/leader"
-	"weir.dev/weir/internal/leader/lease"
 	"weir.dev/weir/internal/loadbalancer"
-	"weir.dev/weir/internal/loadbalancer/limit"
+	"weir.dev/weir/internal/loadbalancer/plan"
 	"weir.dev/weir/internal/nic/nicupdate"
 	"weir.dev/weir/internal/observe/metrics"
 	"weir.dev/weir/internal/observe/tracing"
@@ -107,7 +104,7 @@ func RunWith(ctx context.Context, o Options, in Dependencies) error {
 		return err
 	}
 	o.zones = newRegions(o, cfg, client)
-	reach := apiserver.NewConnection(ctx, o.Log)
+	reach := k8s.NewConnection(ctx, o.Log)
 	rc, namespace := process.WithReachability(reach, in.API, "weir"), o.processOptions().LeaseNamespace(in.InCluster)
 	record, err := newRecord(o, cfg, rc, namespace, fence)
 	if err != nil {
@@ -124,11 +121,11 @@ func RunWith(ctx context.Context, o Options, in Dependencies) error {
 	var cluster *controllers.Cluster
 	health := newHealthReader(client, writes, func() *controllers.Cluster { return cluster }) // the server starts with the manager
 	var balancers *loadbalancer.LoadBalancers
-	limits := func() []limit.Usage { return balancers.ListUsages() }
+	limits := func() []plan.LimitUsage { return balancers.ListUsages() }
 	if err := addOperatorServer(ctx, o, mgr, callLog, writes, health, limits); err != nil {
 		return err
 	}
-	if err := monitoring.AddServers(ctx, mgr, monitoring.Options{
+	if err := process.AddMonitoring(ctx, mgr, process.MonitoringOptions{
 		HealthAddress: o.HealthAddress, MetricsAddress: o.MetricsAddress, MetricsSecure: o.MetricsSecure,
 		ReadyName: "caches", Ready: func(r *http.Request) error { return cluster.Synced(r) }, // the servers start with the manager
 	}); err != nil {
@@ -218,7 +215,7 @@ func newManager(ctx context.Context, o Options, cfg config.Config, rc *rest.Conf
 	}
 	return process.NewManager(ctx, process.Manager{
 		Options: o.processOptions(), LeaseName: LeaseName, LeaseNamespace: leaseNamespace, API: rc,
-		LeaseAnnotations: map[string]string{leases.ClassAnnotation: o.LoadBalancerClass},
+		LeaseAnnotations: map[string]string{k8s.ClassAnnotation: o.LoadBalancerClass},
 		Scheme:           metadata.Scheme(), Cache: cached, Fence: fence, First: first,
 	})
 }
@@ -227,7 +224,7 @@ func resourceGroupID(cfg config.Config) string {
 	return "/subscriptions/" + cfg.SubscriptionID + "/resourceGroups/" + cfg.BackendResourceGroup()
 }
 
-func newCluster(ctx context.Context, o Options, in Dependencies, mgr ctrl.Manager, reach *apiserver.Connection) (*controllers.Cluster, error) {
+func newCluster(ctx context.Context, o Options, in Dependencies, mgr ctrl.Manager, reach *k8s.Connection) (*controllers.Cluster, error) {
 	cfg := in.Config
 	return controllers.New(ctx, mgr, controllers.Options{
 		SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.BackendResourceGroup(),
@@ -241,11 +238,11 @@ func newLease(o Options, cfg config.Config, mgr ctrl.Manager, fence *leader.Fenc
 	if !cfg.IsResourceLeaseEnabled() {
 		return nil, nil
 	}
-	holder, err := leases.NewResource(mgr.GetConfig(), mgr.GetHTTPClient(), fence)
+	holder, err := k8s.NewResourceLease(mgr.GetConfig(), mgr.GetHTTPClient(), fence)
 	if err != nil {
 		return nil, err
 	}
-	shared := lease.NewShared(holder, leases.ResourceTerm, o.Log)
+	shared := leader.NewSharedLease(holder, k8s.ResourceTerm, o.Log)
 	metrics.RegisterLease(reg, shared)
 	return shared, nil
 }

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 
 	"weir.dev/weir/internal/azure"
-	"weir.dev/weir/internal/azure/regions"
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/skumigration/phase"
 	"weir.dev/weir/internal/zones"
@@ -23,7 +22,7 @@ func newRegions(o Options, cfg config.Config, client *azure.Client) *zones.Regio
 		log = slog.New(slog.DiscardHandler)
 	}
 	return zones.NewRegions(func(ctx context.Context) (map[string][]string, error) {
-		return regions.ListZones(ctx, client, cfg.SubscriptionID)
+		return azure.ListZones(ctx, client, cfg.SubscriptionID)
 	}, log)
 }
 

@@ -146,7 +146,7 @@ func matchingRule(a Failure) string {
 	return ""
 }
 
-func TestFromAnErrorThatNobodyClassified(t *testing.T) {
+func TestFromUnclassifiedError(t *testing.T) {
 	if FromError(nil) != nil {
 		t.Error("no error is no fault")
 	}

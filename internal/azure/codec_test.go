@@ -102,7 +102,7 @@ func TestAWriteKeepsWhatItDoesNotModel(t *testing.T) {
 }
 
 // The SDK omits a nil array, and Azure would keep the addresses.
-func TestRemovingTheLastAddressIsSaid(t *testing.T) {
+func TestRemovingLastAddressSendsEmptyArray(t *testing.T) {
 	for _, none := range [][]lb.Address{nil, {}} {
 		pool := readPool(t)
 		pool.Addresses = none

@@ -16,9 +16,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
-
-	"weir.dev/weir/internal/azure/cloud"
-	"weir.dev/weir/internal/azure/redact"
 )
 
 // Credentials are the identities that azure.json can configure. String and GoString print no
@@ -53,7 +50,7 @@ func (c Credentials) GoString() string { return c.String() }
 
 // NewTokenCredential returns the credential of the first configured identity: workload identity, managed
 // identity, client secret, certificate. It sends no request. A nil transport follows no redirects.
-func (c Credentials) NewTokenCredential(e cloud.Endpoint, transport Transport) (azcore.TokenCredential, error) {
+func (c Credentials) NewTokenCredential(e Endpoint, transport Transport) (azcore.TokenCredential, error) {
 	options := azcore.ClientOptions{Cloud: e.ToConfiguration(), Transport: limitedTransport{defaultTransport(transport, nil)}}
 	switch {
 	case c.WorkloadIdentity:
@@ -81,7 +78,7 @@ func (c Credentials) NewTokenCredential(e cloud.Endpoint, transport Transport) (
 // wrapCredential converts a typed nil to an untyped one.
 func wrapCredential[T azcore.TokenCredential](cred T, err error, what string) (azcore.TokenCredential, error) {
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s", what, redact.Line(err.Error()))
+		return nil, fmt.Errorf("%s: %s", what, redactLine(err.Error()))
 	}
 	return cred, nil
 }
@@ -96,7 +93,7 @@ func (c Credentials) managedIdentityID() azidentity.ManagedIDKind {
 	return azidentity.ClientID(c.UserAssignedIdentityID)
 }
 
-func (c Credentials) newCertificateCredential(e cloud.Endpoint, options azcore.ClientOptions) (azcore.TokenCredential, error) {
+func (c Credentials) newCertificateCredential(e Endpoint, options azcore.ClientOptions) (azcore.TokenCredential, error) {
 	certs, key, err := readCertificate(c.CertificatePath, c.CertificatePassword)
 	if err != nil {
 		return nil, fmt.Errorf("aadClientCertPath: %w", err)
@@ -126,9 +123,9 @@ func readCertificate(path, password string) ([]*x509.Certificate, crypto.Private
 
 // LocalEndpoint returns the endpoint and credential of a local emulator. Its static token is only sent
 // to loopback addresses.
-func LocalEndpoint(raw string) (cloud.Endpoint, azcore.TokenCredential, error) {
-	want := func(problem string) (cloud.Endpoint, azcore.TokenCredential, error) {
-		return cloud.Endpoint{}, nil, fmt.Errorf("azure endpoint %q %s: want http://127.0.0.1:PORT", redact.Text(raw), problem)
+func LocalEndpoint(raw string) (Endpoint, azcore.TokenCredential, error) {
+	want := func(problem string) (Endpoint, azcore.TokenCredential, error) {
+		return Endpoint{}, nil, fmt.Errorf("azure endpoint %q %s: want http://127.0.0.1:PORT", redactText(raw), problem)
 	}
 	u, err := url.Parse(raw)
 	switch {
@@ -138,7 +135,7 @@ func LocalEndpoint(raw string) (cloud.Endpoint, azcore.TokenCredential, error) {
 		return want("is neither http nor https")
 	case u.User != nil:
 		return want("holds a user name")
-	case !cloud.IsLoopback(u.Hostname()):
+	case !IsLoopbackHost(u.Hostname()):
 		return want("is not a loopback address, and a static token is sent nowhere else")
 	case u.Port() == "" || u.Port() == "0":
 		return want("has no port")
@@ -146,7 +143,7 @@ func LocalEndpoint(raw string) (cloud.Endpoint, azcore.TokenCredential, error) {
 		return want("has a path, a query or a fragment")
 	}
 	base := u.Scheme + "://" + u.Host
-	return cloud.Endpoint{ResourceManager: base, Audience: base}, staticToken{}, nil
+	return Endpoint{ResourceManager: base, Audience: base}, staticToken{}, nil
 }
 
 type staticToken struct{}

@@ -8,9 +8,8 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/azure/codec"
-	"weir.dev/weir/internal/azure/look"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/ratelimit/sleep"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // earlyReader reads a written resource before its operation is polled.
@@ -30,9 +29,9 @@ func (l *earlyReader) readUntil(ctx context.Context, follow *call, poll time.Tim
 	follow.op = opResult
 	defer func() { follow.op = opPoll }()
 	start := time.Now()
-	for _, after := range look.ReadDelays {
+	for _, after := range readDelays {
 		at := start.Add(after)
-		if over || !at.Before(poll) || at.Before(time.Now()) || sleep.For(ctx, time.Until(at)) != nil {
+		if over || !at.Before(poll) || at.Before(time.Now()) || ratelimit.Sleep(ctx, time.Until(at)) != nil {
 			break
 		}
 		result, over = l.readResult(ctx)
@@ -66,11 +65,11 @@ func newEarlyReader[I, T any](c *Client, a acceptedWrite, id I, convert func(I, 
 }
 
 func (c *Client) newPoolReader(written lb.Pool, a acceptedWrite) *earlyReader {
-	return newEarlyReader(c, a, written.ID, codec.DecodePool, func(accepted string, observed lb.Pool) bool { return look.IsPoolFinished(written, accepted, observed) })
+	return newEarlyReader(c, a, written.ID, codec.DecodePool, func(accepted string, observed lb.Pool) bool { return isPoolFinished(written, accepted, observed) })
 }
 
 func (c *Client) newLoadBalancerReader(written lb.LoadBalancer, a acceptedWrite) *earlyReader {
 	return newEarlyReader(c, a, written.ID, codec.DecodeLoadBalancer, func(accepted string, observed lb.LoadBalancer) bool {
-		return look.IsLoadBalancerFinished(written, accepted, observed)
+		return isLoadBalancerFinished(written, accepted, observed)
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"weir.dev/weir/internal/azure/machines"
+	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/lab/armemu"
 )
@@ -83,7 +83,7 @@ func TestAModelWithPublicIPConfigurations(t *testing.T) {
 		if err := emu.Put(id.String(), []byte(body)); err != nil {
 			t.Fatal(err)
 		}
-		sets := machines.New(client)
+		sets := azure.NewMachineClient(client)
 		s, err := sets.GetScaleSet(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)

@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
-
-	"weir.dev/weir/internal/azure/cloud"
 )
 
 func TestEmulator(t *testing.T) {
@@ -56,7 +54,7 @@ func TestNewRefuses(t *testing.T) {
 	for problem, change := range map[string]func(*Options){
 		"no credential":      func(o *Options) { o.Credential = nil },
 		"plain HTTP":         func(o *Options) { o.Endpoint.ResourceManager = "http://arm.example" },
-		"want a URL":         func(o *Options) { o.Endpoint = cloud.Endpoint{} },
+		"want a URL":         func(o *Options) { o.Endpoint = Endpoint{} },
 		"token audience":     func(o *Options) { o.Endpoint.Audience = "" },
 		"virtual network id": func(o *Options) { o.VirtualNetworkID = "/subscriptions/s/resourceGroups/g" },
 	} {
@@ -73,7 +71,7 @@ func TestNewRefuses(t *testing.T) {
 
 // The credential gets the configured audience.
 func TestTheTokenIsForTheAudience(t *testing.T) {
-	e, err := cloud.NewEndpoint("", cloud.Overrides{ResourceManager: "https://arm.example", Audience: "https://aud.example/"})
+	e, err := NewEndpoint("", EndpointOverrides{ResourceManager: "https://arm.example", Audience: "https://aud.example/"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 
 	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/leader"
-	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 const codeOperationFailed = "OperationFailed"
@@ -92,7 +92,7 @@ func describeFailure(ctx context.Context, c *call, err error, now time.Time) arm
 		a.TargetMissing = isTargetMissing(c, answer)
 	}
 	if answer.RawResponse != nil {
-		a.RetryAt, _ = backoff.RetryAfter(answer.RawResponse.Header, now)
+		a.RetryAt, _ = ratelimit.RetryAfter(answer.RawResponse.Header, now)
 	}
 	return a
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"weir.dev/weir/internal/armerror"
-	"weir.dev/weir/internal/azure/redact"
 )
 
 // A 404 is stale only if it names the pool, its load balancer or their group.
@@ -105,7 +104,7 @@ func TestMessages(t *testing.T) {
 	t.Run("not endless", func(t *testing.T) {
 		body := errorBody("Bad", strings.Repeat("ü", 5000))
 		_, err := newClient(t, &fakeARM{answer: replySequence(reply{status: 400, body: body})}).GetPool(t.Context(), webPool)
-		if n := len([]rune(err.Error())); n != redact.MaxLineLength || !strings.HasSuffix(err.Error(), "…") {
+		if n := len([]rune(err.Error())); n != maxLineLength || !strings.HasSuffix(err.Error(), "…") {
 			t.Errorf("%d runes", n)
 		}
 	})

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/cloud-provider-azure/pkg/azclient/policy/retryrepectthrottled"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // quotaCodes are the 429 codes of an exhausted subscription quota (from public reports). Other 429s
@@ -120,7 +120,7 @@ func (g *gates) checkOpen(c *call) error {
 }
 
 func (g *gates) recordThrottle(c *call, resp *http.Response, now time.Time) {
-	until, named := backoff.RetryAfter(resp.Header, now)
+	until, named := ratelimit.RetryAfter(resp.Header, now)
 	if !named {
 		until = now.Add(closedWithoutRetryAfter)
 	}

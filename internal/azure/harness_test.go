@@ -21,8 +21,6 @@ import (
 	"go.uber.org/goleak"
 
 	"weir.dev/weir/internal/armerror"
-	"weir.dev/weir/internal/azure/cloud"
-	"weir.dev/weir/internal/azure/redact"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -130,9 +128,9 @@ func (t tokenOf) GetToken(context.Context, policy.TokenRequestOptions) (azcore.A
 	return azcore.AccessToken{Token: string(t), ExpiresOn: time.Now().Add(time.Hour)}, nil
 }
 
-func publicEndpoint(t *testing.T) cloud.Endpoint {
+func publicEndpoint(t *testing.T) Endpoint {
 	t.Helper()
-	e, err := cloud.NewEndpoint("", cloud.Overrides{})
+	e, err := NewEndpoint("", EndpointOverrides{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +208,7 @@ func wantFault(t *testing.T, err error, class armerror.Class, code string) *arme
 	if f.Class != class || f.Code != code {
 		t.Errorf("got %s %q, want %s %q (%v)", f.Class, f.Code, class, code, err)
 	}
-	if text := f.Error(); strings.ContainsAny(text, "\r\n\t") || strings.Contains(text, testToken) || len([]rune(text)) > redact.MaxLineLength {
+	if text := f.Error(); strings.ContainsAny(text, "\r\n\t") || strings.Contains(text, testToken) || len([]rune(text)) > maxLineLength {
 		t.Errorf("message is not fit for an event: %q", text)
 	}
 	return f

@@ -17,8 +17,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"weir.dev/weir/internal/azure"
-	"weir.dev/weir/internal/azure/machines"
-	"weir.dev/weir/internal/azure/privatelinks"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/lab/armemu/schema"
 )
@@ -263,47 +261,47 @@ func TestAWriteKeepsWhatOthersHaveSet(t *testing.T) {
 			return err
 		}, []string{"properties.securityRules[0].properties.priority"}},
 		{"Microsoft.Network/networkInterfaces", network + "networkInterfaces/nic", func(ctx context.Context, c *azure.Client) error {
-			i, err := machines.New(c).GetInterface(ctx, at(lb.TypeNetworkInterface, "nic"))
+			i, err := azure.NewMachineClient(c).GetInterface(ctx, at(lb.TypeNetworkInterface, "nic"))
 			if err != nil {
 				return err
 			}
 			i.IPConfigurations[0].Pools = append(i.IPConfigurations[0].Pools, "/another")
-			_, err = machines.New(c).PutInterface(ctx, i)
+			_, err = azure.NewMachineClient(c).PutInterface(ctx, i)
 			return err
 		}, []string{"properties.ipConfigurations[0].properties.loadBalancerBackendAddressPools"}},
 		{"Microsoft.Network/privateLinkServices", network + "privateLinkServices/pls", func(ctx context.Context, c *azure.Client) error {
-			p, err := privatelinks.New(c).Get(ctx, at(lb.TypePrivateLinkService, "pls"))
+			p, err := azure.NewPrivateLinkClient(c).Get(ctx, at(lb.TypePrivateLinkService, "pls"))
 			if err != nil {
 				return err
 			}
 			p.FQDNs = []string{"another"}
-			_, err = privatelinks.New(c).Put(ctx, p)
+			_, err = azure.NewPrivateLinkClient(c).Put(ctx, p)
 			return err
 		}, []string{"properties.fqdns"}},
 		{"Microsoft.Network/virtualNetworks/subnets", network + "virtualNetworks/v/subnets/nodes", func(ctx context.Context, c *azure.Client) error {
-			s, err := privatelinks.New(c).GetSubnet(ctx, at(lb.TypeVirtualNetwork, "v"), "nodes")
+			s, err := azure.NewPrivateLinkClient(c).GetSubnet(ctx, at(lb.TypeVirtualNetwork, "v"), "nodes")
 			if err != nil {
 				return err
 			}
-			_, err = privatelinks.New(c).OpenSubnet(ctx, s)
+			_, err = azure.NewPrivateLinkClient(c).OpenSubnet(ctx, s)
 			return err
 		}, []string{"properties.privateLinkServiceNetworkPolicies"}},
 		{"Microsoft.Compute/virtualMachineScaleSets", compute + "virtualMachineScaleSets/blue", func(ctx context.Context, c *azure.Client) error {
-			s, err := machines.New(c).GetScaleSet(ctx, at(lb.TypeScaleSet, "blue"))
+			s, err := azure.NewMachineClient(c).GetScaleSet(ctx, at(lb.TypeScaleSet, "blue"))
 			if err != nil {
 				return err
 			}
 			s.Interfaces[0].IPConfigurations[0].Pools = append(s.Interfaces[0].IPConfigurations[0].Pools, "/another")
-			_, err = machines.New(c).PatchModel(ctx, s)
+			_, err = azure.NewMachineClient(c).PatchModel(ctx, s)
 			return err
 		}, []string{"properties.virtualMachineProfile.networkProfile.networkInterfaceConfigurations[0].properties.ipConfigurations[0].properties.loadBalancerBackendAddressPools"}},
 		{"Microsoft.Compute/virtualMachineScaleSets/virtualMachines", compute + "virtualMachineScaleSets/blue/virtualMachines/1", func(ctx context.Context, c *azure.Client) error {
-			i, err := machines.New(c).GetInstance(ctx, at(lb.TypeScaleSet, "blue"), "1")
+			i, err := azure.NewMachineClient(c).GetInstance(ctx, at(lb.TypeScaleSet, "blue"), "1")
 			if err != nil {
 				return err
 			}
 			i.Interfaces[0].IPConfigurations[0].Pools = append(i.Interfaces[0].IPConfigurations[0].Pools, "/another")
-			_, err = machines.New(c).PutInstance(ctx, i)
+			_, err = azure.NewMachineClient(c).PutInstance(ctx, i)
 			return err
 		}, []string{"properties.networkProfileConfiguration.networkInterfaceConfigurations[0].properties.ipConfigurations[0].properties.loadBalancerBackendAddressPools"}},
 	} {

@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"weir.dev/weir/internal/azure/fence"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/leader"
 )
@@ -81,7 +80,7 @@ func (s *server) takeWrites() []string {
 func (s *server) client(t *testing.T, leads *leader.Fence) *Client {
 	t.Helper()
 	own := defaultTransport(nil, leads).(*http.Client)
-	for _, tr := range []*http.Transport{own.Transport.(fence.Transport).ReadTransport, own.Transport.(fence.Transport).WriteTransport} {
+	for _, tr := range []*http.Transport{own.Transport.(fencedTransport).ReadTransport, own.Transport.(fencedTransport).WriteTransport} {
 		if s.TLS != nil {
 			tr.TLSClientConfig = s.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 			tr.TLSClientConfig.NextProtos = nil

@@ -15,7 +15,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
 	"weir.dev/weir/internal/armerror"
-	"weir.dev/weir/internal/azure/redact"
 )
 
 // maxRead limits the message bytes that regular expressions process.
@@ -112,7 +111,7 @@ func formatError(c *call, a armerror.Failure, err error) string {
 	case a.ResultUnknown:
 		text += "outcome unknown: "
 	}
-	return armerror.AppendResolution(redact.Line(c.redactToken(text+formatReason(a, err))), a.Codes)
+	return armerror.AppendResolution(redactLine(c.redactToken(text+formatReason(a, err))), a.Codes)
 }
 
 func formatReason(a armerror.Failure, err error) string {

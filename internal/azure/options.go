@@ -13,10 +13,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"go.opentelemetry.io/otel/trace"
 
-	"weir.dev/weir/internal/azure/attached"
-	"weir.dev/weir/internal/azure/cloud"
-	"weir.dev/weir/internal/azure/fence"
-	"weir.dev/weir/internal/azure/look"
 	"weir.dev/weir/internal/leader"
 	"weir.dev/weir/internal/ratelimit"
 	"weir.dev/weir/internal/requestlog"
@@ -31,7 +27,7 @@ type Transport interface {
 
 // Options configure a Client. Endpoint and Credential are required.
 type Options struct {
-	Endpoint cloud.Endpoint
+	Endpoint Endpoint
 	// Credential authorizes requests; see [Credentials] and [LocalEndpoint].
 	Credential azcore.TokenCredential
 	// Transport sends the requests; the default is an HTTP client that does not follow redirects.
@@ -77,8 +73,8 @@ type Client struct {
 	clientOptions *arm.ClientOptions
 	gates         *gates
 	retryAfters   *retryAfterPolicy
-	attached      attached.Cache
-	slowWrites    look.SlowWrites
+	attached      interfaceCache
+	slowWrites    slowWrites
 }
 
 // New returns a Client. It sends no request.
@@ -123,7 +119,7 @@ func defaultTransport(transport Transport, leads *leader.Fence) Transport {
 		return transport
 	}
 	return &http.Client{
-		Transport:     fence.NewTransport(leads),
+		Transport:     newDefaultFencedTransport(leads),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

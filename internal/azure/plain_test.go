@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/armerror"
-	"weir.dev/weir/internal/azure/apiversion"
 	"weir.dev/weir/internal/azure/codec"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/ratelimit"
@@ -55,19 +54,19 @@ func TestPlainWrites(t *testing.T) {
 		name, method, version, body string
 		call                        func(context.Context, *Client) error
 	}{
-		{"an interface", "PUT", apiversion.Network, `{"a":1}`, func(ctx context.Context, c *Client) error {
+		{"an interface", "PUT", networkAPIVersion, `{"a":1}`, func(ctx context.Context, c *Client) error {
 			_, err := c.WriteResource(ctx, nicOfN1, http.MethodPut, asRead(nicOfN1), `W/"e"`, bodyOf(map[string]int{"a": 1}))
 			return err
 		}},
-		{"a model", "PATCH", apiversion.Compute, `{"a":1}`, func(ctx context.Context, c *Client) error {
+		{"a model", "PATCH", computeAPIVersion, `{"a":1}`, func(ctx context.Context, c *Client) error {
 			_, err := c.WriteResource(ctx, blueSet, http.MethodPatch, asRead(blueSet), `"1"`, bodyOf(map[string]int{"a": 1}))
 			return err
 		}},
-		{"an instance", "PUT", apiversion.Compute, `{"a":1}`, func(ctx context.Context, c *Client) error {
+		{"an instance", "PUT", computeAPIVersion, `{"a":1}`, func(ctx context.Context, c *Client) error {
 			_, err := c.WriteResource(ctx, blueInstance, http.MethodPut, asRead(blueInstance), `"1"`, bodyOf(map[string]int{"a": 1}))
 			return err
 		}},
-		{"an upgrade", "POST", apiversion.Compute, `{"instanceIds":["0","12"]}`, func(ctx context.Context, c *Client) error {
+		{"an upgrade", "POST", computeAPIVersion, `{"instanceIds":["0","12"]}`, func(ctx context.Context, c *Client) error {
 			return c.UpgradeInstances(ctx, blueSet.ID, []string{"0", "12"})
 		}},
 	} {
@@ -114,7 +113,7 @@ func TestPlainWrites(t *testing.T) {
 func TestPlainVersionIsTheSDKs(t *testing.T) {
 	wire := &queryRecorder{fakeARM: &fakeARM{answer: replySequence(shown)}}
 	_, _ = newClient(t, wire.fakeARM, func(o *Options) { o.Transport = wire }).GetPool(t.Context(), webPool)
-	if len(wire.queries) != 1 || wire.queries[0] != apiversion.Network {
+	if len(wire.queries) != 1 || wire.queries[0] != networkAPIVersion {
 		t.Errorf("the SDK asks at %v", wire.queries)
 	}
 }

@@ -15,11 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"sigs.k8s.io/cloud-provider-azure/pkg/azclient/policy/retryrepectthrottled"
 
-	"weir.dev/weir/internal/azure/cloud"
-	"weir.dev/weir/internal/azure/redact"
-	"weir.dev/weir/internal/azure/weight"
 	"weir.dev/weir/internal/ratelimit"
-	"weir.dev/weir/internal/ratelimit/backoff"
 	"weir.dev/weir/internal/requestlog"
 )
 
@@ -89,7 +85,7 @@ func retryOptions(r Retry) policy.RetryOptions {
 				return errors.As(err, new(*noResponseError))
 			}
 			now := time.Now()
-			at, _ := backoff.RetryAfter(resp.Header, now)
+			at, _ := ratelimit.RetryAfter(resp.Header, now)
 			return slices.Contains(statuses, resp.StatusCode) && at.Sub(now) <= longest
 		},
 	}
@@ -128,7 +124,7 @@ func (w observePolicy) Do(req *policy.Request) (*http.Response, error) {
 		status = resp.StatusCode
 		// The SDK's ResponseError keeps the request and prints it; drop its secrets. The SDK needs
 		// no request headers afterwards.
-		resp.Request = redact.Request(req.Raw())
+		resp.Request = redactRequest(req.Raw())
 	}
 	if w.onRequest != nil {
 		w.onRequest(describeCall(req, resp, requestlog.Call{At: time.Now(), Took: time.Since(start), Op: op, Status: status}))
@@ -145,7 +141,7 @@ func (w observePolicy) Do(req *policy.Request) (*http.Response, error) {
 		}
 		return resp, nil
 	}
-	if err != nil && req.Raw().Method == http.MethodGet && !errors.As(err, new(*weight.LimitError)) {
+	if err != nil && req.Raw().Method == http.MethodGet && !errors.As(err, new(*LimitError)) {
 		err = &noResponseError{err: err}
 	}
 	return resp, err
@@ -177,7 +173,7 @@ func headerID(resp *http.Response, header string) string {
 
 // endpointPolicy sends the token only to Azure Resource Manager, since responses name URLs for polling and
 // for the next page.
-type endpointPolicy struct{ endpoint cloud.Endpoint }
+type endpointPolicy struct{ endpoint Endpoint }
 
 // Do implements policy.Policy.
 func (p endpointPolicy) Do(req *policy.Request) (*http.Response, error) {
@@ -203,7 +199,7 @@ func (*nonRetriableError) NonRetriable() {}
 
 func (c *call) redactToken(text string) string {
 	if token := c.token.Load(); token != nil && *token != "" {
-		return strings.ReplaceAll(text, *token, redact.Mark)
+		return strings.ReplaceAll(text, *token, redactionMark)
 	}
 	return text
 }

@@ -17,10 +17,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
 	"weir.dev/weir/internal/armerror"
-	"weir.dev/weir/internal/azure/redact"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/ratelimit/backoff"
-	"weir.dev/weir/internal/ratelimit/sleep"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // RawObject is a JSON object.
@@ -93,7 +91,7 @@ func (r *RawClient) Send(ctx context.Context, q RawRequest) (RawResponse, error)
 		if !waits {
 			return RawResponse{}, newFault(ctx, c, err)
 		}
-		if err := sleep.For(ctx, time.Until(until)); err != nil {
+		if err := ratelimit.Sleep(ctx, time.Until(until)); err != nil {
 			return RawResponse{}, newFault(ctx, c, err)
 		}
 	}
@@ -121,7 +119,7 @@ func (r *RawClient) sendOnce(ctx context.Context, c *call, q RawRequest) (RawRes
 		return none, err
 	}
 	answer := RawResponse{Status: resp.StatusCode, Body: decodeObject(body), Sent: sent, At: time.Now()}
-	if until, named := backoff.RetryAfter(resp.Header, answer.At); named {
+	if until, named := ratelimit.RetryAfter(resp.Header, answer.At); named {
 		answer.Wait = until.Sub(answer.At)
 	}
 	if resp.StatusCode >= http.StatusBadRequest {
@@ -241,7 +239,7 @@ func innermostMessage(c *call, resp *http.Response) string {
 	list := parseErrors(resp)
 	for i := len(list) - 1; i >= 0; i-- {
 		if list[i].Message != "" {
-			return redact.Line(c.redactToken(trimPermissions(list[i].Message)))
+			return redactLine(c.redactToken(trimPermissions(list[i].Message)))
 		}
 	}
 	return http.StatusText(resp.StatusCode)

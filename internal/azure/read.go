@@ -15,7 +15,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
-	"weir.dev/weir/internal/azure/apiversion"
 	"weir.dev/weir/internal/azure/codec"
 	"weir.dev/weir/internal/lb"
 )
@@ -23,7 +22,7 @@ import (
 type documentClient struct {
 	armClient      *arm.Client
 	withoutIfMatch bool
-	versions       apiversion.Cache
+	versions       versionCache
 }
 
 func (d *documentClient) getDocument(ctx context.Context, t target) (codec.Document, error) {

@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 
 	"weir.dev/weir/internal/armerror"
-	"weir.dev/weir/internal/azure/redact"
 )
 
 // notThePool are responses with status 200 about something else.
@@ -75,7 +74,7 @@ func TestRedactTokenAnswers(t *testing.T) {
 		`AccessToken: CANARY, next`,
 		`{"access_token":"CANARY`,
 	} {
-		if got := redact.Text(text); strings.Contains(got, "CANARY") || !strings.Contains(got, redact.Mark) {
+		if got := redactText(text); strings.Contains(got, "CANARY") || !strings.Contains(got, redactionMark) {
 			t.Errorf("%s\nbecomes %s", text, got)
 		}
 	}

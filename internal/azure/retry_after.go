@@ -12,7 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"sigs.k8s.io/cloud-provider-azure/pkg/azclient/policy/retryrepectthrottled"
 
-	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // maxRetryAfterEntries limits the remembered resources. Above it, the entry that expires first is dropped.
@@ -46,7 +46,7 @@ func (r *retryAfterPolicy) Do(req *policy.Request) (*http.Response, error) {
 	resp, err := req.Next()
 	if err == nil && resp.StatusCode >= http.StatusBadRequest {
 		now := time.Now()
-		if until, named := backoff.RetryAfter(resp.Header, now); named && until.After(now) {
+		if until, named := ratelimit.RetryAfter(resp.Header, now); named && until.After(now) {
 			r.recordEntry(key, retryAfterEntry{until: until, after: responseName(resp)}, now)
 		}
 	}

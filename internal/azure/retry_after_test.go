@@ -62,7 +62,7 @@ func TestAResourceThatAsksForPatienceIsLeftAlone(t *testing.T) {
 }
 
 // The message names the resource, the time and the reason.
-func TestWhatIsSaidOfAResourceThatIsLeftAlone(t *testing.T) {
+func TestThrottledResourceMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := newClient(t, &fakeARM{answer: replySequence(reply{status: 429, header: map[string]string{"Retry-After": "60"}, body: errorBody("TooManyRequests", "m")})})
 		for range 2 {

@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 
 	"weir.dev/weir/internal/azure"
-	"weir.dev/weir/internal/azure/machines"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/lab/armemu"
 )
@@ -73,7 +72,7 @@ func withMachines(t *testing.T, emu *armemu.Emulator) {
 // joinPool adds all of them to a pool.
 func joinPool(t *testing.T, arm *azure.Client, pool string) {
 	t.Helper()
-	client, ctx := machines.New(arm), t.Context()
+	client, ctx := azure.NewMachineClient(arm), t.Context()
 	must := func(err error) {
 		t.Helper()
 		if err != nil {

@@ -10,8 +10,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
-
-	"weir.dev/weir/internal/azure/redact"
 )
 
 // newTracingProvider adapts provider, which may be nil, to the SDK: one span per request on the wire. The SDK's
@@ -50,7 +48,7 @@ func newSpan(span trace.Span) tracing.Span {
 		},
 		SetStatus: func(status tracing.SpanStatus, description string) {
 			if status == tracing.SpanStatusError {
-				span.SetStatus(codes.Error, redact.Line(description))
+				span.SetStatus(codes.Error, redactLine(description))
 			}
 		},
 	})
@@ -69,7 +67,7 @@ func convertAttributes(as []tracing.Attribute) []attribute.KeyValue {
 		case bool:
 			kvs = append(kvs, attribute.Bool(a.Key, v))
 		default:
-			kvs = append(kvs, attribute.String(a.Key, redact.Text(fmt.Sprint(v))))
+			kvs = append(kvs, attribute.String(a.Key, redactText(fmt.Sprint(v))))
 		}
 	}
 	return kvs

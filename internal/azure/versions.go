@@ -11,7 +11,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"weir.dev/weir/internal/armerror"
-	"weir.dev/weir/internal/azure/apiversion"
 )
 
 func (d *documentClient) resourceVersion(t target) string {
@@ -30,7 +29,7 @@ func requiredVersion(err error, sent string) string {
 	}
 	newest := ""
 	for _, e := range parseErrors(answer.RawResponse) {
-		newest = max(newest, apiversion.FindNewer(e.Message, sent))
+		newest = max(newest, findNewerVersion(e.Message, sent))
 	}
 	return newest
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"weir.dev/weir/internal/armerror"
-	"weir.dev/weir/internal/azure/apiversion"
 	"weir.dev/weir/internal/azure/codec"
 )
 
@@ -109,14 +108,14 @@ func TestAWriteThatStaysRejectedForItsVersion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client, _, log := versioned(t, func(_ int, method, version string) reply {
 				switch {
-				case version == apiversion.Network && method == http.MethodPut:
+				case version == networkAPIVersion && method == http.MethodPut:
 					return reply{status: 400, body: tt.rejection}
 				case method == http.MethodPut:
 					return tt.write
 				}
 				return tt.read
 			})
-			pool, err := codec.DecodePool(webPool, codec.Document{Version: apiversion.Network, Text: []byte(poolBody("Succeeded", "10.0.0.4"))})
+			pool, err := codec.DecodePool(webPool, codec.Document{Version: networkAPIVersion, Text: []byte(poolBody("Succeeded", "10.0.0.4"))})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,13 +137,13 @@ func TestAWriteThatStaysRejectedForItsVersion(t *testing.T) {
 // A pool read with an older api-version than its load balancer uses the load balancer's properties.
 func TestPoolsOfALoadBalancerThatIsWrittenWithANewerVersion(t *testing.T) {
 	body := func(version string) string {
-		if version == apiversion.Network {
+		if version == networkAPIVersion {
 			return strings.Replace(busyBalancer, `"drainPeriodInSeconds"`, `"drainPeriodInSecondsThatIsHidden"`, 1)
 		}
 		return busyBalancer
 	}
 	client, wire, _ := versioned(t, func(_ int, method, version string) reply {
-		if method == http.MethodPut && version == apiversion.Network {
+		if method == http.MethodPut && version == networkAPIVersion {
 			return reply{status: 400, body: olderBody("2025-09-01")}
 		}
 		return reply{status: 200, body: body(version)}

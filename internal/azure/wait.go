@@ -12,9 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
-	"weir.dev/weir/internal/azure/look"
-	"weir.dev/weir/internal/ratelimit/backoff"
-	"weir.dev/weir/internal/ratelimit/sleep"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // waitForWrite polls an accepted write at the pace of the responses and waits out a 429. Other errors end
@@ -29,7 +27,7 @@ func waitForWrite(ctx context.Context, follow *call, poller *runtime.Poller[json
 				return result, nil
 			}
 		}
-		if err := sleep.For(ctx, time.Until(next)); err != nil {
+		if err := ratelimit.Sleep(ctx, time.Until(next)); err != nil {
 			return none, err
 		}
 		resp, err := poller.Poll(ctx)                //nolint:bodyclose // the poller has read the body to its end
@@ -38,7 +36,7 @@ func waitForWrite(ctx context.Context, follow *call, poller *runtime.Poller[json
 			return none, runtime.NewResponseError(resp)
 		case err == nil:
 			answer = resp
-			if follow.recordPoll(poller.Done(), time.Now()); n == 1 && early != nil && look.IsConclusive(poller.Done(), time.Since(start)) {
+			if follow.recordPoll(poller.Done(), time.Now()); n == 1 && early != nil && isReadConclusive(poller.Done(), time.Since(start)) {
 				early.onFirstPoll(poller.Done())
 			}
 		case throttled != nil && !exceedsDeadline(ctx, throttled):
@@ -57,7 +55,7 @@ func waitForWrite(ctx context.Context, follow *call, poller *runtime.Poller[json
 		if throttled == nil || exceedsDeadline(ctx, throttled) {
 			return result, err
 		}
-		if err := sleep.For(ctx, time.Until(nextPollTime(throttled, time.Now()))); err != nil {
+		if err := ratelimit.Sleep(ctx, time.Until(nextPollTime(throttled, time.Now()))); err != nil {
 			return none, err
 		}
 	}
@@ -78,7 +76,7 @@ func isPollFailed(done bool, resp *http.Response) bool {
 }
 
 func exceedsDeadline(ctx context.Context, answer *http.Response) bool {
-	at, named := backoff.RetryAfter(answer.Header, time.Now())
+	at, named := ratelimit.RetryAfter(answer.Header, time.Now())
 	end, ends := ctx.Deadline()
 	return named && ends && at.After(end)
 }
@@ -101,7 +99,7 @@ func waitRetryAfter(ctx context.Context, err error) bool {
 	if end, ends := ctx.Deadline(); !ok || ends && rest.until.After(end) {
 		return false
 	}
-	return sleep.For(ctx, time.Until(rest.until)) == nil
+	return ratelimit.Sleep(ctx, time.Until(rest.until)) == nil
 }
 
 const maxPollInterval = time.Minute
@@ -110,7 +108,7 @@ func nextPollTime(answer *http.Response, now time.Time) time.Time {
 	delay := pollInterval
 	if answer != nil {
 		// Wait even for a Retry-After of 0: only ctx limits the loop.
-		if at, ok := backoff.RetryAfter(answer.Header, now); ok {
+		if at, ok := ratelimit.RetryAfter(answer.Header, now); ok {
 			delay = max(at.Sub(now), time.Second)
 		} else if answer.StatusCode == http.StatusTooManyRequests {
 			delay = closedWithoutRetryAfter

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/armerror"
-	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 func throttles() []wireRow {
@@ -66,8 +66,8 @@ func retryAfters() []wireRow {
 		{name: "below zero", header: seconds("-30")},
 		{name: "no number and no date", header: seconds("soon")},
 		{name: "120, beyond the SDK's longest delay", header: seconds("120"), after: new(2 * time.Minute), tooLong: true},
-		{name: "126 years", header: seconds("4000000000"), after: new(backoff.MaxRetryAfter), tooLong: true, tooLate: true},
-		{name: "317 years, which overflow the SDK", header: seconds("10000000000"), after: new(backoff.MaxRetryAfter), tooLong: true, tooLate: true},
+		{name: "126 years", header: seconds("4000000000"), after: new(ratelimit.MaxRetryAfter), tooLong: true, tooLate: true},
+		{name: "317 years, which overflow the SDK", header: seconds("10000000000"), after: new(ratelimit.MaxRetryAfter), tooLong: true, tooLate: true},
 	}
 	var rows []wireRow
 	for _, w := range ways {

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"weir.dev/weir/internal/azure/cloud"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -42,7 +41,7 @@ func newWriteCost(tb testing.TB, parts int) writeCost {
 	tb.Helper()
 	id := poolID("s1", "kubernetes", "").LoadBalancer
 	shown := reply{status: http.StatusOK, body: fullBalancer(id, parts), header: map[string]string{"Azure-AsyncOperation": operation}}
-	endpoint, err := cloud.NewEndpoint("", cloud.Overrides{})
+	endpoint, err := NewEndpoint("", EndpointOverrides{})
 	if err != nil {
 		tb.Fatal(err)
 	}

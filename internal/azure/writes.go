@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/ratelimit"
-	"weir.dev/weir/internal/ratelimit/backoff"
 	"weir.dev/weir/internal/requestlog"
 )
 
@@ -53,7 +52,7 @@ func (w observePolicy) recordThrottle(c *call, resp *http.Response, now time.Tim
 	if !network && !slices.ContainsFunc(codes, func(code string) bool { return slices.Contains(quotaCodes, code) }) {
 		return
 	}
-	until, named := backoff.RetryAfter(resp.Header, now)
+	until, named := ratelimit.RetryAfter(resp.Header, now)
 	if !named {
 		until = now.Add(closedWithoutRetryAfter)
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestAdminStatesAreSetUnlessTheFileSaysNo(t *testing.T) {
+func TestAdminStatesAreSetByDefault(t *testing.T) {
 	for given, want := range map[string]string{
 		"":                           "out-of-service spot-eviction ToBeDeletedByClusterAutoscaler karpenter.sh/disrupted",
 		"enableNodeAdminState: null": "out-of-service spot-eviction ToBeDeletedByClusterAutoscaler karpenter.sh/disrupted",

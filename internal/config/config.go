@@ -41,7 +41,7 @@ type Config struct {
 
 // Cloud selects the Azure cloud and the resource group.
 type Cloud struct {
-	// Name is the cloud, AzurePublicCloud if empty; see cloud.CanonicalName.
+	// Name is the cloud, AzurePublicCloud if empty; see azure.CanonicalCloudName.
 	Name           string `json:"cloud,omitempty"`
 	SubscriptionID string `json:"subscriptionId,omitempty"`
 	ResourceGroup  string `json:"resourceGroup,omitempty"`

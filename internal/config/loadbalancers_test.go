@@ -147,7 +147,7 @@ func TestLoadBalancersThatCannotBe(t *testing.T) {
 }
 
 // Migration requires the SKU and is disabled by manual.
-func TestWhoMigrates(t *testing.T) {
+func TestMigrationSetting(t *testing.T) {
 	for given, want := range map[string]bool{
 		"cloud: AzurePublicCloud": false, "loadBalancerSku: standard": true, "loadBalancerSku: Standard\nloadBalancerMigration: Automatic": true,
 		"loadBalancerSku: standard\nloadBalancerMigration: MANUAL": false, "loadBalancerMigration: automatic": false,
@@ -214,7 +214,7 @@ func TestNormalizeLeavesTheCallersList(t *testing.T) {
 	}
 }
 
-func TestTheLogSaysWhatIsMade(t *testing.T) {
+func TestLogListsCreatedLoadBalancers(t *testing.T) {
 	for given, want := range map[string]string{
 		"": `loadBalancers="the cluster's"`, "loadBalancerName: lb": "loadBalancers=lb", list + "[{name: a}, {name: b}]": "loadBalancers=a,b",
 		"location: eastus": "location=eastus", "subnetName: nodes": "subnet=nodes", "maximumLoadBalancerRuleCount: 7": "maxRules=7",

@@ -47,7 +47,7 @@ func TestForeignAddressesSurvive(t *testing.T) {
 	}
 }
 
-func TestNothingChangesNothingIsSaid(t *testing.T) {
+func TestNoChangeCausesNoEvent(t *testing.T) {
 	s := newBoundEnv(t)
 	s.createSlice("a", "web", s.endpointOn(1))
 	s.waitForMembers("web", s.ip(1))
@@ -220,7 +220,7 @@ func TestWhatAzureDoesNotHave(t *testing.T) {
 	}
 }
 
-func TestRefusedWriteIsToldToTheService(t *testing.T) {
+func TestRejectedWriteIsReportedOnService(t *testing.T) {
 	s := newBoundEnv(t)
 	s.azurePool("bad")
 	s.createSlice("a", "web", s.endpointOn(1))
@@ -266,7 +266,7 @@ func TestThrottledPoolIsParked(t *testing.T) {
 }
 
 // A pool also waits while its load balancer is throttled, and its status gives the reason.
-func TestPoolBehindAClosedGateSaysSo(t *testing.T) {
+func TestPoolBehindClosedGateReportsIt(t *testing.T) {
 	s := newTestEnv(t, "web", "busy")
 	for n := range 2 {
 		s.createNode(n + 1)
@@ -355,7 +355,7 @@ func TestEventsAreNotAggregated(t *testing.T) {
 	}
 }
 
-func TestStatusIsWhatItSays(t *testing.T) {
+func TestStatusMatchesAzure(t *testing.T) {
 	s := newBoundEnv(t)
 	s.createSlice("a", "web", s.endpointOn(1), s.endpointOn(2))
 	s.waitForMembers("web", s.ip(1), s.ip(2))

@@ -43,7 +43,7 @@ func conflictResult(until time.Time) func(loadbalancer.Request) loadbalancer.Res
 }
 
 // A conflict is reported once per period, and shown in a condition while it lasts.
-func TestAFightIsTold(t *testing.T) {
+func TestConflictIsReported(t *testing.T) {
 	s := newTestEnv(t)
 	name, later := s.ns+"/web", time.Now().Add(time.Hour)
 	s.createLoadBalanced("web")

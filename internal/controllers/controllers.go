@@ -11,7 +11,7 @@ import (
 	"weir.dev/weir/internal/controllers/nodes"
 	"weir.dev/weir/internal/controllers/ownership"
 	"weir.dev/weir/internal/controllers/services"
-	"weir.dev/weir/internal/k8s/events"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/service"
 )
 
@@ -32,7 +32,7 @@ type Controllers struct {
 }
 
 // NewControllers creates the controllers and connects them, with the defaults of New except for Log.
-func NewControllers(opts Options, queue *events.Queue, statuses backendpool.API, api services.API) *Controllers {
+func NewControllers(opts Options, queue *k8s.EventQueue, statuses backendpool.API, api services.API) *Controllers {
 	r := &Controllers{View: &cache.Snapshot{
 		Placement:           cache.Placement{SubscriptionID: opts.SubscriptionID, ResourceGroup: opts.ResourceGroup},
 		ExcludeControlPlane: opts.ExcludeControlPlane, Draining: opts.Draining,

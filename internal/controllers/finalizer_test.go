@@ -17,7 +17,7 @@ import (
 )
 
 // If a user removes Weir's finalizer from a stuck Service, Weir still cleans up.
-func TestWhoTakesAFinalizerAwayLeavesTheRestToWeir(t *testing.T) {
+func TestRemovedFinalizerLeavesCleanupToWeir(t *testing.T) {
 	s := newTestEnv(t)
 	s.createLoadBalanced("web")
 	svc := s.waitForAddresses("web", 1)

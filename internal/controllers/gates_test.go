@@ -22,9 +22,8 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/controllers/pods"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
-	"weir.dev/weir/internal/k8s/workqueue"
-	"weir.dev/weir/internal/service/readiness"
 )
 
 // standbySince is negative while the shared controller leads; otherwise for how long no Lease was renewed.
@@ -41,8 +40,8 @@ func enableGates(c *testController, _ *azure.Client, log *slog.Logger) {
 		panic(err)
 	}
 	gates, err := pods.Enable(c.mgr, account, pods.Config{
-		View: c.kube.View, Pools: c.kube.Pools.Controller, Rules: c.kube.Ownership, Backoff: workqueue.DefaultBackoff(), Log: log,
-		IsSynced: func() bool { return c.kube.Synced(nil) == nil }, CountOpened: func(readiness.Reason) {},
+		View: c.kube.View, Pools: c.kube.Pools.Controller, Rules: c.kube.Ownership, Backoff: k8s.DefaultQueueBackoff(), Log: log,
+		IsSynced: func() bool { return c.kube.Synced(nil) == nil }, CountOpened: func(pods.Reason) {},
 		Leader: func() (bool, time.Duration) { since := standbySince.Load(); return since < 0, time.Duration(since) },
 	})
 	if err != nil {
@@ -102,7 +101,7 @@ func (s *testEnv) gate(name string) string {
 	return ""
 }
 
-func (s *testEnv) waitForGate(name string, reason readiness.Reason) {
+func (s *testEnv) waitForGate(name string, reason pods.Reason) {
 	s.Helper()
 	s.waitUntil(func() string {
 		if got := s.gate(name); got != string(reason) {
@@ -143,21 +142,21 @@ func TestReadinessGates(t *testing.T) {
 	if !hasInjectedGate(pod) || pod.Spec.Containers[0].Lifecycle.PreStop.Sleep.Seconds != 15 || pod.Labels["app"] != "web" {
 		t.Errorf("created: %v %+v", pod.Labels, pod.Spec)
 	}
-	s.waitForGate("member", readiness.InPool)
+	s.waitForGate("member", pods.InPool)
 	if after := s.countWrites(); after != before {
 		t.Errorf("%d writes of Azure", after-before)
 	}
 	s.createPod("joins-when-ready", 3)
-	s.waitForGate("joins-when-ready", readiness.NodeNotMember)
+	s.waitForGate("joins-when-ready", pods.NodeNotMember)
 	s.createPod("not-served", 4, func(p *corev1.Pod) { p.Labels["app"] = "other" })
-	s.waitForGate("not-served", readiness.NoService)
+	s.waitForGate("not-served", pods.NoService)
 	other := newTestEnv(t) // its pods have the labels that the Service of the first namespace selects
 	other.createPod("no-gate", 1, func(p *corev1.Pod) { p.Labels[metadata.GateLabel] = metadata.GateLabelValue })
 	other.createPod("neighbor", 1, func(p *corev1.Pod) {
 		p.Spec.NodeName, p.Labels[metadata.GateLabel] = s.node(1), metadata.GateLabelValue
 		p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: metadata.GateInPool}}
 	})
-	other.waitForGate("neighbor", readiness.NoService)
+	other.waitForGate("neighbor", pods.NoService)
 	if conditions := get[corev1.Pod](other, other.ns, "no-gate").Status.Conditions; len(conditions) > 0 {
 		t.Errorf("a pod without a gate has %v", conditions)
 	}
@@ -172,12 +171,12 @@ func TestReadinessGates(t *testing.T) {
 	s.createPod("waits", 2)
 	s.setContainersReady("waits")
 	s.createPod("still-member", 1)
-	s.waitForGate("still-member", readiness.InPool)
+	s.waitForGate("still-member", pods.InPool)
 	s.checkGateStaysClosed("waits")
 	change(s, s.ns, "web.kubernetes", func(p *v1alpha1.BackendPool) {
 		p.Annotations = map[string]string{v1alpha1.RetryNowAnnotation: time.Now().Format(time.RFC3339)}
 	})
-	s.waitForGate("waits", readiness.InPool)
+	s.waitForGate("waits", pods.InPool)
 	s.checkStandbys(t)
 }
 
@@ -185,11 +184,11 @@ func TestReadinessGates(t *testing.T) {
 func (s *testEnv) checkStandbys(t *testing.T) {
 	t.Helper()
 	defer standbySince.Store(-1)
-	standbySince.Store(int64(readiness.LeaderTimeout - time.Minute))
+	standbySince.Store(int64(pods.LeaderTimeout - time.Minute))
 	s.createPod("standby", 1)
 	s.checkGateStaysClosed("standby")
-	standbySince.Store(int64(readiness.LeaderTimeout + time.Second))
-	s.waitForGate("standby", readiness.LeaderAway)
+	standbySince.Store(int64(pods.LeaderTimeout + time.Second))
+	s.waitForGate("standby", pods.LeaderAway)
 }
 
 // waitForPolicy waits until the API server applies the policy.

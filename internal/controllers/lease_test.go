@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"weir.dev/weir/internal/k8s/metadata"
-	"weir.dev/weir/internal/leader/lease"
+	"weir.dev/weir/internal/leader"
 )
 
 const (
@@ -76,7 +76,7 @@ func TestWhatTheLeaseCosts(t *testing.T) {
 	}
 }
 
-func TestWhoMayTakeTheLease(t *testing.T) {
+func TestLeaseHolders(t *testing.T) {
 	l := newLeaseEnv(t)
 	for _, tt := range []struct {
 		name   string
@@ -114,7 +114,7 @@ func TestWhoMayTakeTheLease(t *testing.T) {
 func ago(d time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(time.Now().Add(-d))) }
 
 // After a concurrent write, the newest state decides.
-func TestWhoWritesInBetweenIsReadFirst(t *testing.T) {
+func TestConcurrentWriteIsReadFirst(t *testing.T) {
 	l := newLeaseEnv(t)
 	weir := newResourceLease(t, cluster.Config)
 	once := func(method string, do func()) {
@@ -159,7 +159,7 @@ func TestTheNextLeaderGoesOn(t *testing.T) {
 	first, second := newResourceLeaseIn(t, cluster.Config, newLeaderFence(3)), newResourceLeaseIn(t, cluster.Config, newLeaderFence(4))
 	l.requireNoError(first.Acquire(t.Context()))
 	l.requireNoError(second.Acquire(t.Context()))
-	if held, ok := errors.AsType[*lease.HolderError](first.Acquire(t.Context())); !ok || !strings.HasPrefix(held.Holder, managedLoadBalancers+"_") {
+	if held, ok := errors.AsType[*leader.HolderError](first.Acquire(t.Context())); !ok || !strings.HasPrefix(held.Holder, managedLoadBalancers+"_") {
 		t.Errorf("the leader before is not refused: %v", held)
 	}
 	l.requireNoError(first.Release(t.Context()))

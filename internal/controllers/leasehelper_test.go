@@ -18,9 +18,8 @@ import (
 	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 
-	"weir.dev/weir/internal/k8s/leases"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/leader"
-	"weir.dev/weir/internal/leader/lease"
 )
 
 // There is one Lease in the cluster, so its tests do not run in parallel.
@@ -112,7 +111,7 @@ func (l *leaseEnv) change(fn func(*coordinationv1.Lease)) {
 
 // countingHolder is a holder that counts its API requests.
 type countingHolder struct {
-	*leases.Resource
+	*k8s.ResourceLease
 	requests atomic.Int64
 	before   func(method string)
 }
@@ -151,7 +150,7 @@ func newResourceLeaseIn(t *testing.T, cfg *rest.Config, fence *leader.Fence) *co
 		t.Fatal(err)
 	}
 	t.Cleanup(client.CloseIdleConnections)
-	if c.Resource, err = leases.NewResource(cfg, client, fence); err != nil {
+	if c.ResourceLease, err = k8s.NewResourceLease(cfg, client, fence); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -173,7 +172,7 @@ func (l *leaseEnv) requireNoError(err error) {
 
 func (l *leaseEnv) requireHeld(err error, holder string) {
 	l.Helper()
-	held, ok := errors.AsType[*lease.HolderError](err)
+	held, ok := errors.AsType[*leader.HolderError](err)
 	if !ok || held.Holder != holder || held.Lease != "kube-system/"+lockerName {
 		l.Errorf("got %v, want that %s holds it", err, holder)
 	}

@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/k8s/leases"
-	"weir.dev/weir/internal/leader/lease"
+	"weir.dev/weir/internal/k8s"
+	"weir.dev/weir/internal/leader"
 )
 
 type safeBuffer struct {
@@ -56,7 +56,7 @@ type leaseSharing struct {
 	*testEnv
 
 	l      *leaseEnv
-	shared *lease.Shared
+	shared *leader.SharedLease
 	log    *safeBuffer
 }
 
@@ -84,7 +84,7 @@ func (s *leaseSharing) waitForPools(ips ...string) {
 func (s *leaseSharing) startSharing() {
 	s.Helper()
 	s.l.requireNoError(controller.stop())
-	s.shared = lease.NewShared(newResourceLease(s.T, cluster.Config), leases.ResourceTerm, slog.New(slog.NewTextHandler(s.log, nil)))
+	s.shared = leader.NewSharedLease(newResourceLease(s.T, cluster.Config), k8s.ResourceTerm, slog.New(slog.NewTextHandler(s.log, nil)))
 	looks := map[string]int{"web": s.countReads("web"), "api": s.countReads("api")}
 	var err error
 	controller, err = startWith(s.shared)

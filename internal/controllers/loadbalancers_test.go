@@ -125,7 +125,7 @@ func TestAServiceThatNeedsNoLoadBalancerAnyMore(t *testing.T) {
 }
 
 // Resources kept because of foreign members are reported once, even if the rest failed.
-func TestAPoolThatStaysForOthersIsTold(t *testing.T) {
+func TestRetainedForeignPoolIsReported(t *testing.T) {
 	s := newTestEnv(t)
 	kept := func(req loadbalancer.Request, of string, err error) loadbalancer.Result {
 		r := deployer.successResult(req)
@@ -174,7 +174,7 @@ func TestOthersServicesAreLeftAlone(t *testing.T) {
 }
 
 // An invalid value is reported once and sends nothing to Azure until it is fixed.
-func TestABadAnnotationIsToldOnce(t *testing.T) {
+func TestInvalidAnnotationIsReportedOnce(t *testing.T) {
 	s := newTestEnv(t)
 	s.createLoadBalanced("web", annotated("azure-load-balancer-tcp-idle-timeout", "400"))
 	s.waitForEvent("Service", "web", services.EventSyncFailed, 1)
@@ -197,7 +197,7 @@ func TestABadAnnotationIsToldOnce(t *testing.T) {
 }
 
 // A Service that becomes invalid keeps what it has and can still be deleted.
-func TestABadAnnotationHoldsNobody(t *testing.T) {
+func TestInvalidAnnotationBlocksNoOtherService(t *testing.T) {
 	s := newTestEnv(t)
 	s.createLoadBalanced("web")
 	s.waitForAddresses("web", 1)
@@ -213,7 +213,7 @@ func TestABadAnnotationHoldsNobody(t *testing.T) {
 }
 
 // An error of Azure is reported with its code and retried by the work queue.
-func TestAFailureIsToldAndTriedAgain(t *testing.T) {
+func TestFailureIsReportedAndRetried(t *testing.T) {
 	s := newTestEnv(t)
 	fails := 2
 	deployer.setResult(s.ns+"/web", func(req loadbalancer.Request) loadbalancer.Result {
@@ -382,7 +382,7 @@ func TestTheFinalizerOfOthersStays(t *testing.T) {
 }
 
 // Weir's finalizer protects a Service until nothing is left: it is restored if removed.
-func TestAFinalizerThatSomebodyTakesAwayComesBack(t *testing.T) {
+func TestRemovedFinalizerIsRestored(t *testing.T) {
 	s := newTestEnv(t)
 	s.createLoadBalanced("web")
 	s.waitForAddresses("web", 1)

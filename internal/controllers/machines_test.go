@@ -16,7 +16,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/controllers/cache"
 	"weir.dev/weir/internal/controllers/services"
-	"weir.dev/weir/internal/k8s/events"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
@@ -35,7 +35,7 @@ func (managedLoadBalancers) ID(name string) lb.LoadBalancerID {
 func newMachineCluster(t *testing.T, interfaces bool, several []service.Configuration, pools ...*v1alpha1.BackendPool) *Controllers {
 	t.Helper()
 	const group = "azure:///subscriptions/S0/resourceGroups/rg0/providers/Microsoft.Compute/"
-	r := NewControllers(Options{SubscriptionID: "s0", ResourceGroup: "rg0", Log: slog.New(slog.DiscardHandler)}, events.NewQueue(metadata.Scheme(), nil, nil), nil, services.API{})
+	r := NewControllers(Options{SubscriptionID: "s0", ResourceGroup: "rg0", Log: slog.New(slog.DiscardHandler)}, k8s.NewEventQueue(metadata.Scheme(), nil, nil), nil, services.API{})
 	r.EnableLoadBalancers(managedLoadBalancers{}, services.Options{Namespace: "weir-system", Configurations: several, Settings: service.Settings{ClusterName: "kubernetes", Interfaces: interfaces, ConvertsPools: true, SeveralLoadBalancers: true}})
 	r.View.InMemory()
 	all := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "weir-system"}}}

@@ -210,7 +210,7 @@ func TestPoolOfNodes(t *testing.T) {
 	s.waitForMembers("shared", s.ip(33))
 }
 
-func TestEndpointsThatMakeNobodyAMember(t *testing.T) {
+func TestEndpointsWithoutMembers(t *testing.T) {
 	s := newBoundEnv(t)
 	s.createNode(4, "not-an-address") // hence no InternalIP
 	var homeless []discoveryv1.Endpoint

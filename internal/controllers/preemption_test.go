@@ -22,7 +22,7 @@ import (
 
 	"weir.dev/weir/internal/controllers/backendpools"
 	"weir.dev/weir/internal/controllers/nodes"
-	"weir.dev/weir/internal/k8s/events"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
 )
 
@@ -169,7 +169,7 @@ func TestAnAnnouncedEvictionTaintsItsNode(t *testing.T) {
 }
 
 // A taint has the same meaning from any source and with any effect.
-func TestWhoTaintedTheNodeMakesNoDifference(t *testing.T) {
+func TestTaintCountsWhateverItsSource(t *testing.T) {
 	t.Parallel()
 	s := newTestEnv(t)
 	s.createNode(1)
@@ -186,7 +186,7 @@ func TestWhoTaintedTheNodeMakesNoDifference(t *testing.T) {
 	s.waitForTaints(2, spotTaint)
 }
 
-func TestTaintsSayWhoDrains(t *testing.T) {
+func TestTaintsDecideWhichNodesDrain(t *testing.T) {
 	t.Parallel()
 	s := newTestEnv(t)
 	s.createNode(1)
@@ -281,7 +281,7 @@ func TestWhatIsKeptOfEvents(t *testing.T) {
 
 // A tenant's events never concern a node. In the namespace of node events, only known reporters and
 // reasons are accepted.
-func TestWhoAnnouncesIsAsked(t *testing.T) {
+func TestReporterOfEvictionIsChecked(t *testing.T) {
 	t.Parallel()
 	s := newTestEnv(t)
 	s.createNode(1)
@@ -402,6 +402,6 @@ func (s *testEnv) waitForNodeEvent(n int, reason string, times int) {
 
 func processEvent(ctx context.Context, reader client.Reader, writer client.Writer, e *corev1.Event) error {
 	log := slog.New(slog.DiscardHandler)
-	evictions := &nodes.Evictions{Reader: reader, Writer: writer, Events: events.NewQueue(metadata.Scheme(), nil, log), Log: log}
+	evictions := &nodes.Evictions{Reader: reader, Writer: writer, Events: k8s.NewEventQueue(metadata.Scheme(), nil, log), Log: log}
 	return evictions.TaintNode(ctx, e)
 }

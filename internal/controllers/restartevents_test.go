@@ -19,7 +19,7 @@ import (
 var overtaken = injectedResult{status: http.StatusConflict, code: "AnotherOperationInProgress"}
 
 // A restarted controller repeats no event. Not parallel: it restarts the shared controller.
-func TestARestartTellsNothingTwice(t *testing.T) {
+func TestRestartRepeatsNoEvent(t *testing.T) {
 	failing := map[string][]injectedResult{
 		"refused": slices.Repeat([]injectedResult{refused}, 9), "spent": slices.Repeat([]injectedResult{overtaken}, 9),
 		"nodes": slices.Repeat([]injectedResult{refused}, 9), "mended": {refused}, "landed": {throttled},

@@ -11,7 +11,7 @@ import (
 )
 
 // An unenforced restriction is reported once per change, and the Service still works.
-func TestARestrictionWithoutEffectIsTold(t *testing.T) {
+func TestRestrictionWithoutEffectIsReported(t *testing.T) {
 	s := newTestEnv(t)
 	s.createLoadBalanced("web", annotated("azure-deny-all-except-load-balancer-source-ranges", "true"))
 	s.waitForAddresses("web", 1)

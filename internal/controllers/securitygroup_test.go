@@ -38,7 +38,7 @@ func (s *testEnv) requestsOf(name string) []loadbalancer.Request {
 }
 
 // A note in a result is reported once.
-func TestANoteIsTold(t *testing.T) {
+func TestNoteIsReported(t *testing.T) {
 	s := newTestEnv(t)
 	deployer.setResult(s.ns+"/web", func(req loadbalancer.Request) loadbalancer.Result {
 		r := deployer.successResult(req)

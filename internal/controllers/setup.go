@@ -19,14 +19,12 @@ import (
 	"weir.dev/weir/internal/controllers/backendpools"
 	"weir.dev/weir/internal/controllers/nodes"
 	"weir.dev/weir/internal/controllers/services"
-	"weir.dev/weir/internal/k8s/apiserver"
-	"weir.dev/weir/internal/k8s/events"
-	"weir.dev/weir/internal/k8s/workqueue"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/lb/adminstate"
 	"weir.dev/weir/internal/loadbalancer/removal"
 	"weir.dev/weir/internal/pool/schedule"
-	"weir.dev/weir/internal/ratelimit/sleep"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // Options configure the Kubernetes side.
@@ -44,9 +42,9 @@ type Options struct {
 	// ReleaseRetryInterval is the retry interval for removing managed addresses; default 1 minute.
 	ReleaseRetryInterval time.Duration
 	// Connection is the API server connection; a reconnect triggers pending status writes.
-	Connection *apiserver.Connection
+	Connection *k8s.Connection
 	// Requeue is the back-off of the work queues; zero means the default.
-	Requeue workqueue.Backoff
+	Requeue k8s.QueueBackoff
 	// Draining detects leaving nodes; nil disables node taints and their events.
 	Draining *adminstate.Signals
 }
@@ -76,7 +74,7 @@ type Cluster struct {
 	*Controllers
 	opts      Options
 	mgr       manager.Manager
-	events    *events.Queue
+	events    *k8s.EventQueue
 	evictions *nodes.Evictions // nil if node taints are disabled
 	workers   Workers
 	runFirst  func(ctx context.Context)
@@ -95,8 +93,8 @@ func New(ctx context.Context, mgr manager.Manager, opts Options) (*Cluster, erro
 	if opts.ReleaseRetryInterval == 0 {
 		opts.ReleaseRetryInterval = time.Minute
 	}
-	if opts.Requeue == (workqueue.Backoff{}) {
-		opts.Requeue = workqueue.DefaultBackoff()
+	if opts.Requeue == (k8s.QueueBackoff{}) {
+		opts.Requeue = k8s.DefaultQueueBackoff()
 	}
 	if err := opts.Requeue.Validate(); err != nil {
 		return nil, fmt.Errorf("back-off of the work queues: %w", err)
@@ -105,7 +103,7 @@ func New(ctx context.Context, mgr manager.Manager, opts Options) (*Cluster, erro
 	if err != nil {
 		return nil, fmt.Errorf("client for events: %w", err)
 	}
-	c := &Cluster{opts: opts, mgr: mgr, events: events.NewQueue(mgr.GetScheme(), core.Events(""), opts.Log)}
+	c := &Cluster{opts: opts, mgr: mgr, events: k8s.NewEventQueue(mgr.GetScheme(), core.Events(""), opts.Log)}
 	reader, writer := mgr.GetAPIReader(), mgr.GetClient()
 	c.Controllers = NewControllers(opts, c.events, backendpools.API{Reader: reader, Status: writer.Status(), Writer: writer},
 		services.API{Reader: reader, Cached: mgr.GetCache(), Writer: writer, Status: writer.Status()})
@@ -184,7 +182,7 @@ func (c *Cluster) Setup(lanes Workers, beside ...func(context.Context)) error {
 	} else {
 		runs = append(runs, func(ctx context.Context) { nodes.ReportStaleDown(ctx, c.View, c.events, c.opts.Log) })
 	}
-	if err := c.mgr.Add(events.Runnable{First: c.runFirst, Runs: runs, Last: last, Events: c.events}); err != nil {
+	if err := c.mgr.Add(k8s.EventRunnable{First: c.runFirst, Runs: runs, Last: last, Events: c.events}); err != nil {
 		return err
 	}
 	if c.evictions != nil {
@@ -210,7 +208,7 @@ const watchPollInterval = time.Second
 // long.
 func (c *Cluster) releaseRetained(ctx context.Context) {
 	wasStale := false
-	for sleep.For(ctx, watchPollInterval) == nil {
+	for ratelimit.Sleep(ctx, watchPollInterval) == nil {
 		now := time.Now()
 		isStale := c.opts.Connection.Watches.IsStale(now)
 		switch held := c.Pools.Retention.CountHeld(); {

@@ -20,7 +20,7 @@ import (
 	"weir.dev/weir/internal/controllers/services"
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/service/grant"
+	"weir.dev/weir/internal/service/tenancy"
 )
 
 func (s *testEnv) tenant() client.Client {
@@ -65,7 +65,7 @@ func (s *testEnv) setGrant(list string) {
 		s.Fatal(err)
 	}
 	before := ns.DeepCopy()
-	ns.Annotations = map[string]string{grant.LoadBalancersAnnotation: list}
+	ns.Annotations = map[string]string{tenancy.LoadBalancersAnnotation: list}
 	if err := api.Patch(s.Context(), ns, client.MergeFrom(before)); err != nil {
 		s.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestAnOwnerThatNeverWasLosesNothing(t *testing.T) {
 	if err := tenant.Create(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	s.waitForReason(p.Name, v1alpha1.ReasonNotAllowed, grant.LoadBalancersAnnotation)
+	s.waitForReason(p.Name, v1alpha1.ReasonNotAllowed, tenancy.LoadBalancersAnnotation)
 	if err := tenant.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestANamespaceBindsWhatItWasGiven(t *testing.T) {
 	s.createService("web", corev1.ServiceTypeLoadBalancer)
 	s.createSlice("web-1", "web", s.endpointOn(1))
 	s.createBackendPool("web", "web")
-	s.waitForReason("web", v1alpha1.ReasonNotAllowed, grant.LoadBalancersAnnotation+" of the Namespace, with "+subscription+"/rg/"+s.ns+" in its list")
+	s.waitForReason("web", v1alpha1.ReasonNotAllowed, tenancy.LoadBalancersAnnotation+" of the Namespace, with "+subscription+"/rg/"+s.ns+" in its list")
 	s.waitForEvent("BackendPool", "web", v1alpha1.ReasonNotAllowed, 1)
 	if n := s.countCalls(); n != 0 {
 		t.Errorf("%d calls for a pool that may not be bound", n)
@@ -195,7 +195,7 @@ func TestAPoolOfTheClustersOwnIsNotSeized(t *testing.T) {
 
 // If the name of a Service's BackendPool is in use, the Service reports it, and works once the name
 // is free.
-func TestAServiceWhoseBackendPoolCannotBeMadeSaysSo(t *testing.T) {
+func TestServiceReportsBackendPoolThatCannotBeCreated(t *testing.T) {
 	t.Parallel()
 	s := newTestEnv(t, "web")
 	if err := api.Create(t.Context(), s.newForgedPool("web.kubernetes", "other", s.ns, "web", uuid.NewUUID())); err != nil {

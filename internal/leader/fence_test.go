@@ -26,7 +26,7 @@ func virtual() func() time.Duration {
 }
 
 // Writes are allowed from the acquisition on while renewals succeed.
-func TestWhoLeadsWrites(t *testing.T) {
+func TestLeaderWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := NewFence(window, virtual())
 		if err := f.CheckWrite(); !errors.Is(err, ErrNotLeader) || f.EndReason() != nil {
@@ -49,7 +49,7 @@ func TestWhoLeadsWrites(t *testing.T) {
 }
 
 // After a suspension the first write is rejected, although the next renewal succeeds.
-func TestWhoWasStoppedWritesNothing(t *testing.T) {
+func TestSuspendedLeaderWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := NewFence(window, virtual())
 		f.RecordRenew(first, f.ReadClock())
@@ -117,7 +117,7 @@ func TestWithoutAnElectionThereIsNoFence(t *testing.T) {
 }
 
 // After a suspension Watch reports the loss at its next check; explicit checks see it at once.
-func TestWatchTellsWhoWakes(t *testing.T) {
+func TestWatchDetectsResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var slept atomic.Int64 // of the machine, while the process's clock stood still
 		clock := virtual()

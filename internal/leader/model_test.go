@@ -27,7 +27,7 @@ const (
 type rules struct {
 	fence bool // leader.Fence: checked before each write
 	union bool // Entry.mergeOtherRecord of package backendpool: a replica merges another one's record
-	lease int8 // leases.Election.LeaseDuration
+	lease int8 // k8s.Election.LeaseDuration
 }
 
 // set is a bit set of addresses: 1 belongs to replica 0, 2 to replica 1. Each wants only its own,

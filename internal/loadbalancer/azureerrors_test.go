@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer/publicip"
 	"weir.dev/weir/internal/service"
-	"weir.dev/weir/internal/service/bound"
+	"weir.dev/weir/internal/service/tenancy"
 )
 
 // lists is an Azure whose list calls work; one operation fails.
@@ -56,7 +56,7 @@ type reaching struct{ Cluster }
 
 func (reaching) ExposedServices() []ExposedService { return nil }
 
-func (reaching) NamespaceBounds(string) bound.Settings { return bound.Settings{} }
+func (reaching) NamespaceBounds(string) tenancy.Settings { return tenancy.Settings{} }
 
 func listed(azure Azure) *LoadBalancers {
 	return New(Config{Azure: azure, Cluster: reaching{}, Settings: Settings{
@@ -100,7 +100,7 @@ func TestLeftoversAskForNoMoreThanTheClustersOwn(t *testing.T) {
 }
 
 // If load balancers cannot be listed, no Service is placed.
-func TestNobodyIsPlacedUnseen(t *testing.T) {
+func TestNoServiceIsPlacedBeforeRead(t *testing.T) {
 	azure := &lists{fails: "load balancers"}
 	b := listed(azure)
 	for _, p := range []PlacementRequest{{Service: "shop/web", Desired: &service.Spec{}}, {Service: "shop/web"}} {

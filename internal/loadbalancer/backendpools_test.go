@@ -17,7 +17,7 @@ import (
 	"weir.dev/weir/internal/pool/diff"
 	"weir.dev/weir/internal/pool/schedule"
 	"weir.dev/weir/internal/pool/updater"
-	"weir.dev/weir/internal/ratelimit/sleep"
+	"weir.dev/weir/internal/ratelimit"
 	"weir.dev/weir/internal/service"
 )
 
@@ -130,7 +130,7 @@ func (p pools) Report(_ context.Context, r updater.Report) {
 
 // lookAgain retries a pool that did not exist.
 func (p pools) lookAgain(b *backendPool) {
-	there := sleep.For(p.process.ctx, 5*time.Minute) == nil
+	there := ratelimit.Sleep(p.process.ctx, 5*time.Minute) == nil
 	p.stage().mu.Lock()
 	p.process.missing--
 	p.stage().mu.Unlock()

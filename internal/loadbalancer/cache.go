@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/loadbalancer/usage"
 	"weir.dev/weir/internal/service"
 )
 
@@ -29,8 +28,8 @@ type stateCache struct {
 	byService map[string]placement
 	nodes     map[string]string // configuration of each node at startup
 
-	machines usage.Counter // has its own lock
-	members  memberKinds   // has its own lock
+	machines usageCounter // has its own lock
+	members  memberKinds  // has its own lock
 	settings service.Settings
 
 	// healthPorts has lb.LoadBalancer.HealthPorts of each pool by lower-case name of the load balancer.
@@ -174,8 +173,8 @@ func (b *LoadBalancers) backendPoolKinds(name string) (kinds []service.MemberKin
 
 // ListUsages returns how much of Azure's limits the load balancers, their Private Link Services and the security group use,
 // as last observed.
-func (b *LoadBalancers) ListUsages() usage.Usages {
-	s := usage.State{MaxRules: b.cfg.MaxRules, MaxLinks: b.cfg.MaxPrivateLinks}
+func (b *LoadBalancers) ListUsages() usageList {
+	s := usageState{MaxRules: b.cfg.MaxRules, MaxLinks: b.cfg.MaxPrivateLinks}
 	if b.links != nil {
 		s.Links = b.links.ListObserved()
 	}

@@ -27,7 +27,7 @@ func (a busyAzure) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.L
 }
 
 // The check after a write covers only the Services in it: a rejected Service may fit by now.
-func TestTheCheckAfterAWriteIsForThoseWhoWereInIt(t *testing.T) {
+func TestCheckAfterWriteCoversWrittenServices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
 		s.stop()

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/loadbalancer"
-	"weir.dev/weir/internal/ratelimit/sleep"
+	"weir.dev/weir/internal/ratelimit"
 	"weir.dev/weir/internal/service"
 )
 
@@ -131,7 +131,7 @@ func (p *process) work(name string, cl *claim) {
 		cl.dirty = false
 		rank := r.rank
 		s.mu.Unlock()
-		if sleep.For(p.ctx, apart(rank)) != nil {
+		if ratelimit.Sleep(p.ctx, apart(rank)) != nil {
 			continue
 		}
 		again, err := p.reconcile(name, r, cl)
@@ -157,7 +157,7 @@ func (p *process) later(name string, cl *claim, d time.Duration) {
 	}
 	cl.sleeps++
 	p.running.Go(func() {
-		slept := sleep.For(p.ctx, d) == nil
+		slept := ratelimit.Sleep(p.ctx, d) == nil
 		p.stage.mu.Lock()
 		cl.sleeps--
 		p.stage.mu.Unlock()
@@ -170,7 +170,7 @@ func (p *process) later(name string, cl *claim, d time.Duration) {
 // inTurn orders Services that wait for the first list: the first gets the place.
 func (p *process) inTurn(r *record) {
 	_, _ = p.balancers.NodeConfigurations(p.ctx) // Locate returns the same error
-	_ = sleep.For(p.ctx, apart(r.rank))
+	_ = ratelimit.Sleep(p.ctx, apart(r.rank))
 }
 
 // reconcile does what Reconcile of package services does.
@@ -222,7 +222,7 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 	on, leave, err := p.balancers.FindPlacement(p.ctx, loadbalancer.PlacementRequest{
 		Service: name, Owner: spec.OwnerName(), Labels: spec.Labels, NamespaceLabels: labels, Desired: desired, LoadBalancers: places,
 	})
-	_ = sleep.For(p.ctx, apart(r.rank)) // Services that waited for the same list continue at the same instant
+	_ = ratelimit.Sleep(p.ctx, apart(r.rank)) // Services that waited for the same list continue at the same instant
 	s.mu.Lock()
 	if p.dead {
 		return 0, nil

@@ -10,7 +10,6 @@ import (
 
 	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/lb/change"
 	"weir.dev/weir/internal/loadbalancer/conflict"
 	"weir.dev/weir/internal/loadbalancer/plan"
 	"weir.dev/weir/internal/service"
@@ -35,12 +34,12 @@ func (l *loadBalancer) withoutConflicts(jobs []*job, p plan.Plan, missing bool) 
 	})
 }
 
-func jobChanges(j *job, changes []change.Change) []conflict.RevertedPart {
+func jobChanges(j *job, changes []lb.Change) []conflict.RevertedPart {
 	var all []conflict.RevertedPart
 	for _, c := range changes {
-		shared := c.Kind == change.Probe && slices.ContainsFunc(j.localSpec.Probes, func(p lb.Probe) bool { return strings.EqualFold(p.Name, c.Name) }) ||
-			c.Kind == change.Pool && slices.ContainsFunc(j.Pools, func(p service.Pool) bool { return strings.EqualFold(p.Name, c.Name) })
-		if shared || c.Kind != change.Pool && hasPrefixFold(c.Name, j.Owner) {
+		shared := c.Kind == lb.KindProbe && slices.ContainsFunc(j.localSpec.Probes, func(p lb.Probe) bool { return strings.EqualFold(p.Name, c.Name) }) ||
+			c.Kind == lb.KindPool && slices.ContainsFunc(j.Pools, func(p service.Pool) bool { return strings.EqualFold(p.Name, c.Name) })
+		if shared || c.Kind != lb.KindPool && hasPrefixFold(c.Name, j.Owner) {
 			all = append(all, conflict.NewRevertedPart(c))
 		}
 	}
@@ -69,7 +68,7 @@ func (l *loadBalancer) checkResult(observed lb.LoadBalancer, served []*job, snap
 			blamed[u.Part] = true
 		}
 	}
-	if slices.ContainsFunc(again.Changes, func(c change.Change) bool { return !blamed[conflict.NewRevertedPart(c).Part] }) {
+	if slices.ContainsFunc(again.Changes, func(c lb.Change) bool { return !blamed[conflict.NewRevertedPart(c).Part] }) {
 		first := again.Changes[0]
 		return served, mismatchFault(l.id, len(again.Changes), fmt.Sprintf("%s %s %s", first.Action, first.Kind, first.Name))
 	}

@@ -98,7 +98,7 @@ func TestWhereRulesGoMeanwhile(t *testing.T) {
 
 // A Service that moves during a conversion gets the BackendPools of its new load balancer, whatever the pools
 // of the old one. One that only leaves, because the previous process moved it, needs its wanted pools.
-func TestWhoLeavesKeepsThePoolsOfWhereItArrived(t *testing.T) {
+func TestMovedServiceKeepsPoolsOfItsTarget(t *testing.T) {
 	interim := service.Pool{Name: "k_addresses", Family: lb.IPv4, Shared: true}
 	shared := service.Pool{Name: "k", Family: lb.IPv4, Shared: true}
 	for about, tt := range map[string]struct {
@@ -124,7 +124,7 @@ func TestWhoLeavesKeepsThePoolsOfWhereItArrived(t *testing.T) {
 }
 
 // If the owners of a pool's members are unknown, nothing moves.
-func TestAPoolOfWhichNobodyKnowsWhoIsInIt(t *testing.T) {
+func TestPoolWithUnknownMembers(t *testing.T) {
 	broken := errors.New("not now")
 	for _, c := range []Config{{Azure: knows{err: broken}, Cluster: kinds{}}, {Azure: knows{}, Cluster: kinds{err: broken}}} {
 		c.ClusterName, c.ConvertsPools = "k", true

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
-	"weir.dev/weir/internal/azure/privatelinks"
+	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/lb/behavior"
 	"weir.dev/weir/internal/loadbalancer"
@@ -86,7 +86,7 @@ func rehearsed(t *testing.T, knows behavior.Behavior, before []edit, next edit) 
 
 // A dry run Service keeps its published frontend, but its own dry run reports the connections that would be
 // lost.
-func TestARehearsalSaysWhoIsDisconnected(t *testing.T) {
+func TestDryRunListsDisconnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(linked)
 		defer s.close()
@@ -142,7 +142,7 @@ func (s *stage) change(e edit) {
 func (s *stage) rehearse() (*dryrun.Simulator, []loadbalancer.Result) {
 	cfg := loadbalancer.Config{Settings: s.settings, Cluster: s.process, Log: s.log, PrivateIPs: s.reservations}
 	if s.links() {
-		cfg.PrivateLinks = privatelinks.New(s.process.client)
+		cfg.PrivateLinks = azure.NewPrivateLinkClient(s.process.client)
 	}
 	rehearsal := dryrun.New(cfg, s.process.client)
 	var reqs []loadbalancer.Request

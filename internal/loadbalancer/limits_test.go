@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/loadbalancer/limit"
+	"weir.dev/weir/internal/loadbalancer/plan"
 	"weir.dev/weir/internal/loadbalancer/privatelink"
 	"weir.dev/weir/internal/service"
 )
@@ -41,10 +41,10 @@ func TestListUsages(t *testing.T) {
 	b.cache.recordState(lb.LoadBalancer{ID: id, Etag: "1", Pools: []lb.Pool{pool}, Rules: []lb.Rule{{Pool: "kubernetes", Frontend: "f"}, {Pool: "kubernetes", Frontend: "f"}}})
 	got := b.ListUsages()
 	for name, want := range map[string][2]int{
-		limit.Rules: {2, 250}, limit.PoolMembers: {4100, 5000}, limit.FrontendMembers: {8200, 10_000}, limit.PrivateLinkServices: {1, 4},
-		limit.MachineRules: {0, 299}, // of addresses
+		plan.LimitRules: {2, 250}, plan.LimitPoolMembers: {4100, 5000}, plan.LimitFrontendMembers: {8200, 10_000}, plan.LimitPrivateLinkServices: {1, 4},
+		plan.LimitMachineRules: {0, 299}, // of addresses
 	} {
-		if u := (limit.Usage{Resource: "Kubernetes", Name: name, Was: want[0], Used: want[0], Max: want[1]}); !slices.Contains(got, u) {
+		if u := (plan.LimitUsage{Resource: "Kubernetes", Name: name, Was: want[0], Used: want[0], Max: want[1]}); !slices.Contains(got, u) {
 			t.Errorf("no %+v in %+v", u, got)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer/conflict"
-	"weir.dev/weir/internal/loadbalancer/leftpool"
 	"weir.dev/weir/internal/loadbalancer/privateip"
 	"weir.dev/weir/internal/loadbalancer/privatelink"
 	"weir.dev/weir/internal/loadbalancer/publicip"
@@ -24,7 +23,7 @@ type LoadBalancers struct {
 	cache           stateCache
 	publicIPManager *publicip.Manager
 	privateIPs      *privateip.Manager
-	leftPools       *leftpool.Tracker
+	leftPools       *LeftPoolTracker
 	links           *privatelink.Reconciler // nil without one
 	group           *securitygroup.Group    // nil without one
 	conflicts       conflict.Conflicts
@@ -45,7 +44,7 @@ type LoadBalancers struct {
 func New(cfg Config) *LoadBalancers {
 	b := &LoadBalancers{cfg: cfg, queues: map[string]*queue{}}
 	b.cache.listLock, b.cache.settings, b.cache.onHealthPorts = make(chan struct{}, 1), cfg.Settings.Settings, cfg.OnHealthPorts
-	b.leftPools = leftpool.New(cfg.LeftPools)
+	b.leftPools = NewLeftPoolTracker(cfg.LeftPools)
 	b.publicIPManager = publicip.New(publicip.Config{
 		Azure: cfg.Azure, Lease: cfg.Lease, Conflicts: &b.conflicts, InProgress: &b.inProgress, Log: cfg.Log,
 		ClusterName: cfg.ClusterName, Group: cfg.PublicIPs, Location: cfg.Location, Zones: cfg.Zones, DefaultZones: cfg.DefaultZones, LoadBalancers: cfg.loadBalancerIDs(),

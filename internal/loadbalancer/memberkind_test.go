@@ -9,7 +9,7 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
-	"weir.dev/weir/internal/service/bound"
+	"weir.dev/weir/internal/service/tenancy"
 )
 
 // listCounter is an Azure that counts its lists.
@@ -133,7 +133,7 @@ func TestLimitsCountTheSelectedPool(t *testing.T) {
 type unbounded struct{ Cluster }
 
 func (unbounded) MemberKind(lb.PoolID) service.MemberKind { return service.UnknownMembers }
-func (unbounded) NamespaceBounds(namespace string) bound.Settings {
-	return bound.ParseSettings(namespace, map[string]string{bound.MaxRules: "1500", bound.MaxFrontends: "600"})
+func (unbounded) NamespaceBounds(namespace string) tenancy.Settings {
+	return tenancy.ParseSettings(namespace, map[string]string{tenancy.MaxRules: "1500", tenancy.MaxFrontends: "600"})
 }
 func (unbounded) ExposedServices() []ExposedService { return nil }

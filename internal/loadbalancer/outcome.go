@@ -11,9 +11,7 @@ import (
 	"strings"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/lb/change"
 	"weir.dev/weir/internal/loadbalancer/conflict"
-	"weir.dev/weir/internal/loadbalancer/leftpool"
 	"weir.dev/weir/internal/loadbalancer/plan"
 	"weir.dev/weir/internal/loadbalancer/publicip"
 )
@@ -78,8 +76,8 @@ func (j *job) recordUnchanged(o tryResult) {
 	}
 }
 
-func changesOf(changes []change.Change, owner string) []change.Change {
-	return slices.DeleteFunc(slices.Clone(changes), func(c change.Change) bool { return !hasPrefixFold(c.Name, owner) })
+func changesOf(changes []lb.Change, owner string) []lb.Change {
+	return slices.DeleteFunc(slices.Clone(changes), func(c lb.Change) bool { return !hasPrefixFold(c.Name, owner) })
 }
 
 func (j *job) recordAddresses(observed lb.LoadBalancer, ips *publicip.Round) {
@@ -101,7 +99,7 @@ func (j *job) recordAddresses(observed lb.LoadBalancer, ips *publicip.Round) {
 // recordLeftPools persists which pools stay for foreign members, before their BackendPools are deleted. It returns the
 // jobs with recorded pools.
 func recordLeftPools(ctx context.Context, l *loadBalancer, jobs []*job, p plan.Plan, observed lb.LoadBalancer) []*job {
-	left := leftpool.LeftPools{}
+	left := LeftPools{}
 	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool {
 		for _, k := range p.RetainedParts {
 			if k.Frontend == nil && k.Owner == j.Owner {

@@ -10,7 +10,6 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer/conflict"
-	"weir.dev/weir/internal/loadbalancer/leftpool"
 	"weir.dev/weir/internal/loadbalancer/privateip"
 	"weir.dev/weir/internal/loadbalancer/privatelink"
 	"weir.dev/weir/internal/loadbalancer/privatelink/desired"
@@ -18,7 +17,7 @@ import (
 	"weir.dev/weir/internal/loadbalancer/securitygroup"
 	"weir.dev/weir/internal/ratelimit"
 	"weir.dev/weir/internal/service"
-	"weir.dev/weir/internal/service/bound"
+	"weir.dev/weir/internal/service/tenancy"
 	"weir.dev/weir/internal/zones"
 )
 
@@ -76,7 +75,7 @@ type Cluster interface {
 	AllowedPublicIPs(namespace string) string
 	// FrontendServices returns the Private Link settings of Services at shared frontends; see desired.Cluster.
 	FrontendServices(owners map[string]bool) map[string]desired.FrontendService
-	NamespaceBounds(namespace string) bound.Settings
+	NamespaceBounds(namespace string) tenancy.Settings
 	NodeAddresses() []netip.Addr
 	// NodesOf returns the addresses of the nodes behind a load balancer, or of all nodes for a Service with its
 	// own pools; false if unknown.
@@ -100,7 +99,7 @@ type Config struct {
 	// PrivateIPs persists private address reservations; nil keeps them in memory.
 	PrivateIPs privateip.Store
 	// LeftPools persists the pools that Weir left to foreign addresses; nil keeps them in memory.
-	LeftPools leftpool.Store
+	LeftPools LeftPoolStore
 	// ReservedAddress returns the address that a dynamic private frontend must get, if any; nil means none.
 	ReservedAddress func(f lb.Frontend) (netip.Addr, bool)
 	// Zones are the availability zones of the regions; nil knows none.

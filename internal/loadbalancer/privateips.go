@@ -10,14 +10,14 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer/plan"
 	"weir.dev/weir/internal/loadbalancer/privateip"
-	"weir.dev/weir/internal/service/bound"
+	"weir.dev/weir/internal/service/tenancy"
 )
 
 func newPrivateIPs(cfg Config) *privateip.Manager {
 	return privateip.New(privateip.Config{
 		Store: cfg.PrivateIPs, LoadBalancers: cfg.loadBalancerNames(), Log: cfg.Log,
 		Limit: func(namespace string) int {
-			return cfg.Cluster.NamespaceBounds(namespace).NamespaceBound(bound.MaxFrontends, bound.Capacity{Max: lb.MaxFrontends}, true).Max
+			return cfg.Cluster.NamespaceBounds(namespace).NamespaceBound(tenancy.MaxFrontends, tenancy.Capacity{Max: lb.MaxFrontends}, true).Max
 		},
 	})
 }

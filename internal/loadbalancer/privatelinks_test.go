@@ -16,7 +16,7 @@ import (
 )
 
 // Without published Services, enabling Private Link Services changes neither calls nor trace.
-func TestNothingChangesForWhoPublishesNothing(t *testing.T) {
+func TestUnpublishedServiceIsUnchanged(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
 	}

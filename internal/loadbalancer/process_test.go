@@ -12,12 +12,11 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/azure"
-	"weir.dev/weir/internal/azure/privatelinks"
 	"weir.dev/weir/internal/loadbalancer"
 	"weir.dev/weir/internal/pool/diff"
 	"weir.dev/weir/internal/pool/schedule"
 	"weir.dev/weir/internal/pool/updater"
-	"weir.dev/weir/internal/ratelimit/sleep"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // process is one run of Weir with its in-memory state.
@@ -65,7 +64,7 @@ func (s *stage) launch() {
 		Settings: s.settings, Azure: p.client, Workers: p.lanes, Cluster: p, Zones: s.zones, OnResult: p.ensured, Log: s.log,
 	}
 	if s.links() {
-		config.PrivateLinks = privatelinks.New(p.client)
+		config.PrivateLinks = azure.NewPrivateLinkClient(p.client)
 	}
 	if s.wrap != nil {
 		config.Azure = s.wrap(p.client)
@@ -99,7 +98,7 @@ type wire struct{ process *process }
 // Do implements azure.Transport.
 func (w *wire) Do(req *http.Request) (*http.Response, error) {
 	p, s := w.process, w.process.stage
-	if sleep.For(req.Context(), distance(req.URL.Path)) != nil {
+	if ratelimit.Sleep(req.Context(), distance(req.URL.Path)) != nil {
 		return nil, req.Context().Err()
 	}
 	s.mu.Lock()

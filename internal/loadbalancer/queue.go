@@ -9,8 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"weir.dev/weir/internal/ratelimit/fair"
-	"weir.dev/weir/internal/ratelimit/sleep"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // queue holds the jobs with their next step on one resource.
@@ -19,7 +18,7 @@ type queue struct {
 	of    resource
 	added chan struct{}
 	// spacing is used by the run goroutine only.
-	spacing fair.Limiter
+	spacing ratelimit.FairLimiter
 
 	mu       sync.Mutex
 	waiting  []*job
@@ -27,7 +26,7 @@ type queue struct {
 	// isolateNext is set if the next round serves a namespace that Azure rejected recently.
 	isolateNext bool
 	// rejectedNamespaces are the namespaces waiting for such a round, in order.
-	rejectedNamespaces fair.Rotation
+	rejectedNamespaces ratelimit.Rotation
 }
 
 func newQueue(b *LoadBalancers, of resource) *queue {
@@ -111,7 +110,7 @@ func (q *queue) pickJobs(now time.Time) []*job {
 	}
 	if len(suspects) == 0 || len(clean) > 0 && !q.isolateNext {
 		q.isolateNext = true
-		dealt, _ := fair.SelectFair(clean, (*job).namespace, maxBatch)
+		dealt, _ := ratelimit.SelectFair(clean, (*job).namespace, maxBatch)
 		return slices.Clone(dealt)
 	}
 	q.isolateNext = false
@@ -195,7 +194,7 @@ func (q *queue) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
 		case <-q.added:
-			_ = sleep.For(ctx, batchWindow)
+			_ = ratelimit.Sleep(ctx, batchWindow)
 		case <-ctx.Done():
 		}
 		for q.waitForTurn(ctx) {
@@ -227,7 +226,7 @@ func (q *queue) waitForTurn(ctx context.Context) bool {
 		timer := time.NewTimer(time.Until(next))
 		select {
 		case <-q.added:
-			_ = sleep.For(ctx, batchWindow)
+			_ = ratelimit.Sleep(ctx, batchWindow)
 		case <-timer.C:
 		case <-ctx.Done():
 		}
@@ -236,10 +235,10 @@ func (q *queue) waitForTurn(ctx context.Context) bool {
 	return false
 }
 
-func namespaceDemand(jobs []*job) []fair.Change {
-	all := make([]fair.Change, len(jobs))
+func namespaceDemand(jobs []*job) []ratelimit.SharedChange {
+	all := make([]ratelimit.SharedChange, len(jobs))
 	for i, j := range jobs {
-		all[i] = fair.Change{Namespace: j.namespace(), Object: j.Service, Desired: j.Desired}
+		all[i] = ratelimit.SharedChange{Namespace: j.namespace(), Object: j.Service, Desired: j.Desired}
 	}
 	return all
 }

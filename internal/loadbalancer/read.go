@@ -13,10 +13,9 @@ import (
 
 	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/loadbalancer/leftpool"
 	"weir.dev/weir/internal/loadbalancer/privatelink"
 	"weir.dev/weir/internal/loadbalancer/publicip"
-	"weir.dev/weir/internal/ratelimit/sleep"
+	"weir.dev/weir/internal/ratelimit"
 	"weir.dev/weir/internal/service"
 )
 
@@ -32,7 +31,7 @@ type snapshot struct {
 	interfaces  bool
 	conversions []*conversion
 	publicIPs   *publicip.Round
-	leftPools   leftpool.Record
+	leftPools   LeftPoolRecord
 	links       *privatelink.Snapshot
 	// zones are the zones of new private frontends, by owner. zoneErrors are why a Service cannot have those that it
 	// names.
@@ -136,7 +135,7 @@ func (l *loadBalancer) checkGate(ctx context.Context) error {
 			return nil
 		case reason != "":
 			return &armerror.Fault{Class: armerror.Retriable, Code: armerror.CodeGateClosed, Reason: "gate_closed", RetryAt: until, Err: errors.New("not sent: " + reason)}
-		case sleep.For(ctx, time.Until(until)) != nil:
+		case ratelimit.Sleep(ctx, time.Until(until)) != nil:
 			return ctx.Err()
 		}
 	}

@@ -15,7 +15,6 @@ import (
 
 	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/lb/change"
 	"weir.dev/weir/internal/loadbalancer/plan"
 	"weir.dev/weir/internal/loadbalancer/publicip"
 	"weir.dev/weir/internal/service"
@@ -149,7 +148,7 @@ func TestATryForgetsWhatTheOneBeforeRefused(t *testing.T) {
 }
 
 // A plan contains each Service once: due, or one of the others.
-func TestWhoIsDueIsNoneOfTheOthers(t *testing.T) {
+func TestDueServicesAreDisjoint(t *testing.T) {
 	l, _ := rounds(&shows{}, &pools{}, nil)
 	due := newJob(Request{Owner: "aa", RemoveFrom: []lb.LoadBalancerID{l.id}}, false)
 	in := l.planInput([]*job{due}, snapshot{owners: []string{"aa", "bb"}, publicIPs: l.publicIPManager.BeginRound(t.Context(), l.id, nil)})
@@ -160,7 +159,7 @@ func TestWhoIsDueIsNoneOfTheOthers(t *testing.T) {
 
 // A Service with protected addresses waits while a loss cannot be excluded; one known to retain them needs no
 // read.
-func TestWhoMightLoseAnAddressIsLookedUp(t *testing.T) {
+func TestServicesThatMayLoseAddressAreRead(t *testing.T) {
 	had := netip.MustParseAddr("10.0.0.4")
 	front := func(f lb.Frontend) *service.Spec {
 		return &service.Spec{Internal: true, Frontends: []service.Frontend{{Frontend: f}}}
@@ -199,7 +198,7 @@ func TestWhoMightLoseAnAddressIsLookedUp(t *testing.T) {
 }
 
 // One read covers all Services that would lose addresses.
-func TestOneReadSaysWhatManyWouldLose(t *testing.T) {
+func TestOneReadServesAllAddressLosses(t *testing.T) {
 	azure := &shows{}
 	l, _ := rounds(azure, &pools{}, nil)
 	var jobs []*job
@@ -295,20 +294,20 @@ func TestWhichDifferencesAreAServices(t *testing.T) {
 	j := newJob(Request{Owner: "aa", Desired: &service.Spec{Probes: []lb.Probe{{Name: "shared"}}}}, false)
 	j.Pools = []service.Pool{{Name: "Kubernetes"}}
 	for about, tt := range map[string]struct {
-		change change.Change
+		change lb.Change
 		its    bool
 	}{
-		"its rule":              {change.Change{Kind: change.Rule, Name: "AA-TCP-80"}, true},
-		"its frontend":          {change.Change{Kind: change.Frontend, Name: "aa"}, true},
-		"the shared probe":      {change.Change{Kind: change.Probe, Name: "Shared"}, true},
-		"a pool that it wants":  {change.Change{Kind: change.Pool, Name: "kubernetes"}, true},
-		"another's rule":        {change.Change{Kind: change.Rule, Name: "bb-TCP-80"}, false},
-		"another's probe":       {change.Change{Kind: change.Probe, Name: "bb-TCP-80"}, false},
-		"a rule named shared":   {change.Change{Kind: change.Rule, Name: "shared"}, false},
-		"a pool named as it is": {change.Change{Kind: change.Pool, Name: "aa"}, false},
+		"its rule":              {lb.Change{Kind: lb.KindRule, Name: "AA-TCP-80"}, true},
+		"its frontend":          {lb.Change{Kind: lb.KindFrontend, Name: "aa"}, true},
+		"the shared probe":      {lb.Change{Kind: lb.KindProbe, Name: "Shared"}, true},
+		"a pool that it wants":  {lb.Change{Kind: lb.KindPool, Name: "kubernetes"}, true},
+		"another's rule":        {lb.Change{Kind: lb.KindRule, Name: "bb-TCP-80"}, false},
+		"another's probe":       {lb.Change{Kind: lb.KindProbe, Name: "bb-TCP-80"}, false},
+		"a rule named shared":   {lb.Change{Kind: lb.KindRule, Name: "shared"}, false},
+		"a pool named as it is": {lb.Change{Kind: lb.KindPool, Name: "aa"}, false},
 	} {
-		tt.change.Action = change.Remove
-		if got := jobChanges(j, []change.Change{tt.change}); (len(got) > 0) != tt.its {
+		tt.change.Action = lb.ActionRemove
+		if got := jobChanges(j, []lb.Change{tt.change}); (len(got) > 0) != tt.its {
 			t.Errorf("%s: %v", about, got)
 		}
 	}
@@ -326,7 +325,7 @@ func TestWhatATryLeavesToOthers(t *testing.T) {
 	ips := l.publicIPManager.BeginRound(t.Context(), l.id, nil)
 	front := lb.Frontend{Name: "acc", PublicIP: ip.ID.String()}
 	l.recordOutcome(t.Context(), tryResult{
-		Plan:     plan.Plan{Changes: []change.Change{{Action: change.Remove, Kind: change.Frontend, Name: "acc", Was: front}}},
+		Plan:     plan.Plan{Changes: []lb.Change{{Action: lb.ActionRemove, Kind: lb.KindFrontend, Name: "acc", Was: front}}},
 		observed: lb.LoadBalancer{ID: l.id, Etag: "2", Frontends: []lb.Frontend{{Name: "dd"}}}, publicIPs: ips,
 	})
 	if got := l.cache.loadBalancersOf("dd"); !slices.Equal(got, []string{"kubernetes"}) {

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/lb/change"
 	"weir.dev/weir/internal/loadbalancer/publicip"
 	"weir.dev/weir/internal/loadbalancer/securitygroup"
 	"weir.dev/weir/internal/service"
@@ -71,7 +70,7 @@ func recordGroupResults(jobs []*job, asked []*securitygroup.Request) {
 	}
 }
 
-func releasedAddresses(changes []change.Change, ips *publicip.Round) []netip.Addr {
+func releasedAddresses(changes []lb.Change, ips *publicip.Round) []netip.Addr {
 	var all []netip.Addr
 	for _, c := range changes {
 		if was, ok := c.Was.(lb.Frontend); ok {

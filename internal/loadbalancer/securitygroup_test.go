@@ -16,7 +16,7 @@ import (
 )
 
 // Changes while no process runs are closed: the status addresses and the node addresses.
-func TestWhatChangedWhileNobodyRanIsClosed(t *testing.T) {
+func TestAccessChangedWhileStoppedIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(func(set *loadbalancer.Settings) {
 			set.SecurityGroup = lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resources, Type: lb.TypeSecurityGroup, Name: "nsg"}
@@ -150,7 +150,7 @@ func TestANodeThatLeftIsClosedOnceItsServicesAreKnown(t *testing.T) {
 
 // Restrictions made while no process runs are enforced by the next one, even if nothing else is valid or can be
 // written, the status has no address, and a Service sharing the address is invalid.
-func TestWhatIsRestrictedWhileNobodyRanIsClosed(t *testing.T) {
+func TestAccessRestrictedWhileStoppedIsClosed(t *testing.T) {
 	for about, restricted := range map[string]string{
 		"invalid":             `{ports: 81, ranges: 192.0.2.0/24, azure-load-balancer-tcp-idle-timeout: 3}`,
 		"rejected":            `{ports: 81, ranges: 192.0.2.0/24}`,

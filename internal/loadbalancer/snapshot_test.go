@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/loadbalancer"
 	"weir.dev/weir/internal/loadbalancer/privatelink/desired"
 	"weir.dev/weir/internal/service"
-	"weir.dev/weir/internal/service/bound"
+	"weir.dev/weir/internal/service/tenancy"
 )
 
 func (p *process) ServiceOwners() []string {
@@ -71,13 +71,13 @@ func (p *process) ExposedServices() []loadbalancer.ExposedService {
 	return all
 }
 
-func (p *process) NamespaceBounds(namespace string) bound.Settings {
+func (p *process) NamespaceBounds(namespace string) tenancy.Settings {
 	p.stage.mu.Lock()
 	defer p.stage.mu.Unlock()
 	if p.stage.unbounded {
-		return bound.ParseSettings(namespace, map[string]string{bound.MaxRules: "1500", bound.MaxFrontends: "600", bound.MaxSecurityRules: "1000"})
+		return tenancy.ParseSettings(namespace, map[string]string{tenancy.MaxRules: "1500", tenancy.MaxFrontends: "600", tenancy.MaxSecurityRules: "1000"})
 	}
-	return bound.ParseSettings(namespace, p.stage.bounds[namespace])
+	return tenancy.ParseSettings(namespace, p.stage.bounds[namespace])
 }
 
 func (p *process) FrontendServices(owners map[string]bool) map[string]desired.FrontendService {

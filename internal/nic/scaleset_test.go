@@ -118,7 +118,7 @@ func newDesired(members, nodes, gone string) nic.Desired {
 }
 
 // An instance of a node that the pool does not know yet retains the model's pools.
-func TestANodeOfWhichAPoolSaysNothingYet(t *testing.T) {
+func TestNodeThatPoolDoesNotListYet(t *testing.T) {
 	in := func(id, pools string) lb.Instance {
 		return lb.Instance{ScaleSet: blue, ID: id, Provisioning: lb.Succeeded, LatestModel: true, Interfaces: interfaces(pools)}
 	}

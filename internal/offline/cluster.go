@@ -9,7 +9,7 @@ import (
 
 	"weir.dev/weir/internal/controllers"
 	"weir.dev/weir/internal/controllers/services"
-	"weir.dev/weir/internal/k8s/events"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer"
@@ -28,7 +28,7 @@ func New(opts controllers.Options) *Cluster {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Cluster{controllers.NewControllers(opts, events.NewQueue(metadata.Scheme(), nil, opts.Log), nil, services.API{})}
+	return &Cluster{controllers.NewControllers(opts, k8s.NewEventQueue(metadata.Scheme(), nil, opts.Log), nil, services.API{})}
 }
 
 // AddObjects adds the objects.

@@ -20,7 +20,6 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/k8s/metadata"
-	"weir.dev/weir/internal/offline/manifest"
 )
 
 // DecodeFile adds the objects of a YAML or JSON file, including lists. It returns one error per
@@ -37,7 +36,7 @@ func (o *Objects) DecodeFile(file string, from io.Reader) []error {
 		if err != nil {
 			return append(errs, fmt.Errorf("%s: %w", o.currentDocument, err))
 		}
-		if err = manifest.CheckSingleDocument(doc); err == nil {
+		if err = checkSingleDocument(doc); err == nil {
 			doc, err = yaml.YAMLToJSONStrict(doc)
 		}
 		if err == nil {
@@ -70,14 +69,14 @@ func (o *Objects) addDocument(doc []byte) error {
 		err = decodeInto(doc, &o.Services, func(s *corev1.Service, before int) error {
 			setDefaultNamespace(&s.ObjectMeta)
 			o.recordOrigin(head.Kind, s.ObjectMeta, doc)
-			wrong := manifest.ValidateService(s)
+			wrong := validateService(s)
 			setDefaults(s, before)
-			return manifest.JoinErrors(wrong)
+			return joinErrors(wrong)
 		})
 	case "v1 Node":
 		err = json.Unmarshal(doc, addTo(&o.Nodes))
 	case "v1 Namespace":
-		err = decodeInto(doc, &o.Namespaces, func(n *corev1.Namespace, _ int) error { return manifest.JoinErrors(manifest.ValidateNamespace(n)) })
+		err = decodeInto(doc, &o.Namespaces, func(n *corev1.Namespace, _ int) error { return joinErrors(validateNamespace(n)) })
 	case discoveryv1.SchemeGroupVersion.String() + " EndpointSlice":
 		s := addTo(&o.Slices)
 		err = json.Unmarshal(doc, s)
@@ -87,7 +86,7 @@ func (o *Objects) addDocument(doc []byte) error {
 			setDefaultNamespace(&p.ObjectMeta)
 			o.recordOrigin(head.Kind, p.ObjectMeta, doc)
 			withUID(&p.ObjectMeta, "BackendPool")
-			return manifest.JoinErrors(manifest.ValidateBackendPool(p))
+			return joinErrors(validateBackendPool(p))
 		})
 	default:
 		for i, item := range head.Items { // a List
@@ -112,7 +111,7 @@ func objectName(m metav1.ObjectMeta) string {
 // decodeInto adds an object and returns what an API server would reject.
 func decodeInto[T any](doc []byte, all *[]T, finish func(obj *T, before int) error) error {
 	obj := addTo(all)
-	if err := manifest.DecodeStrict(doc, obj); err != nil {
+	if err := decodeStrict(doc, obj); err != nil {
 		return err
 	}
 	return finish(obj, len(*all)-1)

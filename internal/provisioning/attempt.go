@@ -15,9 +15,9 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/humanize"
-	"weir.dev/weir/internal/provisioning/logs"
+	"weir.dev/weir/internal/provisioning/objects"
 	"weir.dev/weir/internal/provisioning/policy"
-	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // invalidError is a permanent error: the spec has to change.
@@ -47,7 +47,7 @@ func (a *run) saveLog(ctx context.Context, log *policy.Log) {
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 		defer cancel()
-		err = logs.Keep(ctx, a.reconciler.Writer, a.p, log.Text())
+		err = objects.KeepLog(ctx, a.reconciler.Writer, a.p, log.Text())
 	}
 	if err != nil {
 		a.reconciler.Log.Warn("the log of an attempt is not kept", "provision", a.p.Namespace+"/"+a.p.Name, "err", err)
@@ -124,7 +124,7 @@ func (a *run) loadLog(ctx context.Context) {
 		return
 	}
 	defer hold.Release()
-	kept, _, _ := logs.Read(ctx, a.reconciler.Live, a.p, a.p.Status.AttemptNumber)
+	kept, _, _ := objects.ReadLog(ctx, a.reconciler.Live, a.p, a.p.Status.AttemptNumber)
 	a.log.Resume(kept)
 }
 
@@ -149,7 +149,7 @@ func (a *run) retryAfter(err error, now time.Time) time.Time {
 		at = a.target.transport.retryAfter()
 	}
 	if seconds, named := apierrors.SuggestsClientDelay(err); named {
-		if retryAt := now.Add(min(time.Duration(seconds), backoff.MaxRetryAfter/time.Second) * time.Second); retryAt.After(at) {
+		if retryAt := now.Add(min(time.Duration(seconds), ratelimit.MaxRetryAfter/time.Second) * time.Second); retryAt.After(at) {
 			at = retryAt
 		}
 	}

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/k8s/workqueue"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/leader"
 )
 
@@ -55,7 +55,7 @@ type Reconciler struct {
 	attempts *attemptTracker
 	probes   *probeTracker
 	dial     dial // connects to targets; nil means TCP
-	queue    workqueue.Queue
+	queue    k8s.WorkQueue
 	limits
 }
 
@@ -75,14 +75,14 @@ func (r *Reconciler) Retry(now time.Time) { r.queue.RetryFailed(now) }
 const maxConcurrentReconciles = 4
 
 // Setup adds the controller to the manager.
-func (r *Reconciler) Setup(mgr manager.Manager, backoff workqueue.Backoff) error {
+func (r *Reconciler) Setup(mgr manager.Manager, backoff k8s.QueueBackoff) error {
 	err := builder.ControllerManagedBy(mgr).Named("provision").
-		Watches(&v1alpha1.Provision{}, workqueue.MapHandler(requestFor), builder.WithPredicates(requestedChange())).
-		Watches(&v1alpha1.ProvisioningPolicy{}, workqueue.MapHandler(r.requestsForPolicy), builder.WithPredicates(predicate.GenerationChangedPredicate{}, workqueue.IgnoreInitialList())).
-		Watches(&v1alpha1.Partner{}, workqueue.MapHandler(r.requestsForPartner), builder.WithPredicates(predicate.GenerationChangedPredicate{}, workqueue.IgnoreInitialList())).
-		Watches(&corev1.Namespace{}, workqueue.MapHandler(r.requestsForNamespace), builder.WithPredicates(partnerChanged(), workqueue.IgnoreInitialList())).
+		Watches(&v1alpha1.Provision{}, k8s.MapHandler(requestFor), builder.WithPredicates(requestedChange())).
+		Watches(&v1alpha1.ProvisioningPolicy{}, k8s.MapHandler(r.requestsForPolicy), builder.WithPredicates(predicate.GenerationChangedPredicate{}, k8s.IgnoreInitialList())).
+		Watches(&v1alpha1.Partner{}, k8s.MapHandler(r.requestsForPartner), builder.WithPredicates(predicate.GenerationChangedPredicate{}, k8s.IgnoreInitialList())).
+		Watches(&corev1.Namespace{}, k8s.MapHandler(r.requestsForNamespace), builder.WithPredicates(partnerChanged(), k8s.IgnoreInitialList())).
 		WatchesRawSource(r.queue.Source()).
-		WithOptions(controller.Options{RateLimiter: backoff.NewRateLimiter(), NewQueue: workqueue.NewNamespaceQueue, MaxConcurrentReconciles: maxConcurrentReconciles}).
+		WithOptions(controller.Options{RateLimiter: backoff.NewRateLimiter(), NewQueue: k8s.NewNamespaceQueue, MaxConcurrentReconciles: maxConcurrentReconciles}).
 		Complete(r.queue.WrapReconciler(r.reconcile))
 	if err != nil {
 		return fmt.Errorf("controller of Provisions: %w", err)
@@ -104,7 +104,7 @@ func requestedChange() predicate.Predicate {
 }
 
 func partnerChanged() predicate.Predicate {
-	return workqueue.UpdatePredicate(func(before, after *corev1.Namespace) bool {
+	return k8s.UpdatePredicate(func(before, after *corev1.Namespace) bool {
 		return before.Labels[v1alpha1.PartnerLabel] != after.Labels[v1alpha1.PartnerLabel]
 	})
 }

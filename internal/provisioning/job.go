@@ -19,8 +19,7 @@ import (
 	"weir.dev/weir/internal/humanize"
 	"weir.dev/weir/internal/provisioning/jobs"
 	"weir.dev/weir/internal/provisioning/policy"
-	"weir.dev/weir/internal/ratelimit/backoff"
-	"weir.dev/weir/internal/ratelimit/sleep"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 type jobStep struct {
@@ -74,7 +73,7 @@ func (a *run) runJob(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 			j.seenRunning = j.seenRunning || !seen.Deleting
 			j.logPodState(ctx, job)
 			j.readLog(runCtx, job)
-			_ = sleep.For(runCtx, pollInterval.DelayAfter(n))
+			_ = ratelimit.Sleep(runCtx, pollInterval.DelayAfter(n))
 		case do != policy.FinishJob:
 			err = j.executeAction(ctx, do, job)
 		default:
@@ -188,7 +187,7 @@ func (j *jobStep) logPodState(ctx context.Context, job *batchv1.Job) {
 	}
 }
 
-var logInterval = backoff.Exponential{Initial: time.Minute, Max: 5 * time.Minute}
+var logInterval = ratelimit.Exponential{Initial: time.Minute, Max: 5 * time.Minute}
 
 // readLog saves the log of a running container, because its node or this process may be lost.
 func (j *jobStep) readLog(ctx context.Context, job *batchv1.Job) {

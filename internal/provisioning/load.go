@@ -11,8 +11,6 @@ import (
 
 	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
-	"weir.dev/weir/internal/provisioning/budget"
 )
 
 const (
@@ -37,18 +35,18 @@ const (
 )
 
 type limits struct {
-	memory *budget.Budget
+	memory *FairBudget
 	work   *rate.Limiter // in microseconds of processor time
 	// serialReads serializes reads that are decoded as a whole: kubeconfigs and logs.
-	serialReads    *budget.Budget
-	largeResponses *budget.Budget
-	writes         *budget.RateLimit
+	serialReads    *FairBudget
+	largeResponses *FairBudget
+	writes         *FairRateLimit
 }
 
 func newLimits() limits {
 	return limits{
-		memory: budget.NewBudget(maxMemory, maxShare), work: rate.NewLimiter(maxWork, workBurst), serialReads: budget.NewBudget(1, 1), largeResponses: budget.NewBudget(maxLargeResponses, 0),
-		writes: budget.NewRateLimit(maxWrites, writeBurst),
+		memory: NewFairBudget(maxMemory, maxShare), work: rate.NewLimiter(maxWork, workBurst), serialReads: NewFairBudget(1, 1), largeResponses: NewFairBudget(maxLargeResponses, 0),
+		writes: NewFairRateLimit(maxWrites, writeBurst),
 	}
 }
 
@@ -60,7 +58,7 @@ func (b *limits) chargeWork(took time.Duration) {
 type loadedStep struct {
 	objects  []object
 	input    string
-	memory   *budget.Reservation
+	memory   *FairReservation
 	loadedAt time.Time
 	large    bool
 	reload   func(context.Context) (*loadedStep, error)
@@ -83,7 +81,7 @@ func (a *run) loadObjects(ctx context.Context, read func(context.Context) ([]tex
 	return l, err
 }
 
-func (a *run) loadWithMemory(ctx context.Context, hold *budget.Reservation, read func(context.Context) ([]text, error)) (*loadedStep, error) {
+func (a *run) loadWithMemory(ctx context.Context, hold *FairReservation, read func(context.Context) ([]text, error)) (*loadedStep, error) {
 	if err := a.reconciler.work.Wait(ctx); err != nil {
 		return nil, fmt.Errorf("waiting for a processor: %w", err)
 	}

@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/provisioning/budget"
 	"weir.dev/weir/internal/provisioning/policy"
 )
 
@@ -46,7 +45,7 @@ func TestATargetThatNeverAnswers(t *testing.T) {
 // if its sources changed.
 func TestALargeStepIsReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory, input, reads := budget.NewBudget(100, 100), "a", 0
+		memory, input, reads := NewFairBudget(100, 100), "a", 0
 		read := func(ctx context.Context) (*loadedStep, error) {
 			hold, err := memory.Acquire(ctx, "shop", 100)
 			if err != nil {
@@ -134,7 +133,7 @@ func TestMemoryIsGivenBackToANeighbor(t *testing.T) {
 		var all sync.WaitGroup
 		for n := range 6 {
 			namespace := fmt.Sprint("attacker-", n)
-			take := func() (*budget.Reservation, error) {
+			take := func() (*FairReservation, error) {
 				hold, err := memory.Acquire(ctx, namespace, maxDecodeMemory)
 				if err == nil {
 					hold.ReduceTo(6 << 20)

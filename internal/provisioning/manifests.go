@@ -20,7 +20,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/humanize"
-	"weir.dev/weir/internal/ratelimit/sleep"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 const fieldManager = "weir-provision"
@@ -223,7 +223,7 @@ func (a *run) waitUntilReady(ctx context.Context, objects []object, is *v1alpha1
 			reported = now
 			a.logf("not ready yet: %s", now)
 		}
-		if err := sleep.For(ctx, pollInterval.DelayAfter(n)); err != nil {
+		if err := ratelimit.Sleep(ctx, pollInterval.DelayAfter(n)); err != nil {
 			return errors.Join(notReadyError(why), err)
 		}
 	}

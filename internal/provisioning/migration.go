@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/provisioning/migrations"
 	"weir.dev/weir/internal/provisioning/policy"
 )
 
@@ -24,7 +23,7 @@ func (a *run) runMigration(ctx context.Context, step *v1alpha1.ProvisionStep) er
 		is.Asked = ""
 	}
 	last := a.p.Status.LastAttempt
-	asker := migrations.Requester{
+	asker := MigrationRequester{
 		API: a.target, Namespace: step.Migration.Namespace, Reason: fmt.Sprintf("step %s of Provision %s/%s", step.Name, a.p.Namespace, a.p.Name),
 		RequestID: fmt.Sprintf("%s/%s/%d", a.p.UID, step.Name, a.p.Status.AttemptNumber), RecordedID: is.Asked,
 		Retry: last != nil && last.Result == string(policy.ResultInvalid),
@@ -35,7 +34,7 @@ func (a *run) runMigration(ctx context.Context, step *v1alpha1.ProvisionStep) er
 		Logf: a.logf,
 	}
 	err := asker.Run(ctx)
-	if why, is := errors.AsType[migrations.RejectedError](err); is {
+	if why, is := errors.AsType[MigrationRejectedError](err); is {
 		return newInvalidError("%w", why)
 	}
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/provisioning/budget"
 )
 
 // A target that is slow to list its kinds holds memory for at most a minute while a neighbor waits.
@@ -37,7 +36,7 @@ func TestKindsHoldNoMemoryOfANeighbor(t *testing.T) {
 			is.Data[fmt.Sprint("text-", n)] = fmt.Sprintf("{apiVersion: g%d.example.com/v1, kind: A, metadata: {name: a}, data: {a: %s}}", n, strings.Repeat("x", maxFreeBytes/4))
 		}
 		w := newTestEnv(t, slow, append(newRemote(0, step, v1alpha1.RetryPolicy{AttemptTimeout: "24h"}, true), is)...)
-		w.room.memory = budget.NewBudget(maxDecodeMemory+100<<10, maxShare) // room for only a few such Provisions
+		w.room.memory = NewFairBudget(maxDecodeMemory+100<<10, maxShare) // room for only a few such Provisions
 		key, _ := newProvision("shop", "edge-0")
 		w.runWhile(func() {
 			w.queueProvision(key)

@@ -16,11 +16,10 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/humanize"
-	"weir.dev/weir/internal/ratelimit/backoff"
-	"weir.dev/weir/internal/ratelimit/sleep"
+	"weir.dev/weir/internal/ratelimit"
 )
 
-var pollInterval = backoff.Exponential{Initial: time.Second, Max: 15 * time.Second}
+var pollInterval = ratelimit.Exponential{Initial: time.Second, Max: 15 * time.Second}
 
 const maxStatusMessage = 1 << 10
 
@@ -74,7 +73,7 @@ func (a *run) runWait(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 			reported = why
 			a.logf("%s", why)
 		}
-		if err := sleep.For(ctx, pollInterval.DelayAfter(n)); err != nil {
+		if err := ratelimit.Sleep(ctx, pollInterval.DelayAfter(n)); err != nil {
 			return fmt.Errorf("%s: %w", why, err)
 		}
 	}

@@ -16,8 +16,8 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/humanize"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
-	"weir.dev/weir/internal/k8s/workqueue"
 	"weir.dev/weir/internal/provisioning/objects"
 	"weir.dev/weir/internal/provisioning/policy"
 )
@@ -47,7 +47,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err == nil && seen.p != nil {
 		seen.after = r.probeTarget(seen.p, seen.job, seen.policy, seen.after)
 	}
-	return workqueue.ReconcileResult(ctx, err, seen.after)
+	return k8s.ReconcileResult(ctx, err, seen.after)
 }
 
 func (r *Reconciler) forgetProvision(key types.NamespacedName) {

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/k8s/apiserver"
+	"weir.dev/weir/internal/k8s"
 )
 
 // errDeleted means deleted, or recreated with another UID.
@@ -40,7 +40,7 @@ func (r *Reconciler) applyStatus(ctx context.Context, p *v1alpha1.Provision) err
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
-	err = r.Writer.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(apiserver.FieldOwner), client.ForceOwnership)
+	err = r.Writer.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(k8s.FieldOwner), client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("status of Provision %s/%s: %w", p.Namespace, p.Name, err)
 	}

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/k8s/leases"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/provisioning/policy"
 )
 
@@ -134,7 +134,7 @@ func (r *Reconciler) newTarget(ctx context.Context, cfg *rest.Config, name, name
 	cfg.QPS, cfg.UserAgent, cfg.ContentType = -1, r.API.UserAgent, runtime.ContentTypeJSON
 	cfg.WarningHandler, cfg.WarningHandlerWithContext = nil, rest.NoWarnings{} // keep target warnings out of Weir's log
 	if r.Fence != nil {
-		cfg = leases.WithFence(cfg, r.Fence)
+		cfg = k8s.WithFence(cfg, r.Fence)
 	}
 	hc, wire, err := to.newClient(ctx, cfg)
 	if err != nil {

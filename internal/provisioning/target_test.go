@@ -31,7 +31,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/provisioning/policy"
-	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 const plainKubeconfig = `
@@ -223,7 +223,7 @@ func TestATargetThatAsksForPatience(t *testing.T) {
 	select {
 	case err := <-done:
 		now := time.Now()
-		if at := a.retryAfter(err, now); err == nil || at.Before(now.Add(backoff.MaxRetryAfter-time.Minute)) || asked > 2 {
+		if at := a.retryAfter(err, now); err == nil || at.Before(now.Add(ratelimit.MaxRetryAfter-time.Minute)) || asked > 2 {
 			t.Errorf("%v: not before %s, after %d requests", err, at, asked)
 		}
 	case <-time.After(15 * time.Second):

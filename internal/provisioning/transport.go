@@ -19,8 +19,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
-	"weir.dev/weir/internal/provisioning/answers"
-	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // dialPolicy restricts target addresses. A kubeconfig may never lead to loopback.
@@ -123,7 +122,7 @@ type attemptTransport struct {
 	next *http.Transport
 	ctx  context.Context //nolint:containedctx // it is that of the attempt, which the transport does not outlive
 
-	bounds answers.TargetLimits
+	bounds targetLimits
 	write  func(context.Context) error
 
 	mu        sync.Mutex
@@ -175,7 +174,7 @@ func (w *attemptTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 }
 
 func (w *attemptTransport) recordRetryAfter(header http.Header) {
-	at, named := backoff.RetryAfter(header, time.Now())
+	at, named := ratelimit.RetryAfter(header, time.Now())
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if named && at.After(w.notBefore) {

@@ -192,7 +192,7 @@ func TestSteadyChurnSpendsItsShare(t *testing.T) {
 }
 
 // Without knowledge of other clients, Azure's reports decide.
-func TestTold(t *testing.T) {
+func TestReportedQuotaDecides(t *testing.T) {
 	pool, interval := aPool(0), 30*time.Second
 	for _, tt := range []struct {
 		about    string
@@ -217,7 +217,7 @@ func TestTold(t *testing.T) {
 }
 
 // Pools that change more often get more of what is left, proportional to the square root.
-func TestWhoChangesMoreIsWrittenMore(t *testing.T) {
+func TestBusierPoolIsWrittenMoreOften(t *testing.T) {
 	b := NewBudget(0.05, 30*time.Second)
 	now := start
 	for n := range 40 {

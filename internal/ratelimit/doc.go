@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ratelimit decides how soon a busy pool may be written again. It is pure: time is an argument.
+// Package ratelimit decides how soon a busy pool may be written again. Time is an argument, except in Sleep.
 //
 // Azure limits the writes of a subscription across all clients. Weir spends at most a share, where
 // it reduces waiting most: rarely changing pools are written at once, and busy pools divide the

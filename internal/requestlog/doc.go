@@ -4,4 +4,5 @@
 //
 //	log.go     Call, and a Log with bounded memory
 //	cause.go   the causes of a request, in its context
+//	handler.go, calls.go   serves the log to clients on loopback
 package requestlog

@@ -9,7 +9,7 @@ import (
 
 // Without floating IP an all-ports rule would include all ports of the nodes, so no Service opens or closes
 // them.
-func TestNobodyHasAllPortsOfTheNodes(t *testing.T) {
+func TestNoServiceGetsAllPortsOfNodes(t *testing.T) {
 	direct, all := withAnnotation(DisableFloatingIP, "true"), withAnnotation(HAPorts, "true")
 	for about, s := range map[string]Service{
 		"opened": newService(asInternal, direct, all, withRanges("0.0.0.0/0")),

@@ -79,7 +79,7 @@ func TestWhatIsListedTwiceCountsOnce(t *testing.T) {
 }
 
 // Only the first problems are reported.
-func TestFewProblemsAreTold(t *testing.T) {
+func TestReportedProblemsAreLimited(t *testing.T) {
 	w, _ := BuildSpec(newService(withAnnotation(AllowedIPRanges, joinTexts(500, strconv.Itoa))), testSettings())
 	if len(w.Flaws) != maxProblems || w.Flaws[0].Value != "0" {
 		t.Errorf("%d flaws, the first %v", len(w.Flaws), w.Flaws[0])

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/ratelimit/sleep"
+	"weir.dev/weir/internal/ratelimit"
 	"weir.dev/weir/internal/skumigration/phase"
 )
 
@@ -50,7 +50,7 @@ func (o *AddressClaims) watch(ctx context.Context, store Store) {
 		if j, requests, err := store.Load(ctx); err == nil {
 			o.update(j, requests)
 		}
-		_ = sleep.For(ctx, requestPollInterval)
+		_ = ratelimit.Sleep(ctx, requestPollInterval)
 	}
 }
 

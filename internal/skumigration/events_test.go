@@ -44,7 +44,7 @@ func TestServicesShowAMigration(t *testing.T) {
 }
 
 // A Service whose address is rejected gets an event; one that shares its load balancer does not.
-func TestAServiceHearsThatItsAddressIsLost(t *testing.T) {
+func TestLostAddressIsReportedOnService(t *testing.T) {
 	w := internal(9, 10)
 	w.taken(true, "10.0.0.10")
 	for _, owner := range []string{"a9", "a10"} {

@@ -131,7 +131,7 @@ func TestAMessageThatNamesWhatAsks(t *testing.T) {
 
 // Another system takes a private address in between: all others stay, and the address is a claim until
 // a user gives it up.
-func TestAPrivateAddressThatSomebodyTakes(t *testing.T) {
+func TestPrivateAddressTakenByAnother(t *testing.T) {
 	for _, names := range []bool{true, false} {
 		w := internal(9, 10, 11, 12)
 		w.taken(names, "10.0.0.10", "10.0.0.11")

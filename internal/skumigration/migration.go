@@ -12,8 +12,7 @@ import (
 
 	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/ratelimit/backoff"
-	"weir.dev/weir/internal/ratelimit/sleep"
+	"weir.dev/weir/internal/ratelimit"
 	"weir.dev/weir/internal/skumigration/phase"
 )
 
@@ -24,7 +23,7 @@ const (
 )
 
 // retryBackoff applies without a Retry-After.
-var retryBackoff = backoff.Exponential{Initial: 5 * time.Second, Max: time.Minute}
+var retryBackoff = ratelimit.Exponential{Initial: 5 * time.Second, Max: time.Minute}
 
 // Migration migrates the Basic load balancers of a cluster to Standard. Use it for one Run.
 type Migration struct {
@@ -88,7 +87,7 @@ func (m *Migration) Run(ctx context.Context) {
 			m.cfg.Log.Warn("migration to Standard load balancers: tried again", "phase", m.phase, "after", wait, "err", err)
 			m.progress.publishRetry(ctx, m.phase, err)
 		}
-		_ = sleep.For(ctx, wait)
+		_ = ratelimit.Sleep(ctx, wait)
 	}
 }
 

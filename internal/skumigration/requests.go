@@ -6,7 +6,7 @@ import (
 	"context"
 	"time"
 
-	"weir.dev/weir/internal/ratelimit/sleep"
+	"weir.dev/weir/internal/ratelimit"
 	"weir.dev/weir/internal/skumigration/phase"
 )
 
@@ -93,6 +93,6 @@ func (m *Migration) WatchRequests(ctx context.Context) {
 			m.cfg.EndLead()
 			return
 		}
-		_ = sleep.For(ctx, requestPollInterval)
+		_ = ratelimit.Sleep(ctx, requestPollInterval)
 	}
 }

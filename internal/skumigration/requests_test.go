@@ -27,7 +27,7 @@ func (w *world) toAzure() []string {
 
 // After a stop request, no process writes to Azure once running requests have ended, and an open
 // journal records the stop. Without the stop the migration completes.
-func TestAStopIsHeard(t *testing.T) {
+func TestStopRequestIsHandled(t *testing.T) {
 	for at, call := range all[:len(all)-1] {
 		w := newWorld()
 		w.fails = func(is string) error {

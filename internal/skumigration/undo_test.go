@@ -102,7 +102,7 @@ func TestAMigrationIsTakenBack(t *testing.T) {
 }
 
 // A process that runs the undo is killed before and after each call; the next one continues.
-func TestWhoTakesItBackIsKilled(t *testing.T) {
+func TestUndoSurvivesKill(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		killed := 0
 		for at := 1; ; at++ {

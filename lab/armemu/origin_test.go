@@ -28,7 +28,7 @@ func formatOrigins(emu *armemu.Emulator) string {
 }
 
 // Removing and adding an address again changes its origin; repeating it does not.
-func TestWhoPutAnAddressIsOnRecord(t *testing.T) {
+func TestWriterOfAddressIsRecorded(t *testing.T) {
 	emu := newCloud(t, armemu.Options{Behavior: worlds.BatchedWrites()})
 	a, b, c := poolEntry("a", ip(1), ""), poolEntry("b", ip(2), ""), poolEntry("c", ip(3), "")
 	for _, step := range []struct {

@@ -14,7 +14,7 @@ import (
 )
 
 // Endpoints become members at once, not at the next drift read.
-func TestEndpointsAreHeardOf(t *testing.T) {
+func TestEndpointEventsArrive(t *testing.T) {
 	runStage(t, Options{}, func(s *Stage) {
 		for n := range 3 {
 			failOn(s.AddNode(n))

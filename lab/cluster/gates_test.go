@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"weir.dev/weir/internal/k8s/leases"
+	"weir.dev/weir/internal/controllers/pods"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
-	"weir.dev/weir/internal/service/readiness"
 	"weir.dev/weir/lab/armemu"
 )
 
@@ -29,7 +29,7 @@ type opening struct {
 	at time.Time
 	// waited is for how long only the gate kept the pod from being ready.
 	waited time.Duration
-	reason readiness.Reason
+	reason pods.Reason
 }
 
 // startPod starts a pod of a Service, with a gate if the processes open these.
@@ -82,7 +82,7 @@ func (m *flowModel) updateGate(v *serviceSim, p *podSim, now time.Time, starts b
 		return
 	}
 	p.openAt = now
-	m.gates.openings = append(m.gates.openings, opening{now, max(now.Sub(p.startedAt), 0), readiness.Reason(is.Status.Conditions[at].Reason)})
+	m.gates.openings = append(m.gates.openings, opening{now, max(now.Sub(p.startedAt), 0), pods.Reason(is.Status.Conditions[at].Reason)})
 }
 
 // longestWait returns the longest time for which only its gate kept a pod from being ready, of gates that opened since.
@@ -96,8 +96,8 @@ func (g gateSim) longestWait(since time.Time) (longest time.Duration) {
 }
 
 // reasons counts the gates that opened since by reason.
-func (g gateSim) reasons(since time.Time) map[readiness.Reason]int {
-	counts := map[readiness.Reason]int{}
+func (g gateSim) reasons(since time.Time) map[pods.Reason]int {
+	counts := map[pods.Reason]int{}
 	for _, o := range g.openings {
 		if !o.at.Before(since) {
 			counts[o.reason]++
@@ -142,10 +142,10 @@ func TestGatesWhenTheLeaderIsKilled(t *testing.T) {
 		}
 		counts, waited, opened := m.finish(), m.gates.longestWait(begin), m.gates.reasons(begin)
 		t.Log(counts, waited, opened)
-		if counts.lost != [2]float64{} || counts.cut > 0 || len(opened) != 1 || opened[readiness.InPool] != 4*2*20 {
+		if counts.lost != [2]float64{} || counts.cut > 0 || len(opened) != 1 || opened[pods.InPool] != 4*2*20 {
 			t.Errorf("%s, %v gates opened", counts, opened)
 		}
-		if limit := leases.DefaultElection().LeaseDuration + 30*time.Second; waited > limit {
+		if limit := k8s.DefaultElection().LeaseDuration + 30*time.Second; waited > limit {
 			t.Errorf("a gate kept its pod from being ready for %s, want at most %s", waited, limit)
 		}
 	})
@@ -162,7 +162,7 @@ func TestGatesWhenAzureIsAway(t *testing.T) {
 		m.restartUntil(begin.Add(time.Hour), nodes)
 		waited, opened := m.gates.longestWait(begin), m.gates.reasons(begin)
 		t.Log("away:", waited, opened)
-		if waited > 2*time.Minute+sampled || opened[readiness.Timeout] == 0 || len(opened) > 2 {
+		if waited > 2*time.Minute+sampled || opened[pods.Timeout] == 0 || len(opened) > 2 {
 			t.Errorf("away: a gate kept its pod from being ready for %s; %v opened", waited, opened)
 		}
 		failOn(s.AzureFaults())
@@ -172,7 +172,7 @@ func TestGatesWhenAzureIsAway(t *testing.T) {
 		m.restartUntil(begin.Add(time.Minute), nodes)
 		counts, opened := m.finish(), m.gates.reasons(begin)
 		t.Log("back:", counts, opened)
-		if counts.lost != [2]float64{} || counts.cut > 0 || len(opened) != 1 || opened[readiness.InPool] == 0 {
+		if counts.lost != [2]float64{} || counts.cut > 0 || len(opened) != 1 || opened[pods.InPool] == 0 {
 			t.Errorf("back: %s, %v gates opened", counts, opened)
 		}
 	})

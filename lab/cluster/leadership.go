@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"weir.dev/weir/internal/k8s/leases"
+	"weir.dev/weir/internal/k8s"
 )
 
 // notRenewed is the renewal time without a leader.
@@ -28,7 +28,7 @@ func (p *process) checkRequest(req *http.Request) {
 	if len(p.stage.replicas) < 2 || !needsLeader(req) {
 		return
 	}
-	deadline := leases.DefaultElection().RenewDeadline
+	deadline := k8s.DefaultElection().RenewDeadline
 	switch at := p.renewedAt.Load(); {
 	case at == notRenewed:
 		p.stage.addViolation("%s does not lead, and sends %s %s", p.name, req.Method, req.URL.Path)

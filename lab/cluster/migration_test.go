@@ -57,7 +57,7 @@ func TestFromBasicToStandard(t *testing.T) {
 
 // A Service that cannot be deleted while its load balancer is Basic does not block the migration of
 // others.
-func TestWhoLeavesABasicLoadBalancerHoldsNobodyUp(t *testing.T) {
+func TestServiceLeavingBasicLoadBalancerDelaysNoOther(t *testing.T) {
 	for about, leave := range map[string]func(*Stage) error{
 		"deleted": func(s *Stage) error { return errors.Join(s.DeleteService("shop/web"), s.DeleteService("shop/db")) },
 		"of another type": func(s *Stage) error {

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/azure"
-	"weir.dev/weir/internal/azure/machines"
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/lab/armemu"
@@ -140,7 +139,7 @@ func formatRange(of map[string]time.Duration) string {
 // manualMigration performs the migration in the order of Microsoft's module, one request at a time.
 type manualMigration struct {
 	*azure.Client
-	machines *machines.Client
+	machines *azure.MachineClient
 }
 
 func (s *Stage) person() (manualMigration, error) {
@@ -149,7 +148,7 @@ func (s *Stage) person() (manualMigration, error) {
 		return manualMigration{}, err
 	}
 	client, err := azure.New(azure.Options{Endpoint: endpoint, Credential: credential{}, Transport: s.emulator.Transport()})
-	return manualMigration{client, machines.New(client)}, err
+	return manualMigration{client, azure.NewMachineClient(client)}, err
 }
 
 // runMigration makes all load balancers Standard: public IPs become Static, machines leave, load

@@ -147,7 +147,7 @@ func TestNodesWithoutAMachine(t *testing.T) {
 
 // A node is deleted, registers again and is deleted before it gets its provider ID: its remaining
 // machine is removed.
-func TestANodeThatIsDeletedBeforeItIsToldItsMachine(t *testing.T) {
+func TestNodeDeletedBeforeItHasAProviderID(t *testing.T) {
 	runStage(t, Options{Configure: disableDriftReads}, func(s *Stage) {
 		for n := range 3 {
 			failOn(s.AddNode(n))

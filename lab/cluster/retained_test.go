@@ -114,7 +114,7 @@ func TestWhatWasLeftToOthersGoesWithoutAService(t *testing.T) {
 
 // A Service gets an event for a retained frontend of a family it gave up and for an unused public
 // IP. An annotation deletes it.
-func TestAServiceIsToldWhatStaysForIt(t *testing.T) {
+func TestServiceReportsRetainedParts(t *testing.T) {
 	runStage(t, Options{}, func(s *Stage) {
 		failOn(s.AddNode(0))
 		s.Start()

@@ -14,8 +14,7 @@ import (
 
 	"weir.dev/weir/internal/app"
 	"weir.dev/weir/internal/config"
-	"weir.dev/weir/internal/k8s/leases"
-	"weir.dev/weir/internal/k8s/workqueue"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/lb/behavior"
 	"weir.dev/weir/lab/apiserver"
 	"weir.dev/weir/lab/armemu"
@@ -171,7 +170,7 @@ func (s *Stage) normalizeConfig() error {
 func (s *Stage) controllerFlags(log *slog.Logger) app.Options {
 	return app.Options{
 		ClusterName: clusterName, LoadBalancerClass: app.LoadBalancerClass, MetricsAddress: "0", HealthAddress: "0",
-		LeaderElect: s.opts.Replicas > 1, LeaderElectNamespace: weirNamespace, Election: leases.DefaultElection(), Requeue: workqueue.DefaultBackoff(),
+		LeaderElect: s.opts.Replicas > 1, LeaderElectNamespace: weirNamespace, Election: k8s.DefaultElection(), Requeue: k8s.DefaultQueueBackoff(),
 		ReadinessGates: s.opts.ReadinessGates, Log: log,
 	}
 }

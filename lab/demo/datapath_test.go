@@ -71,7 +71,7 @@ func TestAnAddressThatIsNotThereYetLeadsNowhere(t *testing.T) {
 	}
 }
 
-func TestWhatAzureHasForNobody(t *testing.T) {
+func TestUnownedAzureResources(t *testing.T) {
 	emu, o := azureWithWorkloads(t)
 	o.mustLook(t)
 	if why := countMismatch(o.latestSnapshot(), 3); why != "" {

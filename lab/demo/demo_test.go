@@ -194,7 +194,7 @@ func TestInterruptedInTheMiddle(t *testing.T) {
 }
 
 // After head -3 no process or folder is left.
-func TestNobodyReadsTheRest(t *testing.T) {
+func TestClosedOutputLeavesNothing(t *testing.T) {
 	opts, _, _ := realOptions(t, step{name: "deploy", run: (*stage).createWorkloads})
 	opts.JSON, opts.Out = false, &closedPipe{left: 3}
 	err := Run(t.Context(), opts)

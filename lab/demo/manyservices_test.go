@@ -91,7 +91,7 @@ func lag50(t *testing.T, behind []string, err error) string {
 	return fmt.Sprintf("%d: %s", len(behind), behind[0])
 }
 
-func TestWhoOfTheCrowdIsNotServed(t *testing.T) {
+func TestUnservedServicesOfManyAreListed(t *testing.T) {
 	c := bulkOn(t)
 	ask := func() string {
 		behind, err := c.pendingServices(c.dataPathReason)
@@ -131,7 +131,7 @@ func TestWhoOfTheCrowdIsNotServed(t *testing.T) {
 	}
 }
 
-func TestWhoOfTheCrowdHasTheOldTimeout(t *testing.T) {
+func TestServicesOfManyWithOldTimeoutAreListed(t *testing.T) {
 	c := bulkOn(t)
 	ask := func() string {
 		behind, err := c.pendingServices(unchangedReason)

@@ -25,7 +25,7 @@ func stormAzure(t *testing.T) (*armemu.Emulator, *observer) {
 	return emu, o
 }
 
-func TestTheStormRefusesWhatItSays(t *testing.T) {
+func TestStormRejectsAnnouncedRequests(t *testing.T) {
 	emu, o := stormAzure(t)
 	for i, c := range []struct {
 		pool string
@@ -173,7 +173,7 @@ func TestLagsOfTheStormAreApart(t *testing.T) {
 	}
 }
 
-func TestEveryRefusalIsToldOnce(t *testing.T) {
+func TestEachRejectionIsReportedOnce(t *testing.T) {
 	refused := map[string]poolCalls{"shop-web": {writes: 9, throttled: 5}, "shop-api": {writes: 3, conflicts: 2, preconditionFailed: 2}}
 	for _, c := range []struct {
 		told map[string]int
@@ -192,7 +192,7 @@ func TestEveryRefusalIsToldOnce(t *testing.T) {
 	}
 }
 
-func TestAStormThatNobodySees(t *testing.T) {
+func TestStormWithoutEffectFails(t *testing.T) {
 	emu, o := stormAzure(t)
 	storm := &stormState{stage: &stage{observer: o, print: newPrinter(io.Discard)}}
 	storm.latestTable = table{header: []string{"NAME"}, rows: [][]string{{"web"}}}

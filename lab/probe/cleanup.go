@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"weir.dev/weir/internal/ratelimit/sleep"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // OrphanGroup is a leftover resource group of a probe.
@@ -119,7 +119,7 @@ func waitForGroup(ctx context.Context, azure Azure, at place) (bool, error) {
 		if time.Now().After(until) {
 			return false, nil
 		}
-		if sleep.For(ctx, readInterval) != nil {
+		if ratelimit.Sleep(ctx, readInterval) != nil {
 			return false, context.Cause(ctx)
 		}
 	}
@@ -131,7 +131,7 @@ func sendWithRetry(ctx context.Context, azure Azure, q Request) (Response, error
 		if err != nil || !isBusy(a) {
 			return a, err
 		}
-		if sleep.For(ctx, cmp.Or(a.Wait, busyDelay)) != nil {
+		if ratelimit.Sleep(ctx, cmp.Or(a.Wait, busyDelay)) != nil {
 			return a, context.Cause(ctx)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb/behavior"
-	"weir.dev/weir/internal/ratelimit/sleep"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // Probe is one run: it creates a resource group, measures, and deletes the group.
@@ -233,7 +233,7 @@ func (r *run) watchWrite(ctx context.Context, id string, a Response) Result {
 			return seen
 		}
 		seen.RunningAt = latest.At
-		err := sleep.For(ctx, watchInterval)
+		err := ratelimit.Sleep(ctx, watchInterval)
 		if err == nil {
 			latest, err = r.Azure.Send(ctx, Request{Method: methodGet, Path: id, Version: apiVersion(id)})
 		}

@@ -48,7 +48,7 @@ func TestStopKillsWhatDoesNotListen(t *testing.T) {
 	}
 }
 
-func TestAnEndThatNobodyAskedForIsReported(t *testing.T) {
+func TestUnexpectedEndIsReported(t *testing.T) {
 	failed := make(chan error, 1)
 	c := startRole(t, roleFailing, func(err error) { failed <- err })
 	if _, err := c.FirstLine(t.Context()); err == nil {

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"weir.dev/weir/internal/leader/lease"
+	"weir.dev/weir/internal/leader"
 )
 
 // resourceLease is the Lease in the API and its injected faults.
@@ -72,10 +72,10 @@ func (l *resourceLease) nextFailure(count bool) string {
 }
 
 // leaseClient acquires the Lease for the workers of a process and tracks its use. It implements
-// updater.Lease with the shipped implementation, and that one's requests (lease.Holder).
+// updater.Lease with the shipped implementation, and that one's requests (leader.LeaseHolder).
 type leaseClient struct {
 	process *process
-	shared  *lease.Shared
+	shared  *leader.SharedLease
 	term    time.Duration
 	// Guarded by the stage's mu.
 	workers       int       // workers inside
@@ -94,7 +94,7 @@ type leaseClient struct {
 
 func newLeaseClient(p *process, term time.Duration) *leaseClient {
 	e := &leaseClient{process: p, term: term}
-	e.shared = lease.NewShared(e, term, p.stage.log)
+	e.shared = leader.NewSharedLease(e, term, p.stage.log)
 	return e
 }
 
@@ -171,7 +171,7 @@ func (e *leaseClient) Acquire(ctx context.Context) error {
 			s.addLine("lease", "refused: %s has it", holder)
 		}
 		e.termEnd, e.rejected = time.Time{}, true
-		return &lease.HolderError{Lease: "lease", Holder: holder, Until: l.until}
+		return &leader.HolderError{Lease: "lease", Holder: holder, Until: l.until}
 	}
 	e.rejected = false
 	lapsed := l.currentHolder(now) == "" // another process could acquire it

@@ -12,7 +12,7 @@ import (
 
 // Addresses added by a process or its successor are Weir's in Azure's log; otherwise all members
 // would count as foreign.
-func TestWhoPutWhat(t *testing.T) {
+func TestOwnersOfAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		setUp(t, s, behavior.Supersede)

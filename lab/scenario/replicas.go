@@ -157,7 +157,7 @@ func (s *Stage) leaderName() string {
 }
 
 // checkFence rejects a write after the lease expired, as the real connections do for every byte
-// (internal/azure/fence/transport.go).
+// (internal/azure.go).
 func (p *process) checkFence(req *http.Request) error {
 	if p.fence == nil || req.Method == http.MethodGet {
 		return nil

@@ -10,7 +10,7 @@ import (
 )
 
 // A scripted refused connection has the kernel's error.
-func TestNoConnectionIsWhatADialSays(t *testing.T) {
+func TestRefusedDialHasKernelError(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"weir.dev/weir/internal/k8s/workqueue"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/test/apifault"
 )
 
@@ -71,7 +71,7 @@ func TestTheControllerUnderFaults(t *testing.T) {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)
-			s.runController(workqueue.DefaultBackoff())
+			s.runController(k8s.DefaultQueueBackoff())
 			s.waitInSync(1)
 			s.proxy.Forget()
 			s.conflictNextWrites(1)

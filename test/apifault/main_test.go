@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	"weir.dev/weir/internal/k8s/apiserver"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
-	"weir.dev/weir/internal/service/grant"
+	"weir.dev/weir/internal/service/tenancy"
 	"weir.dev/weir/test/apifault"
 	"weir.dev/weir/test/controlplane"
 )
@@ -57,7 +57,7 @@ var namespaces atomic.Int64
 func newNamespace(t *testing.T) string {
 	t.Helper()
 	name := fmt.Sprintf("fault-%03d", namespaces.Add(1))
-	if err := api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{grant.LoadBalancersAnnotation: "*"}}}); err != nil {
+	if err := api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{tenancy.LoadBalancersAnnotation: "*"}}}); err != nil {
 		t.Fatal(err)
 	}
 	return name
@@ -89,7 +89,7 @@ func newCaller(t *testing.T, p *apifault.Proxy) *caller {
 	c := &caller{}
 	cfg := p.ClientConfig()
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counted{next, c} })
-	cfg = apiserver.NewConnection(t.Context(), slog.New(slog.DiscardHandler)).ClientConfig(cfg, "weir/test")
+	cfg = k8s.NewConnection(t.Context(), slog.New(slog.DiscardHandler)).ClientConfig(cfg, "weir/test")
 	var err error
 	if c.WithWatch, err = client.NewWithWatch(cfg, client.Options{Scheme: metadata.Scheme()}); err != nil {
 		t.Fatal(err)

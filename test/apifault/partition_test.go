@@ -14,7 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/k8s/workqueue"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/test/apifault"
 	"weir.dev/weir/test/controlplane"
 )
@@ -44,7 +44,7 @@ func TestAPartitionThatBeginsWithARecord(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)
-			s.runController(workqueue.DefaultBackoff())
+			s.runController(k8s.DefaultQueueBackoff())
 			s.waitInSync(1)
 			s.proxy.Forget()
 			record := apifault.Request{Verb: "patch", Resource: "backendpools/status"}
@@ -78,7 +78,7 @@ func TestAPartitionThatBeginsBetweenTwoTries(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)
 			s.interval = 30 * time.Second
-			s.runController(workqueue.DefaultBackoff())
+			s.runController(k8s.DefaultQueueBackoff())
 			began := s.partitionAfterConflict(cut)
 			s.changeCluster(partitionTime)
 			if got := s.putsSince(began); len(got) != 1 || !slices.Equal(got[0].holds, s.holding(1, 2)) {
@@ -94,7 +94,7 @@ func TestAPartitionThatBeginsBetweenTwoTries(t *testing.T) {
 				o.LeaderElection, o.LeaderElectionID, o.LeaderElectionNamespace = true, "weir-controller", s.ns
 				o.LeaderElectionReleaseOnCancel = true
 			}
-			first := s.runController(workqueue.DefaultBackoff(), elected)
+			first := s.runController(k8s.DefaultQueueBackoff(), elected)
 			began := s.partitionAfterConflict(cut)
 			runs := s.restartsAfter(first, elected)
 			s.changeCluster(partitionTime)
@@ -137,7 +137,7 @@ func (s *stage) restartsAfter(first *runningController, with ...func(*ctrl.Optio
 		<-first.ended
 		for err := first.err; s.Context().Err() == nil; s.waitFault(time.Second) { // until the test is over
 			s.Logf("none runs %s after the cut: %v", time.Since(began).Round(10*time.Millisecond), err)
-			if _, err = s.launch(workqueue.DefaultBackoff(), with...); err == nil {
+			if _, err = s.launch(k8s.DefaultQueueBackoff(), with...); err == nil {
 				close(started)
 				return
 			}
@@ -220,7 +220,7 @@ func (p put) String() string { return fmt.Sprintf("%s %v", p.at.Format("15:04:05
 func TestAStatusThatWasKeptIsWritten(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	s.runController(workqueue.DefaultBackoff())
+	s.runController(k8s.DefaultQueueBackoff())
 	s.waitInSync(1)
 
 	// Azure accepts the write, and the API server becomes unavailable before the status.

@@ -17,9 +17,8 @@ import (
 	"weir.dev/weir/internal/controllers"
 	"weir.dev/weir/internal/controllers/backendpools/backendpool"
 	"weir.dev/weir/internal/controllers/cache"
-	"weir.dev/weir/internal/k8s/apiserver"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
-	"weir.dev/weir/internal/k8s/workqueue"
 	"weir.dev/weir/internal/pool/schedule"
 	"weir.dev/weir/internal/pool/updater"
 )
@@ -75,7 +74,7 @@ type runningController struct {
 }
 
 // runController runs a controller until the test ends.
-func (s *stage) runController(requeue workqueue.Backoff, with ...func(*ctrl.Options)) *runningController {
+func (s *stage) runController(requeue k8s.QueueBackoff, with ...func(*ctrl.Options)) *runningController {
 	s.Helper()
 	r, err := s.launch(requeue, with...)
 	if err != nil {
@@ -86,7 +85,7 @@ func (s *stage) runController(requeue workqueue.Backoff, with ...func(*ctrl.Opti
 
 // launch runs a controller with the application's wiring until the test ends. It waits for the API
 // server.
-func (s *stage) launch(requeue workqueue.Backoff, with ...func(*ctrl.Options)) (*runningController, error) {
+func (s *stage) launch(requeue k8s.QueueBackoff, with ...func(*ctrl.Options)) (*runningController, error) {
 	log := slog.New(slog.NewTextHandler(s, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	opts := ctrl.Options{
 		Scheme: metadata.Scheme(), Cache: cache.Options(nil), Logger: logr.FromSlogHandler(log.Handler()),
@@ -98,7 +97,7 @@ func (s *stage) launch(requeue workqueue.Backoff, with ...func(*ctrl.Options)) (
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.Cleanup(cancel)
-	reach := apiserver.NewConnection(ctx, log)
+	reach := k8s.NewConnection(ctx, log)
 	mgr, err := ctrl.NewManager(reach.ClientConfig(s.proxy.ClientConfig(), "weir/test"), opts)
 	if err != nil {
 		return nil, err

@@ -13,12 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/k8s/workqueue"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/test/apifault"
 	"weir.dev/weir/test/controlplane"
 )
 
-var oneHour = workqueue.Backoff{BaseDelay: time.Hour, MaxDelay: time.Hour, QPS: 0.001, Burst: 1}
+var oneHour = k8s.QueueBackoff{BaseDelay: time.Hour, MaxDelay: time.Hour, QPS: 0.001, Burst: 1}
 
 func (s *stage) countFailure() int {
 	s.mu.Lock()
@@ -162,7 +162,7 @@ func TestAControllerWaitsForTheAPIServer(t *testing.T) {
 		s.waitFault(3 * time.Second)
 		healed <- s.proxy.Restore()
 	}()
-	s.runController(workqueue.DefaultBackoff())
+	s.runController(k8s.DefaultQueueBackoff())
 	if err := <-healed; err != nil {
 		t.Fatal(err)
 	}

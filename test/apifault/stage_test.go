@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/k8s/workqueue"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/loadbalancer/removal"
 	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/apifault"
@@ -163,7 +163,7 @@ func (s *stage) status() v1alpha1.BackendPoolStatus {
 func (s *stage) failWrite() {
 	s.Helper()
 	s.interval = 20 * time.Second // the test breaks watches before the second try, however busy the machine
-	s.runController(workqueue.DefaultBackoff())
+	s.runController(k8s.DefaultQueueBackoff())
 	s.waitInSync(1)
 	s.moveEndpoints(1, 2)
 	s.waitInSync(1, 2)

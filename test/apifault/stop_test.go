@@ -8,7 +8,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"weir.dev/weir/internal/k8s/workqueue"
+	"weir.dev/weir/internal/k8s"
 )
 
 // withShutdown sets the shutdown timeout of the program.
@@ -22,10 +22,10 @@ func withShutdown(s *stage) func(*ctrl.Options) {
 
 // An attempt that completes during shutdown is reported, although the manager first stops what
 // needs no leader.
-func TestTheLastAttemptIsToldOf(t *testing.T) {
+func TestLastAttemptIsReported(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	weir := s.runController(workqueue.DefaultBackoff(), withShutdown(s))
+	weir := s.runController(k8s.DefaultQueueBackoff(), withShutdown(s))
 	s.waitInSync(1)
 	s.checkRecorded()
 	s.beforeNextReport(func() {
@@ -45,7 +45,7 @@ func TestTheLastAttemptIsToldOf(t *testing.T) {
 func TestASilentAPIServerDoesNotHoldUpTheStop(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	weir := s.runController(workqueue.DefaultBackoff(), withShutdown(s))
+	weir := s.runController(k8s.DefaultQueueBackoff(), withShutdown(s))
 	s.waitInSync(1)
 	s.checkRecorded()
 	silent := make(chan struct{})

@@ -64,7 +64,7 @@ func TestASpotEvictionTaintsItsNode(t *testing.T) {
 
 // Events written by tenants in their namespaces, or forged in default, taint no node and set
 // nothing Down. If many notices are trusted, half of each pool is kept up.
-func TestATenantsEventsTaintNobody(t *testing.T) {
+func TestTenantEventsTaintNoNode(t *testing.T) {
 	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	l.pool("web")

@@ -95,7 +95,7 @@ func (f *faulty) fightMembers(pool string) {
 }
 
 // weir status alone shows problem, object and remedy of each fault.
-func TestStatusTellsWhatIsWrong(t *testing.T) {
+func TestStatusReportsProblems(t *testing.T) {
 	runParallel(t)
 	for _, tt := range operatorFaults {
 		t.Run(tt.name, func(t *testing.T) {

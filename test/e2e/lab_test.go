@@ -26,8 +26,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/k8s/leases"
-	"weir.dev/weir/internal/service/grant"
+	"weir.dev/weir/internal/k8s"
+	"weir.dev/weir/internal/service/tenancy"
 	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/lab/process"
 	"weir.dev/weir/test/controlplane"
@@ -91,7 +91,7 @@ func newLabOn(c *cluster, t testing.TB, opts armemu.Options) *lab {
 		}
 		l.deleteServices()
 	})
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-", Annotations: map[string]string{grant.LoadBalancersAnnotation: "*"}}}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-", Annotations: map[string]string{tenancy.LoadBalancersAnnotation: "*"}}}
 	l.must(l.cluster.Create(t.Context(), ns))
 	l.namespace = ns.Name
 	// Each test is a separate cluster in Azure.
@@ -129,7 +129,7 @@ func (l *lab) deleteServices() {
 		clear(&pools.Items[i])
 	}
 	// A killed controller holds the leader lease for a while.
-	for _, name := range []string{"weir-controller", leases.Provisioner} {
+	for _, name := range []string{"weir-controller", k8s.ProvisionerLease} {
 		lead := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: name}}
 		if err := client.IgnoreNotFound(l.cluster.Delete(ctx, lead)); err != nil {
 			l.t.Errorf("clear the lead: %v", err)

@@ -20,7 +20,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/k8s/leases"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/lab/badlink"
 )
@@ -134,7 +134,7 @@ spec:
 	if now := p.lease("weir-controller"); *now.HolderIdentity != *before.HolderIdentity || *now.LeaseTransitions != *before.LeaseTransitions {
 		t.Errorf("the controller's Lease was that of %s, and is that of %s", *before.HolderIdentity, *now.HolderIdentity)
 	}
-	if *p.lease(leases.Provisioner).HolderIdentity == *before.HolderIdentity {
+	if *p.lease(k8s.ProvisionerLease).HolderIdentity == *before.HolderIdentity {
 		t.Error("both programs have the same Lease")
 	}
 }
@@ -216,7 +216,7 @@ func TestMetricsOfTheProvisioner(t *testing.T) {
 }
 
 // Without CRDs or roles, or with invalid flags, the provisioner exits with a remedy.
-func TestTheProvisionerSaysWhatItLacks(t *testing.T) {
+func TestProvisionerReportsMissingPermissions(t *testing.T) {
 	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	for name, of := range map[string]struct {

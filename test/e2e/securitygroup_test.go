@@ -56,7 +56,7 @@ func (l *lab) expectRules(want ...string) {
 
 // The security group allows the Services' sources, follows the nodes where needed, and is restored
 // when the Services are deleted.
-func TestASecurityGroupSaysWhoMayConnect(t *testing.T) {
+func TestSecurityGroupDecidesConnections(t *testing.T) {
 	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	l.must(l.emulator.Put(securityGroup, []byte(`{"location":"eastus","properties":{"securityRules":[]}}`)))

@@ -83,7 +83,7 @@ var terminalSeries = []string{"cloudprovider_azure_op_duration_seconds_count", "
 const ofMembers = `{request="services_local_update_backend_pool",resource_group="rg",source="local_service_backend_pool_updater",subscription_id="sub"} `
 
 // An explicit 0 disables retries: a retriable failure is reported as Failed at once, and counted.
-func TestNoRetriesAreMadeWhereAzureJSONSays0(t *testing.T) {
+func TestZeroRetriesInAzureJSON(t *testing.T) {
 	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","localServicePools":"own","location":"eastus",

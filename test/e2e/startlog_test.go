@@ -18,7 +18,7 @@ import (
 
 // By default a start logs problems, that Weir starts, and which process leads. Details need a
 // higher verbosity.
-func TestAStartSaysLittle(t *testing.T) {
+func TestStartLogIsShort(t *testing.T) {
 	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	l.pool("web")

@@ -15,7 +15,7 @@ import (
 
 // With the role view in a namespace only, weir explain and weir status show that namespace and
 // nothing else.
-func TestWhoMayViewANamespaceSeesWhy(t *testing.T) {
+func TestViewerOfNamespaceSeesReasons(t *testing.T) {
 	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	l.kubectl("create", "serviceaccount", "reader", "-n", l.namespace)

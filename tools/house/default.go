@@ -25,7 +25,7 @@ func defaultWalks() []walk {
 				"azure.(*Client).PutLoadBalancer", "azure.(*Client).PutPublicIP", "azure.(*Client).PutSecurityGroup",
 				"azure.(*Client).DeleteLoadBalancer", "azure.(*Client).DeletePublicIP",
 			}},
-			{[]string{"loadbalancer.(*LoadBalancers).reportResult"}, []string{"workqueue.(*Queue).Add"}},
+			{[]string{"loadbalancer.(*LoadBalancers).reportResult"}, []string{"k8s.(*WorkQueue).Add"}},
 			{[]string{"servicelb.(*Reconciler).processResult"}, []string{"services.(serviceStatusStore).PublishAddresses"}},
 		}},
 		{"a Node's taint, up to the queue of the worker", []segment{

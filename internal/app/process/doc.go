@@ -5,6 +5,7 @@
 //
 //	options.go   flags, kubeconfigs, errors
 //	manager.go   the manager
+//	monitoring.go  health and metrics; package httpserver limits these servers, which any pod may reach
 //	lead.go      leader election and its fence
 //	elapsed.go, elapsed_linux.go, elapsed_other.go  the clock of the fence
 //	caches.go    a cache that does not delay shutdown

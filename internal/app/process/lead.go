@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
-	"weir.dev/weir/internal/k8s/leases"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/leader"
 )
 
@@ -33,10 +33,10 @@ func (m Manager) newLock(ctx context.Context) (resourcelock.Interface, error) {
 	if first == nil {
 		first = func(context.Context) error { return nil }
 	}
-	annotations := map[string]string{leases.VersionAnnotation: Version}
+	annotations := map[string]string{k8s.VersionAnnotation: Version}
 	maps.Copy(annotations, m.LeaseAnnotations)
 	lease := metav1.ObjectMeta{Namespace: m.LeaseNamespace, Name: m.LeaseName, Annotations: annotations}
-	return leases.NewLeaderLock(ctx, m.API, lease, m.Election, m.Fence, first)
+	return k8s.NewLeaderLock(ctx, m.API, lease, m.Election, m.Fence, first)
 }
 
 type leadershipLost struct{ cause error }

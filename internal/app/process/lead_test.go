@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"weir.dev/weir/internal/k8s/leases"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/leader"
 )
 
@@ -77,7 +77,7 @@ func TestALeaderThatCannotBegin(t *testing.T) {
 }
 
 func TestWithoutAnElectionNothingIsFenced(t *testing.T) {
-	if f := NewFence(Options{Election: leases.DefaultElection()}); f != nil {
+	if f := NewFence(Options{Election: k8s.DefaultElection()}); f != nil {
 		t.Error("there is a fence")
 	}
 	ctx, giveUp := context.WithCancelCause(t.Context())

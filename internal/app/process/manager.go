@@ -18,7 +18,7 @@ import (
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"weir.dev/weir/internal/k8s/leases"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/leader"
 )
 
@@ -69,7 +69,7 @@ func NewManager(ctx context.Context, m Manager) (ctrl.Manager, error) {
 		Scheme:                              m.Scheme,
 		Cache:                               m.Cache,
 		NewCache:                            newCache(ctx),
-		Metrics:                             metricsserver.Options{BindAddress: "0"}, // package monitoring serves both
+		Metrics:                             metricsserver.Options{BindAddress: "0"}, // AddMonitoring serves both
 		HealthProbeBindAddress:              "0",
 		LeaderElection:                      m.LeaderElect,
 		LeaderElectionID:                    m.LeaseName,
@@ -81,7 +81,7 @@ func NewManager(ctx context.Context, m Manager) (ctrl.Manager, error) {
 		RetryPeriod:                         &m.Election.RetryPeriod,
 		GracefulShutdownTimeout:             new(stopTimeout),
 	}
-	mgr, err := runUntilDone(ctx, func() (ctrl.Manager, error) { return ctrl.NewManager(leases.WithFence(m.API, m.Fence), opts) })
+	mgr, err := runUntilDone(ctx, func() (ctrl.Manager, error) { return ctrl.NewManager(k8s.WithFence(m.API, m.Fence), opts) })
 	if unknown, is := errors.AsType[*meta.NoKindMatchError](err); is {
 		return nil, fmt.Errorf("the cluster does not know %ss: apply config/crd first (kubectl apply --server-side -k config/crd): %w", unknown.GroupKind.Kind, err)
 	}

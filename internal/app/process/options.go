@@ -13,10 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"weir.dev/weir/internal/k8s/apiserver"
-	"weir.dev/weir/internal/k8s/leases"
-	"weir.dev/weir/internal/k8s/workqueue"
-	"weir.dev/weir/internal/requestlog/endpoint"
+	"weir.dev/weir/internal/k8s"
+	"weir.dev/weir/internal/requestlog"
 )
 
 // Options are the flags shared by controller and provisioner.
@@ -26,14 +24,14 @@ type Options struct {
 
 	LeaderElect          bool
 	LeaderElectNamespace string
-	Election             leases.Election
+	Election             k8s.Election
 
 	// MetricsAddress and HealthAddress are host:port; "0" means off.
 	MetricsAddress, HealthAddress string
 	// MetricsSecure serves metrics over HTTPS, only to clients that the API server authorizes.
 	MetricsSecure bool
 
-	Requeue workqueue.Backoff
+	Requeue k8s.QueueBackoff
 	Log     *slog.Logger
 }
 
@@ -64,7 +62,7 @@ func (o Options) Validate() error {
 	if err := CheckAddress("--health-probe-bind-address", o.HealthAddress); err != nil {
 		return err
 	}
-	if host, _, _ := net.SplitHostPort(o.MetricsAddress); o.MetricsAddress != "0" && !o.MetricsSecure && !endpoint.IsLoopback(host) {
+	if host, _, _ := net.SplitHostPort(o.MetricsAddress); o.MetricsAddress != "0" && !o.MetricsSecure && !requestlog.IsLoopback(host) {
 		return &UsageError{fmt.Errorf("--metrics-bind-address %q: anyone with access to it could read the metrics: add --metrics-secure, or use a loopback address such as 127.0.0.1:8080", o.MetricsAddress)}
 	}
 	if err := o.Election.Validate(); err != nil {
@@ -115,7 +113,7 @@ func KubeconfigError(kubeconfig string, err error) error {
 }
 
 // WithReachability sets the user agent and reports request results to reach.
-func WithReachability(reach *apiserver.Connection, cfg *rest.Config, program string) *rest.Config {
+func WithReachability(reach *k8s.Connection, cfg *rest.Config, program string) *rest.Config {
 	return reach.ClientConfig(cfg, program+"/"+Version)
 }
 

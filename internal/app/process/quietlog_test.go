@@ -13,7 +13,7 @@ import (
 )
 
 // Lifecycle messages are debug level; errors are not.
-func TestPartsAreForWhoDebugs(t *testing.T) {
+func TestLifecycleMessagesAreDebugLevel(t *testing.T) {
 	for level, shown := range map[slog.Level]bool{slog.LevelInfo: false, slog.LevelDebug: true} {
 		var out bytes.Buffer
 		log := logr.FromSlogHandler(quietHandler{slog.NewTextHandler(&out, &slog.HandlerOptions{Level: level})}).WithName("manager").WithValues("a", "b")

@@ -14,7 +14,7 @@ import (
 )
 
 // Releasing leadership at shutdown is not an error; losing it is, and so are other errors at shutdown.
-func TestACleanStopSpeaksOfNoError(t *testing.T) {
+func TestCleanStopLogsNoError(t *testing.T) {
 	var out bytes.Buffer
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"weir.dev/weir/config"
-	"weir.dev/weir/internal/azure/rights"
+	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/humanize"
 )
 
@@ -98,7 +98,7 @@ func (a *Azure) actionChecks() []namedCheck {
 }
 
 func (a *Azure) checkActions(ctx context.Context, scope string, needed []string) []Check {
-	missing, err := rights.ListMissing(ctx, a.Client, scope, needed)
+	missing, err := azure.ListMissingRights(ctx, a.Client, scope, needed)
 	if ctx.Err() != nil {
 		return noResponse(ctx, err)
 	}

@@ -10,14 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/app/installation"
 	"weir.dev/weir/internal/cli/status"
 )
 
 // installed is what the checks of the installation share. They run one after the other.
 type installed struct {
 	Doctor
-	installation installation.Installation
+	installation status.Installation
 	err          error
 	leader       status.Leader
 	// allLeases is false if only the Lease of the namespace was read.
@@ -35,7 +34,7 @@ func (d Doctor) installationChecks() []namedCheck {
 	}
 }
 
-func checksOf(all ...installation.Finding) (checks []Check) {
+func checksOf(all ...status.Finding) (checks []Check) {
 	for _, f := range all {
 		checks = append(checks, Check{Result: Result(f.Severity), Why: f.Why, Do: f.Do})
 	}
@@ -45,7 +44,7 @@ func checksOf(all ...installation.Finding) (checks []Check) {
 // read reads what the checks share.
 func (i *installed) read(ctx context.Context) {
 	if i.leader, i.allLeases, i.err = status.ReadLeaderOf(ctx, i.API, i.Namespace, time.Now()); i.err == nil {
-		i.installation, i.err = installation.Read(ctx, i.API, i.Namespace)
+		i.installation, i.err = status.ReadInstallation(ctx, i.API, i.Namespace)
 	}
 }
 

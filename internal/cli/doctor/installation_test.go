@@ -17,7 +17,6 @@ import (
 
 	"weir.dev/weir/config"
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/app/installation"
 	"weir.dev/weir/internal/cli/status"
 	"weir.dev/weir/internal/k8s/metadata"
 )
@@ -114,7 +113,7 @@ func TestTheLeadersLease(t *testing.T) {
 		{"another version", change(func(l *status.Leader) { l.Version = "v0.1" }), true, deployed(), "OK", "", "WARN", "the leader is v0.1 and this program " + app.Version},
 		{"no version", change(func(l *status.Leader) { l.Version = "" }), true, deployed(), "OK", "", "UNKNOWN", "older than this program"},
 	} {
-		i := &installed{Doctor: Doctor{Namespace: "weir-system"}, leader: tt.l, allLeases: tt.all, installation: installation.Installation{Known: true, Deployment: tt.d}}
+		i := &installed{Doctor: Doctor{Namespace: "weir-system"}, leader: tt.l, allLeases: tt.all, installation: status.Installation{Known: true, Deployment: tt.d}}
 		if got := i.checkLease(t.Context(), now)[0]; string(got.Result) != tt.lease || !strings.Contains(got.Why, tt.why) || got.Result == Fail && got.Do == "" {
 			t.Errorf("%s: %+v", tt.about, got)
 		}

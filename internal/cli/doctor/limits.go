@@ -10,7 +10,7 @@ import (
 
 	"weir.dev/weir/internal/humanize"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/loadbalancer/limit"
+	"weir.dev/weir/internal/loadbalancer/plan"
 	"weir.dev/weir/internal/service"
 )
 
@@ -22,7 +22,7 @@ func (a *Azure) checkLimits() []Check {
 	if a.loadBalancers == nil {
 		return singleResult(Unknown, "the load balancers were not read", "")
 	}
-	state := limit.State{Interfaces: a.usesInterfaces(), MaxLinks: a.Config.MaxPrivateLinks()}
+	state := plan.LimitState{Interfaces: a.usesInterfaces(), MaxLinks: a.Config.MaxPrivateLinks()}
 	managed := state
 	managed.MaxRules = a.Config.MaxRules()
 	for _, b := range a.loadBalancers {
@@ -35,7 +35,7 @@ func (a *Azure) checkLimits() []Check {
 	if a.group.Etag != "" {
 		state.Groups = []lb.SecurityGroup{a.group}
 	}
-	return compareUsages(slices.Concat(limit.ListUsages(managed), limit.ListUsages(state)), limitsPage)
+	return compareUsages(slices.Concat(plan.ListLimitUsages(managed), plan.ListLimitUsages(state)), limitsPage)
 }
 
 const usagesAction = "Microsoft.Network/locations/usages/read"
@@ -57,14 +57,14 @@ func (a *Azure) checkRegionLimits(ctx context.Context) []Check {
 		return singleResult(Unknown, "how many load balancers and public IPs the subscription may still have in "+location+": "+err.Error(),
 			"permit "+usagesAction+" on the subscription; "+limitsPage)
 	}
-	return compareUsages(limit.ListRegionUsages(location, reported), limitsPage)
+	return compareUsages(plan.ListRegionUsages(location, reported), limitsPage)
 }
 
 // compareUsages fails if a limit is reached and warns if one is near. The fullest is first.
-func compareUsages(all []limit.Usage, do string) []Check {
+func compareUsages(all []plan.LimitUsage, do string) []Check {
 	result, near := OK, []string{}
-	share := func(u limit.Usage) int { return u.Used * 1000 / max(u.Max, 1) }
-	slices.SortStableFunc(all, func(a, b limit.Usage) int { return cmp.Compare(share(b), share(a)) })
+	share := func(u plan.LimitUsage) int { return u.Used * 1000 / max(u.Max, 1) }
+	slices.SortStableFunc(all, func(a, b plan.LimitUsage) int { return cmp.Compare(share(b), share(a)) })
 	for _, u := range all {
 		if !u.IsNear() {
 			continue

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"weir.dev/weir/internal/azure/regions"
+	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/humanize"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/zones"
@@ -37,7 +37,7 @@ func (a *Azure) checkZones(ctx context.Context) []Check {
 	if choice.IsSet && len(choice.Zones) == 0 {
 		return singleResult(OK, "availabilityZones in azure.json requests none", "")
 	}
-	byRegion, err := regions.ListZones(ctx, a.Client, a.Config.SubscriptionID)
+	byRegion, err := azure.ListZones(ctx, a.Client, a.Config.SubscriptionID)
 	if err != nil {
 		if ctx.Err() != nil {
 			return noResponse(ctx, err)

@@ -29,7 +29,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/cli/status"
-	"weir.dev/weir/internal/k8s/leases"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
 )
 
@@ -75,7 +75,7 @@ func cluster() []client.Object {
 	}
 	holder, term := "weir-0", int32(15)
 	objects = append(objects, &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: status.LeaseName, Annotations: map[string]string{leases.ClassAnnotation: "weir.dev/azure"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: status.LeaseName, Annotations: map[string]string{k8s.ClassAnnotation: "weir.dev/azure"}},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &term, RenewTime: new(metav1.NewMicroTime(noon))},
 	})
 	slice := &discoveryv1.EndpointSlice{
@@ -200,7 +200,7 @@ func TestANodeOfAnotherLoadBalancer(t *testing.T) {
 
 // A user with access to one namespace sees its pools; without permission to list Nodes, only recorded
 // members.
-func TestWhoMayReadOneNamespace(t *testing.T) {
+func TestReaderOfOneNamespace(t *testing.T) {
 	api := interceptor.NewClient(server(), interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			var o client.ListOptions

@@ -19,7 +19,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/cli/status"
-	poolmembers "weir.dev/weir/internal/controllers/backendpools/members"
+	poolmembers "weir.dev/weir/internal/controllers/backendpools/backendpool"
 	"weir.dev/weir/internal/controllers/cache"
 	"weir.dev/weir/internal/controllers/services/servicelb"
 	"weir.dev/weir/internal/humanize"

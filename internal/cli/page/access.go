@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"strings"
 
-	"weir.dev/weir/internal/requestlog/endpoint"
+	"weir.dev/weir/internal/requestlog"
 )
 
 // securityHeaders restrict the browser to the styles and scripts of this page.
@@ -29,7 +29,7 @@ func requireToken(token string, inside http.Handler) http.Handler {
 		for name, value := range securityHeaders {
 			w.Header().Set(name, value)
 		}
-		if !endpoint.IsLocal(r) {
+		if !requestlog.IsLocal(r) {
 			http.Error(w, "use 127.0.0.1 or localhost", http.StatusForbidden)
 			return
 		}

@@ -18,7 +18,7 @@ import (
 )
 
 // Access requires the full URL and a loopback Host header, and is read-only.
-func TestWhoGetsIn(t *testing.T) {
+func TestPageAccess(t *testing.T) {
 	guarded := requireToken("KEY", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.URL.Path) }))
 	for _, tt := range []struct {
 		name, method, host, path string

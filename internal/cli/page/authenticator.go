@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/k8s/apiserver"
-	"weir.dev/weir/internal/requestlog/endpoint"
+	"weir.dev/weir/internal/k8s"
+	"weir.dev/weir/internal/requestlog"
 )
 
 const (
@@ -59,7 +59,7 @@ func (d *authenticator) newHandler() http.Handler {
 		for name, value := range securityHeaders {
 			w.Header().Set(name, value)
 		}
-		if host := endpoint.HostWithoutPort(r.Host); !endpoint.IsLoopback(host) && !d.isServedHost(host) {
+		if host := requestlog.HostWithoutPort(r.Host); !requestlog.IsLoopback(host) && !d.isServedHost(host) {
 			http.Error(w, "use a name that the certificate has", http.StatusMisdirectedRequest)
 			return
 		}
@@ -98,7 +98,7 @@ func (d *authenticator) handleLogout(w http.ResponseWriter, r *http.Request) {
 
 func (d *authenticator) startSession(r *http.Request, key, token string) (string, int) {
 	now := time.Now()
-	status, _ := d.loginReviewer(r.Context(), token, apiserver.SourceAddress(r), now) // the status tells the viewer what to do
+	status, _ := d.loginReviewer(r.Context(), token, k8s.SourceAddress(r), now) // the status tells the viewer what to do
 	if status != http.StatusOK {
 		return "", status
 	}
@@ -139,7 +139,7 @@ func (d *authenticator) servePage(w http.ResponseWriter, r *http.Request) {
 
 // findSession returns the session of a request. The API server re-authorizes it once a minute.
 func (d *authenticator) findSession(r *http.Request) (session, int) {
-	key, bearer := "", apiserver.BearerToken(r)
+	key, bearer := "", k8s.BearerToken(r)
 	if bearer != "" {
 		key = tokenKey(bearer)
 	} else if c, err := r.Cookie(sessionCookie); err == nil && !strings.Contains(c.Value, " ") {

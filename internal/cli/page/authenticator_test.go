@@ -97,7 +97,7 @@ func signsIn(t *testing.T, h http.Handler, token string) string {
 	return set[0].Value
 }
 
-func TestWhoIsLetIn(t *testing.T) {
+func TestAuthenticatedRequests(t *testing.T) {
 	d, _ := authenticatorOf(t)
 	h := d.newHandler()
 	anna := signsIn(t, h, "anna")
@@ -151,7 +151,7 @@ func TestWhoIsLetIn(t *testing.T) {
 }
 
 // A revoked token ends the session at the next review; signing in again needs a token.
-func TestWhoIsOut(t *testing.T) {
+func TestUnauthenticatedRequests(t *testing.T) {
 	d, status := authenticatorOf(t)
 	h := d.newHandler()
 	sees := func(cookie string) int { return asking{method: "GET", path: "/pools", cookie: cookie}.of(h).Code }

@@ -20,7 +20,6 @@ import (
 	"weir.dev/weir/internal/app"
 	"weir.dev/weir/internal/humanize"
 	"weir.dev/weir/internal/requestlog"
-	"weir.dev/weir/internal/requestlog/endpoint"
 )
 
 // maxCallsBytes is more than the call log holds.
@@ -145,7 +144,7 @@ func (s *pageServer) fetchCalls(ctx context.Context, q callQuery) (*recentCalls,
 	if err != nil {
 		return nil, err
 	}
-	f, err := endpoint.ParseQuery(url.Values{"cause": {q.Cause}}, time.Now())
+	f, err := requestlog.ParseQuery(url.Values{"cause": {q.Cause}}, time.Now())
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,6 @@ import (
 
 	"weir.dev/weir/internal/app"
 	"weir.dev/weir/internal/requestlog"
-	"weir.dev/weir/internal/requestlog/endpoint"
 )
 
 // The last calls are shown newest first, with their objects and Azure's throttling.
@@ -25,7 +24,7 @@ func TestCalls(t *testing.T) {
 	log.Add(requestlog.Call{At: now.Add(-time.Minute), Took: 1500 * time.Millisecond, Op: "put", Resource: balancer + "/backendAddressPools/<b>", Status: 429, RequestID: "id-429",
 		Causes: []requestlog.Cause{{Kind: "BackendPool", Namespace: "shop", Name: "web"}, {Kind: "Service", Namespace: "shop", Name: "<i>"}}})
 	log.Add(requestlog.Call{At: now, Op: "token"})
-	weir := httptest.NewServer(endpoint.NewHandler(log))
+	weir := httptest.NewServer(requestlog.NewHandler(log))
 	defer weir.Close()
 	ask := asks(t, Options{API: server(shop()...), Connection: app.Connection{Server: weir.URL}})
 	for _, tt := range []struct{ path, has, hasNot string }{
@@ -68,7 +67,7 @@ func TestCalls(t *testing.T) {
 }
 
 // If the leader cannot be reached, the rest of the page works and shows how to reach it.
-func TestCallsThatNobodyTells(t *testing.T) {
+func TestCallsWithoutLeader(t *testing.T) {
 	broken := httptest.NewServer(nil)
 	broken.Close()
 	for _, server := range []string{"http://127.0.0.1:1", broken.URL} {

@@ -13,7 +13,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/cli/status"
-	"weir.dev/weir/internal/loadbalancer/limit"
+	"weir.dev/weir/internal/loadbalancer/plan"
 )
 
 // Limits of what the front page shows.
@@ -93,22 +93,22 @@ type frontPage struct {
 	MoreBalancers int
 	Gates         []delay
 	// Limits are those of Azure that are near or reached, the fullest first; LimitsUnknown is why they are not known.
-	Limits        []limit.Usage
+	Limits        []plan.LimitUsage
 	LimitsUnknown string
 	pools         []poolRow
 	services      []serviceRow
 }
 
 // setLimits keeps the limits that are near or reached.
-func (f *frontPage) setLimits(all []limit.Usage, err error) {
+func (f *frontPage) setLimits(all []plan.LimitUsage, err error) {
 	if err != nil {
 		f.LimitsUnknown = err.Error()
 	}
-	f.Limits = slices.DeleteFunc(all, func(u limit.Usage) bool { return !u.IsNear() })
-	slices.SortStableFunc(f.Limits, func(a, b limit.Usage) int { return cmp.Compare(b.Ratio(), a.Ratio()) })
+	f.Limits = slices.DeleteFunc(all, func(u plan.LimitUsage) bool { return !u.IsNear() })
+	slices.SortStableFunc(f.Limits, func(a, b plan.LimitUsage) int { return cmp.Compare(b.Ratio(), a.Ratio()) })
 }
 
-func (f *frontPage) ShownLimits() []limit.Usage { return f.Limits[:min(len(f.Limits), maxLimits)] }
+func (f *frontPage) ShownLimits() []plan.LimitUsage { return f.Limits[:min(len(f.Limits), maxLimits)] }
 
 func (f *frontPage) MoreLimits() int { return len(f.Limits) - len(f.ShownLimits()) }
 

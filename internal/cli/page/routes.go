@@ -18,7 +18,7 @@ import (
 	"weir.dev/weir/internal/cli/explain"
 	"weir.dev/weir/internal/cli/status"
 	"weir.dev/weir/internal/humanize"
-	"weir.dev/weir/internal/loadbalancer/limit"
+	"weir.dev/weir/internal/loadbalancer/plan"
 )
 
 type pageServer struct {
@@ -75,7 +75,7 @@ func serveStatic(name, kind string) http.HandlerFunc {
 
 func (s *pageServer) getFrontPage(ctx context.Context) (*frontPage, error) {
 	return getCached(ctx, s.cache, s.Namespace+" front", func(ctx context.Context) (*frontPage, error) {
-		var usages []limit.Usage
+		var usages []plan.LimitUsage
 		var limitsErr error
 		var reading sync.WaitGroup
 		reading.Go(func() {

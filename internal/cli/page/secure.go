@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/k8s/apiserver"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/observe/httpserver"
 )
 
@@ -73,7 +73,7 @@ func newAuthenticator(o SecureOptions, cert *certificateFile) (*authenticator, e
 		return nil, fmt.Errorf("API server %s: %w", o.API.Host, err)
 	}
 	reviews := func() (tokenReviewer, error) {
-		a, err := apiserver.NewAccess(o.API, hc)
+		a, err := k8s.NewAccess(o.API, hc)
 		if err != nil {
 			return nil, err
 		}

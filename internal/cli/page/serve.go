@@ -17,7 +17,7 @@ import (
 
 	"weir.dev/weir/internal/app"
 	"weir.dev/weir/internal/observe/httpserver"
-	"weir.dev/weir/internal/requestlog/endpoint"
+	"weir.dev/weir/internal/requestlog"
 )
 
 const (
@@ -48,7 +48,7 @@ func Serve(ctx context.Context, o Options) error {
 	if err != nil {
 		return &app.UsageError{Err: fmt.Errorf("--listen %q: want an address such as 127.0.0.1:8030", o.Listen)}
 	}
-	if !endpoint.IsLoopback(host) {
+	if !requestlog.IsLoopback(host) {
 		return &app.UsageError{Err: fmt.Errorf("--listen %q: only an address of this machine alone, such as 127.0.0.1:8030, for the page shows what you may see; from elsewhere: ssh -L 8030:127.0.0.1:8030 HOST", o.Listen)}
 	}
 	if at, err := url.Parse(o.Connection.Server); err != nil || at.Scheme != "http" || at.Host == "" {

@@ -22,10 +22,9 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/cli/status"
 	"weir.dev/weir/internal/humanize"
-	"weir.dev/weir/internal/provisioning/logs"
 	"weir.dev/weir/internal/provisioning/objects"
 	"weir.dev/weir/internal/provisioning/policy"
-	"weir.dev/weir/internal/ratelimit/sleep"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // Command implements weir provision with the user's permissions.
@@ -171,7 +170,7 @@ func formatAttempts(logs []AttemptLog) string {
 func (d Command) readLogs(ctx context.Context, p *v1alpha1.Provision) ([]AttemptLog, error) {
 	l := []AttemptLog{}
 	for n := max(1, p.Status.AttemptNumber-policy.MaxLogs+1); n <= p.Status.AttemptNumber; n++ {
-		text, found, err := logs.Read(ctx, d.API, p, n)
+		text, found, err := objects.ReadLog(ctx, d.API, p, n)
 		if err != nil {
 			return nil, err
 		}
@@ -240,7 +239,7 @@ func (d Command) WatchProvision(ctx context.Context, name string) error {
 		case state == v1alpha1.ProvisionFailed, state == v1alpha1.ProvisionCancelled:
 			return fmt.Errorf("%w: %s", ErrNotProvisioned, p.Status.State)
 		}
-		if err := sleep.For(ctx, watchInterval); err != nil {
+		if err := ratelimit.Sleep(ctx, watchInterval); err != nil {
 			return err
 		}
 	}

@@ -46,7 +46,7 @@ func TestNoteWithoutAProvisioner(t *testing.T) {
 }
 
 // Output says what blocks a Provision, which logs exist, and that there is nothing to cancel or list.
-func TestWhatIsSaidOfProvisions(t *testing.T) {
+func TestProvisionMessages(t *testing.T) {
 	ended, waits := &v1alpha1.Provision{}, &v1alpha1.Provision{}
 	ended.Namespace, ended.Name, ended.UID = "shop", "edge", "1"
 	ended.Status = v1alpha1.ProvisionStatus{State: v1alpha1.ProvisionFailed, AttemptNumber: 3, Attempts: 3, LastAttempt: &v1alpha1.ProvisionAttempt{Step: "a", Message: "no route"}}

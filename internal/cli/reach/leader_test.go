@@ -27,7 +27,6 @@ import (
 
 	"weir.dev/weir/internal/app"
 	"weir.dev/weir/internal/requestlog"
-	"weir.dev/weir/internal/requestlog/endpoint"
 )
 
 // apiServer serves a Lease and forwards connections to a pod's port, like kube-apiserver.
@@ -109,7 +108,7 @@ func statusOf(err *apierrors.StatusError) *metav1.Status {
 func TestTheLeaderIsAsked(t *testing.T) {
 	log := requestlog.New(1 << 20)
 	log.Add(requestlog.Call{At: time.Now(), Op: "put", Resource: "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/loadBalancers/kubernetes", Status: 200, RequestID: "6f1c"})
-	weir := httptest.NewServer(endpoint.NewHandler(log))
+	weir := httptest.NewServer(requestlog.NewHandler(log))
 	defer weir.Close()
 	pods, leases := schema.GroupResource{Resource: "pods"}, schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
 	const holder = "weir-controller-6b7d_0c1f"

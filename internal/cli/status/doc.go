@@ -7,6 +7,7 @@
 //	report.go       finds problems and groups them by cause
 //	gateways.go     problems of Gateways and their routes
 //	running.go      what keeps Weir from running, or from serving a Service
+//	installationread.go, deployment.go, pods.go, secret.go  what is wrong with its Deployment, pods and Secrets
 //	provisioner.go  whether a provisioner runs where Provisions wait
 //	paused.go       paused pools
 //	health.go       rules without a member that is up

@@ -13,7 +13,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/humanize"
-	"weir.dev/weir/internal/k8s/leases"
+	"weir.dev/weir/internal/k8s"
 )
 
 // NoProvisioner is the cause if Provisions wait and no provisioner runs.
@@ -50,7 +50,7 @@ func ReadProvisioner(ctx context.Context, api client.Reader, namespace string, n
 			p.Waiting++
 		}
 	}
-	p.Leader, err = readLeader(ctx, api, leases.Provisioner, now)
+	p.Leader, err = readLeader(ctx, api, k8s.ProvisionerLease, now)
 	return p, err
 }
 
@@ -61,7 +61,7 @@ func (p Provisioner) MissingReason() string {
 	case !p.Known, p.Holder != "":
 		return ""
 	case p.Namespace == "":
-		return "there is no Lease " + leases.Provisioner + ": weir-provisioner is not installed, or it runs with --leader-elect=false"
+		return "there is no Lease " + k8s.ProvisionerLease + ": weir-provisioner is not installed, or it runs with --leader-elect=false"
 	}
 	text := "no process of weir-provisioner leads"
 	if !p.Renewed.IsZero() {
@@ -79,7 +79,7 @@ func (p Provisioner) checkProvisioner() (wrong, noted []Problem) {
 		return nil, nil
 	}
 	w := Problem{
-		Kind: "Lease", Namespace: p.Namespace, Name: leases.Provisioner, State: NoProvisioner, cause: NoProvisioner, Since: p.Renewed,
+		Kind: "Lease", Namespace: p.Namespace, Name: k8s.ProvisionerLease, State: NoProvisioner, cause: NoProvisioner, Since: p.Renewed,
 		Why: fmt.Sprintf("%s; %s", humanize.FormatCount(p.Waiting, "Provision")+" in progress", why),
 	}
 	if p.Namespace == "" { // one may run without a Lease

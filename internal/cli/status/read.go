@@ -14,8 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/app/installation"
-	"weir.dev/weir/internal/k8s/leases"
+	"weir.dev/weir/internal/k8s"
 )
 
 // LeaseName is the leader's Lease.
@@ -30,7 +29,7 @@ type Snapshot struct {
 	Gateways    Gateways
 	Provisioner Provisioner
 	// Installation is Weir's Deployment.
-	Installation installation.Installation
+	Installation Installation
 	// Namespace is the one that was read; empty means all.
 	Namespace string
 	// Health is nil unless it was read; see ReadHealth.
@@ -73,12 +72,12 @@ func ReadRunning(ctx context.Context, api client.Reader, now time.Time) (seen Sn
 	if seen.Leader, err = ReadLeader(ctx, api, now); err != nil {
 		return Snapshot{}, err
 	}
-	seen.Installation, err = installation.Read(ctx, api, "")
+	seen.Installation, err = ReadInstallation(ctx, api, "")
 	return seen, err
 }
 
 func readLeader(ctx context.Context, api client.Reader, name string, now time.Time) (Leader, error) {
-	leader, err := leases.FindLeader(ctx, api, name, now)
+	leader, err := k8s.FindLeader(ctx, api, name, now)
 	switch {
 	case apierrors.IsForbidden(err):
 		return Leader{}, nil
@@ -103,7 +102,7 @@ func ReadLeaderOf(ctx context.Context, api client.Reader, namespace string, now 
 	err = api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: LeaseName}, &lease)
 	switch {
 	case err == nil:
-		return NewLeader(leases.NewLeaderStatus(&lease, now)), false, nil
+		return NewLeader(k8s.NewLeaderStatus(&lease, now)), false, nil
 	case apierrors.IsNotFound(err):
 		return Leader{Known: true}, false, nil
 	case apierrors.IsForbidden(err):

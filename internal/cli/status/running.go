@@ -11,9 +11,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/app/installation"
 	"weir.dev/weir/internal/controllers/cache"
-	"weir.dev/weir/internal/k8s/leases"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
 )
 
@@ -42,7 +41,7 @@ const servingDelay = 30 * time.Second
 
 // ServedClass returns the spec.loadBalancerClass that Weir serves: the leader's, else that of the Deployment; empty means
 // Services without one. known is false if neither is seen; then it is the default.
-func ServedClass(l Leader, i installation.Installation) (class string, known bool) {
+func ServedClass(l Leader, i Installation) (class string, known bool) {
 	if l.Class != nil && (l.Holder != "" || i.Deployment == nil) {
 		return *l.Class, true
 	}
@@ -50,7 +49,7 @@ func ServedClass(l Leader, i installation.Installation) (class string, known boo
 }
 
 // ServedText describes which class Weir serves.
-func ServedText(l Leader, i installation.Installation) string {
+func ServedText(l Leader, i Installation) string {
 	class, known := ServedClass(l, i)
 	switch {
 	case known:
@@ -172,7 +171,7 @@ func failedProvision(p *v1alpha1.Provision) Problem {
 }
 
 // NewLeader returns the leader that a Lease names.
-func NewLeader(l leases.LeaderStatus) Leader {
+func NewLeader(l k8s.LeaderStatus) Leader {
 	is := Leader{Known: true, Holder: l.Holder, Last: l.PreviousHolder, Renewed: l.RenewTime, Namespace: l.Namespace, Version: l.Version, Class: l.Class}
 	for _, r := range l.Rivals {
 		is.Rivals = append(is.Rivals, NewLeader(r))

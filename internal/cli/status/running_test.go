@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/app/installation"
 	"weir.dev/weir/internal/controllers/cache"
 	"weir.dev/weir/internal/k8s/metadata"
 )
@@ -29,10 +28,10 @@ func waits(class *string, age time.Duration, edit func(*corev1.Service)) corev1.
 	return s
 }
 
-func controllerWith(replicas int32, flags ...string) installation.Installation {
+func controllerWith(replicas int32, flags ...string) Installation {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: "weir-controller"}, Spec: appsv1.DeploymentSpec{Replicas: &replicas}}
 	d.Spec.Template.Spec.Containers = []corev1.Container{{Args: append([]string{"controller"}, flags...)}}
-	return installation.Installation{Known: true, Deployment: d}
+	return Installation{Known: true, Deployment: d}
 }
 
 // A Service that no controller has begun to serve within 30 s is a problem; one that another controller or a BackendPool
@@ -94,17 +93,17 @@ func TestTheServedClass(t *testing.T) {
 	for _, tt := range []struct {
 		about string
 		l     Leader
-		i     installation.Installation
+		i     Installation
 		want  string
 		says  string
 	}{
-		{"nothing is known", Leader{}, installation.Installation{}, "weir.dev/azure", "Which class Weir serves is not seen with your rights"},
-		{"nothing is there", Leader{Known: true}, installation.Installation{Known: true}, "weir.dev/azure", "No Weir is seen in this cluster"},
-		{"an older leader", leads, installation.Installation{Known: true}, "weir.dev/azure", "Which class Weir serves is not seen"},
+		{"nothing is known", Leader{}, Installation{}, "weir.dev/azure", "Which class Weir serves is not seen with your rights"},
+		{"nothing is there", Leader{Known: true}, Installation{Known: true}, "weir.dev/azure", "No Weir is seen in this cluster"},
+		{"an older leader", leads, Installation{Known: true}, "weir.dev/azure", "Which class Weir serves is not seen"},
 		{"a Deployment", Leader{}, controllerWith(2, "--load-balancer-class=a.example/b"), "a.example/b", "This Weir serves "},
 		{"a Deployment with the value apart", Leader{}, controllerWith(2, "--load-balancer-class", ""), "", "This Weir serves "},
 		{"a leader", Leader{Known: true, Holder: "weir-0", Class: new("c.example/d")}, controllerWith(2, "--load-balancer-class=a.example/b"), "c.example/d", "This Weir serves "},
-		{"one that led outside of the cluster", old, installation.Installation{Known: true}, "old.example/class", "This Weir serves "},
+		{"one that led outside of the cluster", old, Installation{Known: true}, "old.example/class", "This Weir serves "},
 		{"one that led before the Deployment", old, controllerWith(2), "weir.dev/azure", "This Weir serves "},
 	} {
 		got, known := ServedClass(tt.l, tt.i)
@@ -125,7 +124,7 @@ func TestWeirDoesNotRun(t *testing.T) {
 	for _, tt := range []struct {
 		about string
 		l     Leader
-		i     installation.Installation
+		i     Installation
 		cause string
 		why   string
 	}{
@@ -134,7 +133,7 @@ func TestWeirDoesNotRun(t *testing.T) {
 		{"no replicas, and a Lease", Leader{Known: true, Namespace: "weir-system", Last: "weir-0"}, controllerWith(0), "NoLeader[weir-controller]", "has 0 replicas"},
 		{"no replicas, and Leases are not seen", unknown, controllerWith(0), "NoLeader[weir-controller]", "has 0 replicas"},
 		{"without leader election", Leader{Known: true}, controllerWith(0, "--leader-elect=false"), "", ""},
-		{"neither is seen", unknown, installation.Installation{}, "", ""},
+		{"neither is seen", unknown, Installation{}, "", ""},
 		{"two lead", rival, controllerWith(2), "TwoLeaders[weir-controller]", "weir-0 leads by Lease weir-system/weir-controller, and other-0 by Lease kube-system/weir-controller"},
 	} {
 		r := NewReport(Snapshot{At: noon, Leader: tt.l, Installation: tt.i})

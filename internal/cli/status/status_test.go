@@ -286,7 +286,7 @@ func TestRemedies(t *testing.T) {
 }
 
 // Watch prints on changes, not as time passes.
-func TestWatchSaysWhatChanges(t *testing.T) {
+func TestWatchPrintsChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()

@@ -11,7 +11,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"weir.dev/weir/internal/ratelimit/sleep"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 const watchInterval = 2 * time.Second
@@ -67,7 +67,7 @@ func (d Command) WatchReport(ctx context.Context) error {
 				return err
 			}
 		}
-		if sleep.For(ctx, watchInterval) != nil {
+		if ratelimit.Sleep(ctx, watchInterval) != nil {
 			return nil
 		}
 	}

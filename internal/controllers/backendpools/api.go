@@ -19,7 +19,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/controllers/backendpools/backendpool"
 	"weir.dev/weir/internal/controllers/cache"
-	"weir.dev/weir/internal/k8s/apiserver"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/pool/schedule"
 )
@@ -59,7 +59,7 @@ func (a API) Apply(ctx context.Context, ref schedule.Ref, version string, status
 		return "", fmt.Errorf("its fields: %w", err)
 	}
 	is := &metav1.PartialObjectMetadata{TypeMeta: kind, ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name}}
-	err = a.Status.Patch(ctx, is, client.RawPatch(types.ApplyPatchType, patch), client.FieldOwner(apiserver.FieldOwner), client.ForceOwnership)
+	err = a.Status.Patch(ctx, is, client.RawPatch(types.ApplyPatchType, patch), client.FieldOwner(k8s.FieldOwner), client.ForceOwnership)
 	switch {
 	case apierrors.IsNotFound(err):
 		return "", metadata.ErrDeleted
@@ -131,5 +131,5 @@ func (a API) setFinalizer(ctx context.Context, p *v1alpha1.BackendPool, want boo
 		return nil, err
 	}
 	is := &v1alpha1.BackendPool{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
-	return is, a.Writer.Patch(ctx, is, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(apiserver.FieldOwner))
+	return is, a.Writer.Patch(ctx, is, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(k8s.FieldOwner))
 }

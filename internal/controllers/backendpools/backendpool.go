@@ -13,12 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/k8s/workqueue"
+	"weir.dev/weir/internal/k8s"
 )
 
 func (r *Reconciler) reconcilePool(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	next, err := r.Reconcile(ctx, req.Namespace, req.Name, time.Now())
-	return workqueue.ReconcileResult(ctx, err, next.After)
+	return k8s.ReconcileResult(ctx, err, next.After)
 }
 
 // poolAndConflicting maps a BackendPool to all with the same pool, because their ownership may change.

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"weir.dev/weir/internal/controllers/cache"
-	"weir.dev/weir/internal/k8s/workqueue"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/pool/schedule"
 )
 
@@ -78,5 +78,5 @@ func (r *Reconciler) poolsOfExcludedNodes(ctx context.Context, obj client.Object
 }
 
 func (r *Reconciler) hostsChanged() predicate.Predicate {
-	return workqueue.UpdatePredicate(func(before, after *discoveryv1.EndpointSlice) bool { return !cache.SameMembers(before, after) })
+	return k8s.UpdatePredicate(func(before, after *discoveryv1.EndpointSlice) bool { return !cache.SameMembers(before, after) })
 }

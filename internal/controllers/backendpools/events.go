@@ -8,7 +8,6 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/controllers/backendpools/backendpool"
-	"weir.dev/weir/internal/controllers/backendpools/members"
 	"weir.dev/weir/internal/controllers/cache"
 	"weir.dev/weir/internal/humanize"
 	"weir.dev/weir/internal/pool/membership"
@@ -43,7 +42,7 @@ func (e eventRecorder) OnService(name schedule.ServiceName, event backendpool.Ev
 func (e eventRecorder) RecordRetained(p *v1alpha1.BackendPool, is backendpool.Binding, set membership.Set) {
 	event := backendpool.Event{
 		Kind: corev1.EventTypeWarning, Reason: EventMembersRetained,
-		Text: humanize.FormatMessage("Pool "+p.Spec.PoolName+": "+members.RetainedMessage(set), humanize.MaxMessage),
+		Text: humanize.FormatMessage("Pool "+p.Spec.PoolName+": "+backendpool.RetainedMessage(set), humanize.MaxMessage),
 	}
 	if is.Service != (schedule.ServiceName{}) {
 		e.OnService(is.Service, event)

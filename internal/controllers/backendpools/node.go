@@ -16,7 +16,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/controllers/backendpools/backendpool"
 	"weir.dev/weir/internal/controllers/cache"
-	"weir.dev/weir/internal/k8s/workqueue"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/pool/schedule"
 )
 
@@ -59,9 +59,9 @@ func (r *Reconciler) poolsOfNode(_ context.Context, obj client.Object) []reconci
 }
 
 func (r *Reconciler) nodeChanged() predicate.Predicate {
-	return workqueue.UpdatePredicate(r.view.NodeDiffers)
+	return k8s.UpdatePredicate(r.view.NodeDiffers)
 }
 
 func (r *Reconciler) nodeOrLabelsChanged() predicate.Predicate {
-	return workqueue.UpdatePredicate(r.view.NodeOrLabelsDiffer)
+	return k8s.UpdatePredicate(r.view.NodeOrLabelsDiffer)
 }

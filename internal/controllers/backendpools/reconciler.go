@@ -17,9 +17,8 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/controllers/backendpools/backendpool"
-	"weir.dev/weir/internal/controllers/backendpools/keeping"
 	"weir.dev/weir/internal/controllers/cache"
-	"weir.dev/weir/internal/k8s/workqueue"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/pool/membership"
 	"weir.dev/weir/internal/pool/schedule"
@@ -51,8 +50,8 @@ type Reconciler struct {
 
 	view                *cache.Snapshot
 	poolsOfLoadBalancer func(*corev1.Service) []*v1alpha1.BackendPool
-	poolQueue           workqueue.Queue // of BackendPools
-	serviceQueue        workqueue.Queue // of Services
+	poolQueue           k8s.WorkQueue // of BackendPools
+	serviceQueue        k8s.WorkQueue // of Services
 }
 
 // New returns a Reconciler. Its Controller needs its workers before Setup.
@@ -63,7 +62,7 @@ func New(c Config) *Reconciler {
 		Queue: func(ref schedule.Ref) {
 			r.RequeuePool(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
 		},
-		RecheckInterval: c.RecheckInterval, ReleaseRetryInterval: c.ReleaseRetryInterval, Retention: &keeping.Policy{Stale: c.Stale, NodeAt: c.View.NodeByAddress}, Log: c.Log,
+		RecheckInterval: c.RecheckInterval, ReleaseRetryInterval: c.ReleaseRetryInterval, Retention: &backendpool.RetentionPolicy{Stale: c.Stale, NodeAt: c.View.NodeByAddress}, Log: c.Log,
 	}, c.Statuses)
 	return r
 }
@@ -108,15 +107,15 @@ func (r *Reconciler) RetryStatuses() {
 const maxConcurrentReconciles = 4
 
 // Setup adds two controllers, keyed by Service for endpoints and by BackendPool.
-func (r *Reconciler) Setup(mgr manager.Manager, backoff workqueue.Backoff) error {
+func (r *Reconciler) Setup(mgr manager.Manager, backoff k8s.QueueBackoff) error {
 	options := func() controller.Options {
-		return controller.Options{RateLimiter: backoff.NewRateLimiter(), NewQueue: workqueue.NewNamespaceQueue, MaxConcurrentReconciles: maxConcurrentReconciles}
+		return controller.Options{RateLimiter: backoff.NewRateLimiter(), NewQueue: k8s.NewNamespaceQueue, MaxConcurrentReconciles: maxConcurrentReconciles}
 	}
-	live := workqueue.IgnoreInitialList
+	live := k8s.IgnoreInitialList
 	err := builder.ControllerManagedBy(mgr).Named("service").
-		Watches(&discoveryv1.EndpointSlice{}, workqueue.MapHandler(r.servicesOfSlice), builder.WithPredicates(r.sliceChanged(), live())).
-		Watches(&corev1.Service{}, workqueue.MapHandler(r.boundService), builder.WithPredicates(serviceChanged(), live())).
-		Watches(&corev1.Node{}, workqueue.MapHandler(r.servicesOnNode), builder.WithPredicates(r.nodeChanged(), live())).
+		Watches(&discoveryv1.EndpointSlice{}, k8s.MapHandler(r.servicesOfSlice), builder.WithPredicates(r.sliceChanged(), live())).
+		Watches(&corev1.Service{}, k8s.MapHandler(r.boundService), builder.WithPredicates(serviceChanged(), live())).
+		Watches(&corev1.Node{}, k8s.MapHandler(r.servicesOnNode), builder.WithPredicates(r.nodeChanged(), live())).
 		WatchesRawSource(r.serviceQueue.Source()).
 		WithOptions(options()).
 		Complete(r.serviceQueue.WrapReconciler(r.reconcileEndpoints))
@@ -124,11 +123,11 @@ func (r *Reconciler) Setup(mgr manager.Manager, backoff workqueue.Backoff) error
 		return fmt.Errorf("controller of Services: %w", err)
 	}
 	err = builder.ControllerManagedBy(mgr).Named("backendpool").
-		Watches(&v1alpha1.BackendPool{}, workqueue.MapHandler(r.poolAndConflicting), builder.WithPredicates(poolChanged())).
-		Watches(&corev1.Service{}, workqueue.MapHandler(r.poolsOfService), builder.WithPredicates(serviceChanged())).
-		Watches(&corev1.Node{}, workqueue.MapHandler(r.poolsOfNode), builder.WithPredicates(r.nodeOrLabelsChanged())).
-		Watches(&discoveryv1.EndpointSlice{}, workqueue.MapHandler(r.poolsOfExcludedNodes), builder.WithPredicates(r.hostsChanged())).
-		Watches(&corev1.Namespace{}, workqueue.MapHandler(r.poolsIn), builder.WithPredicates(grantChanged())).
+		Watches(&v1alpha1.BackendPool{}, k8s.MapHandler(r.poolAndConflicting), builder.WithPredicates(poolChanged())).
+		Watches(&corev1.Service{}, k8s.MapHandler(r.poolsOfService), builder.WithPredicates(serviceChanged())).
+		Watches(&corev1.Node{}, k8s.MapHandler(r.poolsOfNode), builder.WithPredicates(r.nodeOrLabelsChanged())).
+		Watches(&discoveryv1.EndpointSlice{}, k8s.MapHandler(r.poolsOfExcludedNodes), builder.WithPredicates(r.hostsChanged())).
+		Watches(&corev1.Namespace{}, k8s.MapHandler(r.poolsIn), builder.WithPredicates(grantChanged())).
 		WatchesRawSource(r.poolQueue.Source()).
 		WithOptions(options()).
 		Complete(r.poolQueue.WrapReconciler(r.reconcilePool))

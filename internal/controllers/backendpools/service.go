@@ -13,14 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"weir.dev/weir/internal/controllers/cache"
-	"weir.dev/weir/internal/k8s/workqueue"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/pool/schedule"
 )
 
 // reconcileEndpoints queues an operation for each pool that is not in sync.
 func (r *Reconciler) reconcileEndpoints(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	name := schedule.ServiceName{Namespace: req.Namespace, Name: req.Name}
-	return workqueue.ReconcileResult(ctx, r.EndpointsChanged(ctx, name, time.Now()), 0)
+	return k8s.ReconcileResult(ctx, r.EndpointsChanged(ctx, name, time.Now()), 0)
 }
 
 func (r *Reconciler) boundService(_ context.Context, obj client.Object) []reconcile.Request {

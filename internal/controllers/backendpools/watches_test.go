@@ -18,8 +18,8 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/controllers/backendpools/backendpool"
 	"weir.dev/weir/internal/controllers/cache"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
-	"weir.dev/weir/internal/k8s/workqueue"
 	"weir.dev/weir/test/objects"
 )
 
@@ -112,7 +112,7 @@ func TestLiveChangesComeBeforeTheInitialList(t *testing.T) {
 	}
 	queue := priorityqueue.New[reconcile.Request]("test")
 	defer queue.ShutDown()
-	handler := workqueue.MapHandler(r.servicesOfSlice)
+	handler := k8s.MapHandler(r.servicesOfSlice)
 	for i := range 200 {
 		handler.Create(t.Context(), event.CreateEvent{Object: slice(i), IsInInitialList: true}, queue)
 	}

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/k8s/intern"
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/lb/adminstate"
 )
@@ -57,7 +56,7 @@ func stripService(s *corev1.Service) {
 	if is {
 		s.Annotations = map[string]string{metadata.DryRunAnnotation: dry}
 	}
-	s.Spec = corev1.ServiceSpec{Type: intern.String(s.Spec.Type)}
+	s.Spec = corev1.ServiceSpec{Type: metadata.Intern(s.Spec.Type)}
 	s.Status = corev1.ServiceStatus{}
 }
 
@@ -118,7 +117,7 @@ func stripPool(p *v1alpha1.BackendPool) {
 	if retry != "" && len(retry) <= maxRetryLength {
 		p.Annotations = map[string]string{v1alpha1.RetryNowAnnotation: retry}
 	}
-	p.Spec.LoadBalancer.Name, p.Spec.IPFamily = intern.String(p.Spec.LoadBalancer.Name), intern.String(p.Spec.IPFamily)
+	p.Spec.LoadBalancer.Name, p.Spec.IPFamily = metadata.Intern(p.Spec.LoadBalancer.Name), metadata.Intern(p.Spec.IPFamily)
 	if slices.Contains(finalizers, v1alpha1.Finalizer) {
 		p.Status = v1alpha1.BackendPoolStatus{PoolID: p.Status.PoolID, Foreign: p.Status.Foreign, Down: p.Status.Down, MadeFor: p.Status.MadeFor}
 	}
@@ -146,9 +145,9 @@ func stripBalanced(s *corev1.Service) {
 	s.Annotations, s.Finalizers, s.Generation = annotations, finalizers, generation
 	spec := s.Spec
 	s.Spec = corev1.ServiceSpec{
-		Type: intern.String(spec.Type), LoadBalancerClass: spec.LoadBalancerClass, Ports: spec.Ports, IPFamilies: spec.IPFamilies,
-		ExternalTrafficPolicy: intern.String(spec.ExternalTrafficPolicy), HealthCheckNodePort: spec.HealthCheckNodePort,
-		SessionAffinity: intern.String(spec.SessionAffinity), LoadBalancerIP: spec.LoadBalancerIP,
+		Type: metadata.Intern(spec.Type), LoadBalancerClass: spec.LoadBalancerClass, Ports: spec.Ports, IPFamilies: spec.IPFamilies,
+		ExternalTrafficPolicy: metadata.Intern(spec.ExternalTrafficPolicy), HealthCheckNodePort: spec.HealthCheckNodePort,
+		SessionAffinity: metadata.Intern(spec.SessionAffinity), LoadBalancerIP: spec.LoadBalancerIP,
 		LoadBalancerSourceRanges: spec.LoadBalancerSourceRanges,
 	}
 	s.Status = corev1.ServiceStatus{LoadBalancer: s.Status.LoadBalancer, Conditions: FilterConditions(s.Status.Conditions, metadata.ConditionConflict, metadata.ConditionPrivateLink, ConditionAccepted, ConditionProgrammed, ConditionSecurityGroup)}

@@ -9,7 +9,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/utils/ptr"
 
-	"weir.dev/weir/internal/k8s/intern"
+	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/pool/membership"
 )
 
@@ -35,7 +35,7 @@ func keepHosts(s *discoveryv1.EndpointSlice) {
 	ready, unready := map[string]bool{}, map[string]string(nil)
 	for i := range s.Endpoints {
 		e := endpointOf(&s.Endpoints[i])
-		if e.Node = intern.String(e.Node); e.TakesTraffic() {
+		if e.Node = metadata.Intern(e.Node); e.TakesTraffic() {
 			hosts = append(hosts, e.Node)
 		}
 		if ready[e.Node] = ready[e.Node] || e.Ready; e.Node != "" && !e.Ready {

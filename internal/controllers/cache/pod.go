@@ -14,7 +14,6 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/controllers/backendpools/backendpool"
-	"weir.dev/weir/internal/k8s/intern"
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/pool/membership"
@@ -53,8 +52,8 @@ func stripPod(p *corev1.Pod) {
 		gates = gateOnly
 	}
 	*p = corev1.Pod{
-		ObjectMeta: metadata.Identity(p.ObjectMeta, p.Labels), Spec: corev1.PodSpec{NodeName: intern.String(p.Spec.NodeName), ReadinessGates: gates},
-		Status: corev1.PodStatus{Phase: intern.String(p.Status.Phase), Conditions: conditions},
+		ObjectMeta: metadata.Identity(p.ObjectMeta, p.Labels), Spec: corev1.PodSpec{NodeName: metadata.Intern(p.Spec.NodeName), ReadinessGates: gates},
+		Status: corev1.PodStatus{Phase: metadata.Intern(p.Status.Phase), Conditions: conditions},
 	}
 }
 

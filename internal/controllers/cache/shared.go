@@ -4,7 +4,7 @@ package cache
 
 import (
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/k8s/intern"
+	"weir.dev/weir/internal/k8s/metadata"
 )
 
 // InternStatus returns a copy of a decoded status with exact capacities and interned strings.
@@ -12,16 +12,16 @@ func InternStatus(s *v1alpha1.BackendPoolStatus) v1alpha1.BackendPoolStatus {
 	is := *s.DeepCopy()
 	for i := range is.Conditions {
 		c := &is.Conditions[i]
-		c.Type, c.Status, c.Reason, c.Message = intern.String(c.Type), intern.String(c.Status), intern.String(c.Reason), intern.String(c.Message)
+		c.Type, c.Status, c.Reason, c.Message = metadata.Intern(c.Type), metadata.Intern(c.Status), metadata.Intern(c.Reason), metadata.Intern(c.Message)
 	}
 	for i, ip := range is.WrittenAddresses {
-		is.WrittenAddresses[i] = intern.String(ip)
+		is.WrittenAddresses[i] = metadata.Intern(ip)
 	}
 	for i := range is.WrittenInstances {
 		set := &is.WrittenInstances[i]
-		set.ScaleSet = intern.String(set.ScaleSet)
+		set.ScaleSet = metadata.Intern(set.ScaleSet)
 		for id, ip := range set.Addresses {
-			set.Addresses[intern.String(id)] = intern.String(ip)
+			set.Addresses[metadata.Intern(id)] = metadata.Intern(ip)
 		}
 	}
 	return is

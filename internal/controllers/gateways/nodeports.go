@@ -16,7 +16,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"weir.dev/weir/internal/controllers/gateways/routing"
-	"weir.dev/weir/internal/k8s/apiserver"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
 )
 
@@ -145,7 +145,7 @@ func (r *Reconciler) ensureCopy(ctx context.Context, gw *gatewayv1.Gateway, c ch
 	}
 	if is == nil {
 		is = c.wanted.DeepCopy()
-		err = r.cfg.Writer.Create(ctx, is, client.FieldOwner(apiserver.FieldOwner))
+		err = r.cfg.Writer.Create(ctx, is, client.FieldOwner(k8s.FieldOwner))
 		if apierrors.IsAlreadyExists(err) { // the cache does not have it yet
 			is = &corev1.Service{}
 			err = r.cfg.Reader.Get(ctx, name, is)
@@ -160,7 +160,7 @@ func (r *Reconciler) ensureCopy(ctx context.Context, gw *gatewayv1.Gateway, c ch
 	}
 	next := is.DeepCopy()
 	if routing.UpdateCopy(next, c.wanted) {
-		err = r.cfg.Writer.Patch(ctx, next, client.MergeFromWithOptions(is, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apiserver.FieldOwner))
+		err = r.cfg.Writer.Patch(ctx, next, client.MergeFromWithOptions(is, client.MergeFromWithOptimisticLock{}), client.FieldOwner(k8s.FieldOwner))
 		if err != nil {
 			err = fmt.Errorf("copy %s of Service %s: %w", name, c.rule.Service, err)
 		}

@@ -22,8 +22,8 @@ import (
 
 	"weir.dev/weir/internal/controllers/cache"
 	"weir.dev/weir/internal/controllers/gateways/routing"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
-	"weir.dev/weir/internal/k8s/workqueue"
 )
 
 // Services reconciles the load balancers.
@@ -42,7 +42,7 @@ type Config struct {
 	Reader  client.Reader
 	Writer  client.Writer
 	Status  client.SubResourceWriter
-	Backoff workqueue.Backoff
+	Backoff k8s.QueueBackoff
 	Log     *slog.Logger
 }
 
@@ -50,7 +50,7 @@ type Config struct {
 type Reconciler struct {
 	cfg     Config
 	objects objects
-	queue   workqueue.Queue
+	queue   k8s.WorkQueue
 	ports   nodePorts
 	mu      sync.Mutex // guards changes of cfg.Gateways, and inSync
 	// inSync are the Gateways of which Azure has exactly what cfg.Gateways has.
@@ -77,7 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // the cache is older than the object: its event follows
 		return reconcile.Result{RequeueAfter: conflictDelay}, nil
 	}
-	return workqueue.ReconcileResult(ctx, err, again)
+	return k8s.ReconcileResult(ctx, err, again)
 }
 
 func (r *Reconciler) reconcileGateway(ctx context.Context, name types.NamespacedName) (again time.Duration, err error) {

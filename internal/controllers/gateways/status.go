@@ -21,7 +21,7 @@ import (
 	"weir.dev/weir/internal/controllers/gateways/routing"
 	"weir.dev/weir/internal/controllers/services/servicelb"
 	"weir.dev/weir/internal/humanize"
-	"weir.dev/weir/internal/k8s/apiserver"
+	"weir.dev/weir/internal/k8s"
 )
 
 // conflictDelay is the delay after a write with an outdated copy.
@@ -205,7 +205,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, before, next client.Object
 		return nil
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.cfg.Status.Patch(ctx, next, patch, client.FieldOwner(apiserver.FieldOwner)); err != nil {
+	if err := r.cfg.Status.Patch(ctx, next, patch, client.FieldOwner(k8s.FieldOwner)); err != nil {
 		return fmt.Errorf("status of %T %s: %w", before, client.ObjectKeyFromObject(before), err)
 	}
 	return nil

@@ -22,7 +22,7 @@ import (
 	"weir.dev/weir/internal/controllers/cache"
 	"weir.dev/weir/internal/controllers/services"
 	"weir.dev/weir/internal/controllers/services/servicelb"
-	"weir.dev/weir/internal/k8s/apiserver"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
 )
 
@@ -54,7 +54,7 @@ func (r *Reconciler) PersistRecord(ctx context.Context, s servicelb.Service, rec
 			controllerutil.AddFinalizer(gw, metadata.ServiceFinalizer)
 		}
 		services.SetRecord(&gw.ObjectMeta, record)
-		return r.cfg.Writer.Patch(ctx, gw, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apiserver.FieldOwner))
+		return r.cfg.Writer.Patch(ctx, gw, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(k8s.FieldOwner))
 	})
 	if apierrors.IsNotFound(err) {
 		return servicelb.ErrServiceGone

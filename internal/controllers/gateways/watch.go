@@ -26,8 +26,8 @@ import (
 
 	"weir.dev/weir/internal/controllers/cache"
 	"weir.dev/weir/internal/controllers/gateways/routing"
-	"weir.dev/weir/internal/k8s/workqueue"
-	"weir.dev/weir/internal/ratelimit/sleep"
+	"weir.dev/weir/internal/k8s"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // discoveryInterval is the interval of requests for the types of Gateway API until they exist.
@@ -84,7 +84,7 @@ func (r *Reconciler) watchTLSRoutes(ctx context.Context, c controller.Controller
 		return err
 	}
 	r.objects.hasTLSRoutes.Store(true)
-	if err := c.Watch(source.Kind(objects, client.Object(&gatewayv1.TLSRoute{}), workqueue.MapHandler(r.requestsOfRoute))); err != nil {
+	if err := c.Watch(source.Kind(objects, client.Object(&gatewayv1.TLSRoute{}), k8s.MapHandler(r.requestsOfRoute))); err != nil {
 		return fmt.Errorf("watch of TLSRoutes: %w", err)
 	}
 	return nil
@@ -93,7 +93,7 @@ func (r *Reconciler) watchTLSRoutes(ctx context.Context, c controller.Controller
 // awaitTypes waits until the API server has these types; false if the context is done before.
 func awaitTypes(ctx context.Context, types discovery.DiscoveryInterface, names ...string) bool {
 	for !hasTypes(types, names) {
-		if sleep.For(ctx, discoveryInterval) != nil {
+		if ratelimit.Sleep(ctx, discoveryInterval) != nil {
 			return false
 		}
 	}
@@ -115,7 +115,7 @@ func (r *Reconciler) addController(mgr manager.Manager, objects ctrlcache.Cache)
 		return nil, fmt.Errorf("cache of Gateways: %w", err)
 	}
 	c, err := controller.New("gateway", mgr, controller.Options{
-		Reconciler: r.queue.WrapReconciler(r.Reconcile), RateLimiter: r.cfg.Backoff.NewRateLimiter(), NewQueue: workqueue.NewNamespaceQueue,
+		Reconciler: r.queue.WrapReconciler(r.Reconcile), RateLimiter: r.cfg.Backoff.NewRateLimiter(), NewQueue: k8s.NewNamespaceQueue,
 		MaxConcurrentReconciles: 1, CacheSyncTimeout: math.MaxInt64, // the rest of Weir works without the permissions
 	})
 	if err != nil {
@@ -126,9 +126,9 @@ func (r *Reconciler) addController(mgr manager.Manager, objects ctrlcache.Cache)
 		&gatewayv1.GatewayClass{}: r.requestsOfClass, &gatewayv1.Gateway{}: requestsOfGateway, &gatewayv1.TCPRoute{}: r.requestsOfRoute,
 		&gatewayv1.UDPRoute{}: r.requestsOfRoute, &gatewayv1.ReferenceGrant{}: r.requestsOfGrant, &corev1.Service{}: r.requestsOfService,
 	} {
-		sources = append(sources, source.Kind(objects, kind, workqueue.MapHandler(to)))
+		sources = append(sources, source.Kind(objects, kind, k8s.MapHandler(to)))
 	}
-	sources = append(sources, source.Kind(mgr.GetCache(), client.Object(&corev1.Namespace{}), workqueue.MapHandler(r.requestsOfNamespace)))
+	sources = append(sources, source.Kind(mgr.GetCache(), client.Object(&corev1.Namespace{}), k8s.MapHandler(r.requestsOfNamespace)))
 	for _, from := range sources {
 		if err := c.Watch(from); err != nil {
 			return nil, fmt.Errorf("controller of Gateways: %w", err)

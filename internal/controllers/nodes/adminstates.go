@@ -15,7 +15,7 @@ import (
 	"weir.dev/weir/internal/pool/membership"
 	"weir.dev/weir/internal/pool/schedule"
 	"weir.dev/weir/internal/pool/updater"
-	"weir.dev/weir/internal/ratelimit/sleep"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 const (
@@ -172,7 +172,7 @@ func (a *AdminStates) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-a.wake:
-			_ = sleep.For(ctx, gatherDelay)
+			_ = ratelimit.Sleep(ctx, gatherDelay)
 		case <-timer.C:
 		}
 		a.RecordEvents()

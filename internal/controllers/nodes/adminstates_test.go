@@ -27,7 +27,7 @@ import (
 	"weir.dev/weir/internal/controllers/cache"
 	"weir.dev/weir/internal/controllers/nodes"
 	"weir.dev/weir/internal/controllers/services"
-	"weir.dev/weir/internal/k8s/events"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/lb/adminstate"
 	"weir.dev/weir/internal/pool/diff"
@@ -40,7 +40,7 @@ import (
 type adminFixture struct {
 	*testing.T
 	*controllers.Controllers
-	events *events.Queue
+	events *k8s.EventQueue
 	seen   int // number of events read
 }
 
@@ -83,7 +83,7 @@ func newAdminFixture(t *testing.T, size int) *adminFixture {
 func (d *adminFixture) startProcess(all ...client.Object) {
 	d.Helper()
 	log := slog.New(slog.DiscardHandler)
-	d.events, d.seen = events.NewQueue(metadata.Scheme(), nil, log), 0
+	d.events, d.seen = k8s.NewEventQueue(metadata.Scheme(), nil, log), 0
 	d.Controllers = controllers.NewControllers(controllers.Options{SubscriptionID: "s0", ResourceGroup: "rg0", Draining: &adminstate.Signals{}, Log: log}, d.events, noAPI{}, services.API{})
 	d.Ownership.AllowUnknown = true
 	d.View.InMemory()
@@ -341,7 +341,7 @@ func TestFailedAdminStatesAreReportedOnce(t *testing.T) {
 }
 
 // A new process does not know the pools' contents: a revert is reported once all pools were read.
-func TestAfterARestartAdminStatesAreToldWhenAllPoolsWereSeen(t *testing.T) {
+func TestAfterRestartAdminStatesAreReportedOnceAllPoolsWereRead(t *testing.T) {
 	d := newAdminFixture(t, 1)
 	d.restartProcess(v1alpha1.DownAddress{Address: nodeIP(1).String(), Node: "n1", Reason: "out-of-service"})
 	d.reportInSync("web", -1)

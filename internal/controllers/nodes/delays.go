@@ -18,10 +18,10 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/controllers/cache"
-	"weir.dev/weir/internal/k8s/apiserver"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/lb/adminstate"
 	"weir.dev/weir/internal/pool/membership"
-	"weir.dev/weir/internal/ratelimit/sleep"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 const (
@@ -45,7 +45,7 @@ type DeletionDelays struct {
 // Run compares until the context is done.
 func (d DeletionDelays) Run(ctx context.Context) {
 	last := ""
-	for sleep.For(ctx, delayInterval) == nil {
+	for ratelimit.Sleep(ctx, delayInterval) == nil {
 		text := ""
 		if err := d.updateNodes(ctx, time.Now()); err != nil {
 			text = err.Error()
@@ -101,7 +101,7 @@ func (d DeletionDelays) writeDelay(ctx context.Context, n *corev1.Node, delay bo
 		return err
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
-	err = d.Writer.Patch(ctx, node, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(apiserver.FieldOwner))
+	err = d.Writer.Patch(ctx, node, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(k8s.FieldOwner))
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err): // deleted, or recreated under its name
 		return nil

@@ -30,9 +30,8 @@ import (
 
 	"weir.dev/weir/internal/controllers/cache"
 	"weir.dev/weir/internal/humanize"
-	"weir.dev/weir/internal/k8s/apiserver"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
-	"weir.dev/weir/internal/k8s/workqueue"
 	"weir.dev/weir/internal/lb/adminstate"
 )
 
@@ -65,7 +64,7 @@ type Evictions struct {
 	Events  Recorder
 	Log     *slog.Logger
 
-	queue    workqueue.Queue
+	queue    k8s.WorkQueue
 	informer toolscache.SharedIndexInformer
 	seen     announcements
 }
@@ -105,7 +104,7 @@ func stripEvent(e *corev1.Event) {
 }
 
 // Setup adds the controller. Only the leader watches events.
-func (e *Evictions) Setup(mgr manager.Manager, backoff workqueue.Backoff) error {
+func (e *Evictions) Setup(mgr manager.Manager, backoff k8s.QueueBackoff) error {
 	err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		e.informer.RunWithContext(ctx)
 		return nil
@@ -150,7 +149,7 @@ func (e *Evictions) CachedEvents() (held []*corev1.Event) {
 // reconcileEvent adds the spot eviction taint to the node of an event, or to a node by its conditions.
 func (e *Evictions) reconcileEvent(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	if req.Namespace == "" {
-		return workqueue.ReconcileResult(ctx, e.reconcileConditions(ctx, req.Name), 0)
+		return k8s.ReconcileResult(ctx, e.reconcileConditions(ctx, req.Name), 0)
 	}
 	a := cache.Get[corev1.Event](e.informer.GetIndexer(), metadata.Key(req.Namespace, req.Name))
 	if a == nil {
@@ -171,7 +170,7 @@ func (e *Evictions) reconcileEvent(ctx context.Context, req reconcile.Request) (
 			return reconcile.Result{}, nil
 		}
 	}
-	return workqueue.ReconcileResult(ctx, e.TaintNode(ctx, a), 0)
+	return k8s.ReconcileResult(ctx, e.TaintNode(ctx, a), 0)
 }
 
 // logUntrusted logs an event of an untrusted reporter: the first as a warning, because a custom agent must be
@@ -214,7 +213,7 @@ func (e *Evictions) writeTaint(ctx context.Context, node, by string, judge func(
 		if verdict == adminstate.ActionTaint {
 			n.Spec.Taints = withSpotEviction(n.Spec.Taints)
 		}
-		return e.Writer.Patch(ctx, n, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apiserver.FieldOwner))
+		return e.Writer.Patch(ctx, n, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(k8s.FieldOwner))
 	})
 	if apierrors.IsNotFound(err) {
 		return nil // evicted

@@ -29,9 +29,8 @@ import (
 	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/controllers/cache"
 	"weir.dev/weir/internal/humanize"
-	"weir.dev/weir/internal/k8s/apiserver"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
-	"weir.dev/weir/internal/k8s/workqueue"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
 )
@@ -52,7 +51,7 @@ type Placer struct {
 	Log             *slog.Logger
 
 	places placementStore
-	queue  workqueue.Queue
+	queue  k8s.WorkQueue
 }
 
 // SetConfigurations sets the configurations: shown returns the configurations of nodes in Azure, availabilitySet the set
@@ -92,7 +91,7 @@ func (p *Placer) PlaceAll(ctx context.Context) error {
 func (p *Placer) RetryFailed(now time.Time) { p.queue.RetryFailed(now) }
 
 // Setup adds the controller to the manager, if there are several load balancers.
-func (p *Placer) Setup(mgr manager.Manager, backoff workqueue.Backoff) error {
+func (p *Placer) Setup(mgr manager.Manager, backoff k8s.QueueBackoff) error {
 	if len(p.places.configurations) == 0 {
 		return nil
 	}
@@ -118,13 +117,13 @@ func (p *Placer) reconcileNode(ctx context.Context, req reconcile.Request) (reco
 	n := cache.Get[corev1.Node](p.Nodes.Nodes, req.Name)
 	if n == nil || p.Nodes.IsExcluded(n) { // an excluded node keeps its label
 		p.places.forgetNode(req.Name)
-		return workqueue.ReconcileResult(ctx, p.UpdateSelectors(ctx), 0)
+		return k8s.ReconcileResult(ctx, p.UpdateSelectors(ctx), 0)
 	}
 	now := time.Now()
 	wait, err := p.placeNode(ctx, n, now)
 	if err == nil && wait == 0 {
 		p.places.setReason(n, "", "")
-		return workqueue.ReconcileResult(ctx, p.UpdateSelectors(ctx), 0)
+		return k8s.ReconcileResult(ctx, p.UpdateSelectors(ctx), 0)
 	}
 	if err == nil && p.places.isUnplaceable(n) { // nothing waits for it
 		err = p.UpdateSelectors(ctx)
@@ -136,7 +135,7 @@ func (p *Placer) reconcileNode(ctx context.Context, req reconcile.Request) (reco
 		p.places.setRetryAfter(f.RetryAt)
 		wait, err = f.RetryAt.Sub(now), nil
 	}
-	return workqueue.ReconcileResult(ctx, err, wait)
+	return k8s.ReconcileResult(ctx, err, wait)
 }
 
 // placeNode determines the load balancer of a node and labels it. wait is the requeue delay, if any.
@@ -224,7 +223,7 @@ func (p *Placer) writeLabel(ctx context.Context, n *corev1.Node, value string) e
 		return err
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
-	err = p.Writer.Patch(ctx, node, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(apiserver.FieldOwner))
+	err = p.Writer.Patch(ctx, node, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(k8s.FieldOwner))
 	switch {
 	case apierrors.IsNotFound(err):
 		return metadata.ErrDeleted

@@ -21,7 +21,7 @@ import (
 
 // With admin states disabled, a start reports Down addresses per pool and in one log line, both of bounded
 // length.
-func TestWhatWasLeftDownIsSaidAtStart(t *testing.T) {
+func TestStaleDownMembersAreReportedAtStart(t *testing.T) {
 	var log bytes.Buffer
 	snap, told := &cache.Snapshot{}, &eventTexts{}
 	snap.InMemory()

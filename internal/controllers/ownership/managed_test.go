@@ -14,11 +14,11 @@ import (
 	"weir.dev/weir/internal/controllers/cache"
 	"weir.dev/weir/internal/controllers/ownership"
 	"weir.dev/weir/internal/controllers/services/servicelb"
-	"weir.dev/weir/internal/k8s/apiserver"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
-	"weir.dev/weir/internal/service/grant"
+	"weir.dev/weir/internal/service/tenancy"
 	"weir.dev/weir/test/objects"
 )
 
@@ -39,8 +39,8 @@ func newPools(t *testing.T, all ...client.Object) *ownership.Pools {
 	seen.InMemory()
 	if err := seen.Add(append(all, web,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}},
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ops", Annotations: map[string]string{grant.LoadBalancersAnnotation: "terraform"}}},
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", Annotations: map[string]string{grant.LoadBalancersAnnotation: "kubernetes"}}})...); err != nil {
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ops", Annotations: map[string]string{tenancy.LoadBalancersAnnotation: "terraform"}}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", Annotations: map[string]string{tenancy.LoadBalancersAnnotation: "kubernetes"}}})...); err != nil {
 		t.Fatal(err)
 	}
 	return &ownership.Pools{
@@ -60,7 +60,7 @@ func setObserved(o *ownership.Pools) {
 }
 
 func labelled(p *v1alpha1.BackendPool) {
-	p.Labels = map[string]string{metadata.ManagedBy: apiserver.FieldOwner}
+	p.Labels = map[string]string{metadata.ManagedBy: k8s.FieldOwner}
 }
 
 func joinAs(membership string) func(*v1alpha1.BackendPool) {

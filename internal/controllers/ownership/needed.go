@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/internal/controllers/backendpools/backendpool"
 	"weir.dev/weir/internal/controllers/cache"
 	"weir.dev/weir/internal/controllers/services/servicelb"
-	"weir.dev/weir/internal/k8s/apiserver"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
@@ -22,7 +22,7 @@ import (
 // NewBackendPool returns the BackendPool for a pool that a Service needs.
 func (o *Pools) NewBackendPool(s *corev1.Service, on lb.LoadBalancerID, pool service.Pool) *v1alpha1.BackendPool {
 	p := &v1alpha1.BackendPool{
-		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{metadata.ManagedBy: apiserver.FieldOwner}},
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{metadata.ManagedBy: k8s.FieldOwner}},
 		Spec: v1alpha1.BackendPoolSpec{
 			LoadBalancer: v1alpha1.LoadBalancerReference{Name: on.Name},
 			PoolName:     pool.Name, IPFamily: string(pool.Family),

@@ -17,7 +17,6 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/pool/membership"
 	"weir.dev/weir/internal/pool/schedule"
-	"weir.dev/weir/internal/service/readiness"
 )
 
 // Pools are the BackendPools; see backendpool.Controller.
@@ -43,14 +42,14 @@ type inputs struct {
 }
 
 // services returns the Services of Weir that select a pod, and the BackendPools of their pools.
-func (in inputs) services(pod *corev1.Pod, now time.Time) (all []readiness.Service, refs []schedule.Ref) {
+func (in inputs) services(pod *corev1.Pod, now time.Time) (all []Service, refs []schedule.Ref) {
 	for _, s := range in.view.ServicesSelecting(pod.Namespace, pod.Labels) {
 		bound := in.view.PoolsOf(schedule.ServiceName{Namespace: s.Namespace, Name: s.Name})
 		managed := in.view.Serving.IsManaged(s)
 		if s.DeletionTimestamp != nil || !managed && len(bound) == 0 {
 			continue
 		}
-		one := readiness.Service{Name: s.Name, IsLocal: s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal}
+		one := Service{Name: s.Name, IsLocal: s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal}
 		if managed {
 			in.addRules(&one, s, &bound)
 		} else { // the rules are another controller's, and the probes unknown
@@ -67,24 +66,24 @@ func (in inputs) services(pod *corev1.Pod, now time.Time) (all []readiness.Servi
 }
 
 // addRules adds what is known of the rules of a Service, and the owners of their pools to bound.
-func (in inputs) addRules(one *readiness.Service, s *corev1.Service, bound *[]*v1alpha1.BackendPool) {
+func (in inputs) addRules(one *Service, s *corev1.Service, bound *[]*v1alpha1.BackendPool) {
 	var valid bool
 	one.HasProbes, valid = in.rules.HasServingProbes(s)
 	one.HasAddress = len(s.Status.LoadBalancer.Ingress) > 0
 	switch {
 	case cache.DryRun(s):
-		one.Blocked = readiness.DryRun
+		one.Blocked = DryRun
 	case !valid || meta.IsStatusConditionFalse(s.Status.Conditions, cache.ConditionAccepted):
-		one.Blocked = readiness.Rejected
+		one.Blocked = Rejected
 	case meta.IsStatusConditionTrue(s.Status.Conditions, metadata.ConditionConflict):
-		one.Blocked = readiness.Contested
+		one.Blocked = Contested
 	}
 	var pools []lb.PoolID
 	pools, one.IsKnown = in.rules.RulePools(s)
 	for _, at := range pools {
 		owner := in.pools.PoolOwner(at)
 		if owner == nil {
-			one.Pools = append(one.Pools, readiness.Pool{Name: at.Name, Blocked: readiness.Foreign})
+			one.Pools = append(one.Pools, Pool{Name: at.Name, Blocked: Foreign})
 		} else if !slices.Contains(*bound, owner) {
 			*bound = append(*bound, owner)
 		}
@@ -92,18 +91,18 @@ func (in inputs) addRules(one *readiness.Service, s *corev1.Service, bound *[]*v
 }
 
 // pool returns what is known of a node in a pool.
-func (in inputs) pool(p *v1alpha1.BackendPool, node string, now time.Time) readiness.Pool {
-	is := readiness.Pool{Name: p.Spec.PoolName}
+func (in inputs) pool(p *v1alpha1.BackendPool, node string, now time.Time) Pool {
+	is := Pool{Name: p.Spec.PoolName}
 	binding := in.pools.ResolveBinding(p, now)
 	switch {
 	case binding.State == backendpool.Paused:
-		is.Blocked = readiness.Paused
+		is.Blocked = Paused
 	case binding.State == backendpool.DryRun:
-		is.Blocked = readiness.DryRun
+		is.Blocked = DryRun
 	case !binding.AllowsUpdates() || binding.RemovesMembers():
-		is.Blocked = readiness.Foreign
+		is.Blocked = Foreign
 	case in.pools.IsContested(p):
-		is.Blocked = readiness.Contested
+		is.Blocked = Contested
 	}
 	set, err := in.view.MemberOn(p, node)
 	is.JoinsEarly = err == nil && set.EarlyJoin != membership.JoinReady

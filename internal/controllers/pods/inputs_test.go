@@ -15,7 +15,6 @@ import (
 	"weir.dev/weir/internal/controllers/backendpools/backendpool"
 	"weir.dev/weir/internal/controllers/cache"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/service/readiness"
 )
 
 // startingPool is a pool that the controller updates, and that no node has joined.
@@ -61,12 +60,12 @@ func TestPoolOfAStartingNode(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		node, timedOut string
-		want           readiness.Pool
+		want           Pool
 	}{
-		"starts":               {"starts", "10.0.0.9", readiness.Pool{Name: "shop-web", IsDesired: true, JoinsEarly: true}},
-		"timed out":            {"starts", "10.0.0.1", readiness.Pool{Name: "shop-web"}},
-		"timed out, and ready": {"serves", "10.0.0.2", readiness.Pool{Name: "shop-web", IsDesired: true, JoinsEarly: true}},
-		"no endpoint yet":      {"empty", "10.0.0.9", readiness.Pool{Name: "shop-web", JoinsEarly: true}},
+		"starts":               {"starts", "10.0.0.9", Pool{Name: "shop-web", IsDesired: true, JoinsEarly: true}},
+		"timed out":            {"starts", "10.0.0.1", Pool{Name: "shop-web"}},
+		"timed out, and ready": {"serves", "10.0.0.2", Pool{Name: "shop-web", IsDesired: true, JoinsEarly: true}},
+		"no endpoint yet":      {"empty", "10.0.0.9", Pool{Name: "shop-web", JoinsEarly: true}},
 	} {
 		in := inputs{view: view, pools: startingPool{netip.MustParseAddr(tt.timedOut)}}
 		if got := in.pool(p, tt.node, time.Now()); got != tt.want {

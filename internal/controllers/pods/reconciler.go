@@ -28,10 +28,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"weir.dev/weir/internal/controllers/cache"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
-	"weir.dev/weir/internal/k8s/workqueue"
 	"weir.dev/weir/internal/pool/schedule"
-	"weir.dev/weir/internal/service/readiness"
 )
 
 // Config holds the dependencies of a Reconciler.
@@ -48,8 +47,8 @@ type Config struct {
 	// Leader returns whether this process leads, and for how long it has seen no renewal of the Lease.
 	Leader func() (leads bool, sinceRenewed time.Duration)
 	// CountOpened counts the opened gates.
-	CountOpened func(readiness.Reason)
-	Backoff     workqueue.Backoff
+	CountOpened func(Reason)
+	Backoff     k8s.QueueBackoff
 	Log         *slog.Logger
 }
 
@@ -57,7 +56,7 @@ type Config struct {
 type Reconciler struct {
 	cfg    Config
 	inputs inputs
-	queue  workqueue.Queue
+	queue  k8s.WorkQueue
 
 	mu      sync.Mutex // guards waiting
 	waiting map[types.NamespacedName]waitingGate
@@ -89,7 +88,7 @@ func (r *Reconciler) Setup(mgr manager.Manager) error {
 	}
 	c, err := controller.New("pod", mgr, controller.Options{
 		Reconciler:  r.queue.WrapReconciler(r.Reconcile),
-		RateLimiter: r.cfg.Backoff.NewRateLimiter(), NewQueue: workqueue.NewNamespaceQueue, MaxConcurrentReconciles: maxConcurrentReconciles,
+		RateLimiter: r.cfg.Backoff.NewRateLimiter(), NewQueue: k8s.NewNamespaceQueue, MaxConcurrentReconciles: maxConcurrentReconciles,
 		NeedLeaderElection: new(false), CacheSyncTimeout: math.MaxInt64,
 	})
 	if err != nil {
@@ -125,7 +124,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	pod := &corev1.Pod{}
 	if err := r.cfg.Pods.Get(ctx, req.NamespacedName, pod); err != nil {
 		r.forget(req.NamespacedName)
-		return workqueue.ReconcileResult(ctx, client.IgnoreNotFound(err), 0)
+		return k8s.ReconcileResult(ctx, client.IgnoreNotFound(err), 0)
 	}
 	if !needsDecision(pod) {
 		r.forget(req.NamespacedName)
@@ -142,7 +141,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err == nil {
 		r.forget(req.NamespacedName)
 	}
-	return workqueue.ReconcileResult(ctx, err, 0)
+	return k8s.ReconcileResult(ctx, err, 0)
 }
 
 // needsDecision reports whether a pod has a closed gate that can matter.
@@ -151,17 +150,17 @@ func needsDecision(pod *corev1.Pod) bool {
 		!cache.HasOpenGate(pod) && cache.HasGate(pod) && pod.Spec.NodeName != ""
 }
 
-func (r *Reconciler) decide(pod *corev1.Pod, now time.Time) readiness.Decision {
+func (r *Reconciler) decide(pod *corev1.Pod, now time.Time) Decision {
 	leads, since := r.cfg.Leader()
-	leader := readiness.Leader{Leads: leads, RenewedAt: now.Add(-since)}
-	var services []readiness.Service
+	leader := Leader{Leads: leads, RenewedAt: now.Add(-since)}
+	var services []Service
 	var refs []schedule.Ref
 	if leads {
 		services, refs = r.inputs.services(pod, now)
 	}
 	seen, waiting := r.recordWaiting(pod, refs, now)
-	is := readiness.Pod{Node: pod.Spec.NodeName, SeenSince: seen, WaitingSince: waiting}
-	return readiness.Decide(is, services, leader, now)
+	is := Pod{Node: pod.Spec.NodeName, SeenSince: seen, WaitingSince: waiting}
+	return Decide(is, services, leader, now)
 }
 
 // recordWaiting records a gate that is not open yet, and returns since when it is known, and since when only the gate keeps the pod from being ready.
@@ -229,7 +228,7 @@ func (r *Reconciler) CountWaiting() int {
 }
 
 // openGate sets the condition of one pod to true. The UID in the patch protects a recreated pod.
-func (r *Reconciler) openGate(ctx context.Context, pod *corev1.Pod, d readiness.Decision) error {
+func (r *Reconciler) openGate(ctx context.Context, pod *corev1.Pod, d Decision) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": pod.UID},
 		"status": map[string]any{"conditions": []corev1.PodCondition{{

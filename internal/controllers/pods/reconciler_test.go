@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/internal/pool/schedule"
-	"weir.dev/weir/internal/service/readiness"
 )
 
 func pod(uid string, readyAt *time.Time) *corev1.Pod {
@@ -134,8 +133,8 @@ func TestOpeningAGate(t *testing.T) {
 		"overloaded": {apierrors.NewTooManyRequests("later", 1), false, true},
 	} {
 		status, counted := &patches{err: tt.err}, 0
-		r := New(Config{Status: status, CountOpened: func(readiness.Reason) { counted++ }, Log: slog.New(slog.DiscardHandler)})
-		err := r.openGate(t.Context(), pod("a", nil), readiness.Decision{Opens: true, Reason: readiness.InPool, Message: "why"})
+		r := New(Config{Status: status, CountOpened: func(Reason) { counted++ }, Log: slog.New(slog.DiscardHandler)})
+		err := r.openGate(t.Context(), pod("a", nil), Decision{Opens: true, Reason: InPool, Message: "why"})
 		if (err != nil) != tt.fails || (counted == 1) != tt.counts {
 			t.Errorf("%s: %v, counted %d", name, err, counted)
 		}

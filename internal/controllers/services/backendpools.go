@@ -19,7 +19,7 @@ import (
 	"weir.dev/weir/internal/controllers/cache"
 	"weir.dev/weir/internal/controllers/ownership"
 	"weir.dev/weir/internal/controllers/services/servicelb"
-	"weir.dev/weir/internal/k8s/apiserver"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer/plan"
@@ -59,7 +59,7 @@ func (r serviceStatusStore) ensurePool(ctx context.Context, p *v1alpha1.BackendP
 			return err
 		}
 	}
-	err := r.ownership.Statuses.CreatePool(p, func() error { return r.cfg.API.Writer.Create(ctx, p, client.FieldOwner(apiserver.FieldOwner)) })
+	err := r.ownership.Statuses.CreatePool(p, func() error { return r.cfg.API.Writer.Create(ctx, p, client.FieldOwner(k8s.FieldOwner)) })
 	if !apierrors.IsAlreadyExists(err) {
 		if err != nil {
 			return fmt.Errorf("BackendPool %s: %w", metadata.Key(p.Namespace, p.Name), err)

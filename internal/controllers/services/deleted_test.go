@@ -11,7 +11,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/controllers"
 	"weir.dev/weir/internal/controllers/services"
-	"weir.dev/weir/internal/k8s/apiserver"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer"
@@ -48,7 +48,7 @@ func TestTheRecordOfAServiceThatIsGoneNamesIt(t *testing.T) {
 	lost := func(edits ...func(*v1alpha1.BackendPool)) *v1alpha1.BackendPool {
 		return objects.ManagedPool(append([]func(*v1alpha1.BackendPool){objects.WithDeletion, objects.WithName("lost.kubernetes"), objects.OfService("lost"), objects.OfPool("shop-lost")}, edits...)...)
 	}
-	labelled := func(p *v1alpha1.BackendPool) { p.Labels = map[string]string{metadata.ManagedBy: apiserver.FieldOwner} }
+	labelled := func(p *v1alpha1.BackendPool) { p.Labels = map[string]string{metadata.ManagedBy: k8s.FieldOwner} }
 	for _, tt := range []struct {
 		name   string
 		pool   *v1alpha1.BackendPool

@@ -10,7 +10,7 @@ import (
 )
 
 // A Service is reconciled when its endpoints start or stop taking traffic, not during rollouts.
-func TestOnlyTheEdgesOfEndpointsAreHeardOf(t *testing.T) {
+func TestOnlyFirstAndLastEndpointReconcile(t *testing.T) {
 	slice := func(ready ...bool) *discoveryv1.EndpointSlice {
 		s := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4}
 		for _, is := range ready {

@@ -16,13 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"weir.dev/weir/internal/controllers/backendpools/backendpool"
-	"weir.dev/weir/internal/controllers/backendpools/members"
 	"weir.dev/weir/internal/controllers/cache"
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer"
 	"weir.dev/weir/internal/service"
-	"weir.dev/weir/internal/service/bound"
+	"weir.dev/weir/internal/service/tenancy"
 )
 
 // ExposedServices implements loadbalancer.Cluster.
@@ -49,12 +48,12 @@ func (r *Reconciler) ExposedServices() []loadbalancer.ExposedService {
 }
 
 // NamespaceBounds implements loadbalancer.Cluster.
-func (r *Reconciler) NamespaceBounds(namespace string) bound.Settings {
+func (r *Reconciler) NamespaceBounds(namespace string) tenancy.Settings {
 	ns := cache.Get[corev1.Namespace](r.view.Namespaces, namespace)
 	if ns == nil {
-		return bound.Settings{Namespace: namespace}
+		return tenancy.Settings{Namespace: namespace}
 	}
-	return bound.ParseSettings(namespace, ns.Annotations)
+	return tenancy.ParseSettings(namespace, ns.Annotations)
 }
 
 // NodeAddresses implements loadbalancer.Cluster.
@@ -137,7 +136,7 @@ func (r *Reconciler) NeedsMembers(name string, on lb.LoadBalancerID, pool servic
 	}
 	set, err := r.view.Members(p)
 	if holder != nil {
-		set = members.WithoutUnusable(set, backendpool.UnusableNodes(r.ownership.Statuses.GetEntry(backendpool.RefOf(holder))))
+		set = backendpool.WithoutUnusable(set, backendpool.UnusableNodes(r.ownership.Statuses.GetEntry(backendpool.RefOf(holder))))
 	}
 	set.Addresses = slices.DeleteFunc(slices.Clone(set.Addresses), func(a lb.Address) bool { return a.AdminState == lb.Down })
 	switch n := len(set.Addresses); {

@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/controllers/cache"
 	"weir.dev/weir/internal/controllers/services/servicelb"
-	"weir.dev/weir/internal/k8s/apiserver"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/service"
 )
@@ -60,7 +60,7 @@ func (r serviceStatusStore) selectNodes(ctx context.Context, p *v1alpha1.Backend
 	}
 	next := p.DeepCopy()
 	next.Spec.Nodes.Selector = want
-	err := r.cfg.API.Writer.Patch(ctx, next, client.MergeFrom(p), client.FieldOwner(apiserver.FieldOwner))
+	err := r.cfg.API.Writer.Patch(ctx, next, client.MergeFrom(p), client.FieldOwner(k8s.FieldOwner))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("BackendPool %s: %w", metadata.Key(p.Namespace, p.Name), err)
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/loadbalancer"
-	"weir.dev/weir/internal/ratelimit/sleep"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // orphanSearchDelay delays the first search after a start, so that Services being deleted are not found.
@@ -51,7 +51,7 @@ func (r *Reconciler) CountOrphans() int {
 // and that are no longer needed.
 func (r *Reconciler) RunOrphanSearch(ctx context.Context) {
 	var next time.Time
-	for wait := orphanSearchDelay; sleep.For(ctx, wait) == nil; wait = r.options.ResyncPeriod {
+	for wait := orphanSearchDelay; ratelimit.Sleep(ctx, wait) == nil; wait = r.options.ResyncPeriod {
 		if now := time.Now(); !now.Before(next) {
 			next = now
 			if r.findOrphans(ctx) {

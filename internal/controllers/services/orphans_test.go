@@ -41,7 +41,7 @@ func (l *fakeOrphans) CleanUp(context.Context) (loadbalancer.CleanupResult, erro
 }
 
 // Each leftover is logged once and counted while it exists; a failed search changes nothing.
-func TestLeftoversAreSaidOnce(t *testing.T) {
+func TestOrphansAreReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ip, rule := loadbalancer.Orphan{Description: "public IP x", Service: "shop/x"}, loadbalancer.Orphan{Description: "rule y"}
 		var log bytes.Buffer

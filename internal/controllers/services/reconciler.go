@@ -22,7 +22,7 @@ import (
 	"weir.dev/weir/internal/controllers/cache"
 	"weir.dev/weir/internal/controllers/ownership"
 	"weir.dev/weir/internal/controllers/services/servicelb"
-	"weir.dev/weir/internal/k8s/workqueue"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer"
 	"weir.dev/weir/internal/loadbalancer/dryrun"
@@ -62,7 +62,7 @@ type Config struct {
 	Events    Events
 	// FirstUnplaced returns the first node without a load balancer and the reason; "" if none.
 	FirstUnplaced func([]*corev1.Node) (name, why string)
-	Backoff       workqueue.Backoff
+	Backoff       k8s.QueueBackoff
 	Log           *slog.Logger
 }
 
@@ -75,7 +75,7 @@ type Reconciler struct {
 	view      *cache.Snapshot
 	ownership *ownership.Pools
 	pools     Pools
-	queue     workqueue.Queue
+	queue     k8s.WorkQueue
 	// decisions makes the decisions for a Service.
 	decisions *servicelb.Reconciler
 	// deployer is nil if Weir creates no load balancers.
@@ -126,12 +126,12 @@ func (r *Reconciler) RetryFailed(now time.Time) { r.queue.RetryFailed(now) }
 // Setup adds the controller to the manager.
 func (r *Reconciler) Setup(mgr manager.Manager) error {
 	return r.watchNamespaces(builder.ControllerManagedBy(mgr).Named("loadbalancer")).
-		Watches(&corev1.Service{}, workqueue.MapHandler(r.balancedService), builder.WithPredicates(balancedChanged())).
-		Watches(&v1alpha1.BackendPool{}, workqueue.MapHandler(r.servicesOfPool), builder.WithPredicates(poolDeleted())).
-		Watches(&corev1.Node{}, workqueue.MapHandler(r.servicesAtNodes), builder.WithPredicates(workqueue.UpdatePredicate(r.view.NodeOrLabelsDiffer))).
-		Watches(&discoveryv1.EndpointSlice{}, workqueue.MapHandler(serviceOfSlice(r.view)), builder.WithPredicates(trafficChanged())).
+		Watches(&corev1.Service{}, k8s.MapHandler(r.balancedService), builder.WithPredicates(balancedChanged())).
+		Watches(&v1alpha1.BackendPool{}, k8s.MapHandler(r.servicesOfPool), builder.WithPredicates(poolDeleted())).
+		Watches(&corev1.Node{}, k8s.MapHandler(r.servicesAtNodes), builder.WithPredicates(k8s.UpdatePredicate(r.view.NodeOrLabelsDiffer))).
+		Watches(&discoveryv1.EndpointSlice{}, k8s.MapHandler(serviceOfSlice(r.view)), builder.WithPredicates(trafficChanged())).
 		WatchesRawSource(r.queue.Source()).
-		WithOptions(controller.Options{RateLimiter: r.cfg.Backoff.NewRateLimiter(), NewQueue: workqueue.NewNamespaceQueue, MaxConcurrentReconciles: 4}).
+		WithOptions(controller.Options{RateLimiter: r.cfg.Backoff.NewRateLimiter(), NewQueue: k8s.NewNamespaceQueue, MaxConcurrentReconciles: 4}).
 		Complete(r.queue.WrapReconciler(r.Reconcile))
 }
 

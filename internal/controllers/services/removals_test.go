@@ -195,7 +195,7 @@ func TestAListThatIsEmptyTakesNothingAway(t *testing.T) {
 }
 
 // A Service deleted without an event is cleaned up.
-func TestOneThatGoesWithoutAWordIsCleanedUp(t *testing.T) {
+func TestServiceDeletedSilentlyIsCleanedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTown(t, 10)
 		w.advanceTime(10 * time.Second)
@@ -215,7 +215,7 @@ func TestOneThatGoesWithoutAWordIsCleanedUp(t *testing.T) {
 
 // After a start, a new setting requests the removal of all addresses. One Service is annotated, one deleted,
 // one becomes ClusterIP: only those are removed.
-func TestASettingTakesNoAddressAwayBeforeAPersonSaysSo(t *testing.T) {
+func TestSettingReleasesNoAddressBeforeConfirmation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTown(t, 10)
 		w.removesAll = true
@@ -259,7 +259,7 @@ func TestTheFlagAllowsAll(t *testing.T) {
 }
 
 // A script adds and removes an annotation that requests the removal of all addresses.
-func TestAScriptThatTakesItsWordBack(t *testing.T) {
+func TestScriptThatRevertsItsChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTown(t, 10)
 		w.advanceTime(10 * time.Second)

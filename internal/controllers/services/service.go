@@ -23,14 +23,13 @@ import (
 	"weir.dev/weir/internal/controllers/cache"
 	"weir.dev/weir/internal/controllers/services/servicelb"
 	"weir.dev/weir/internal/humanize"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
-	"weir.dev/weir/internal/k8s/workqueue"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer"
 	"weir.dev/weir/internal/pool/updater"
 	"weir.dev/weir/internal/service"
-	"weir.dev/weir/internal/service/bound"
-	"weir.dev/weir/internal/service/grant"
+	"weir.dev/weir/internal/service/tenancy"
 )
 
 // Reconcile reconciles the load balancer of a Service and reports the progress.
@@ -46,7 +45,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if errors.Is(err, servicelb.ErrServiceGone) {
 		return reconcile.Result{}, nil
 	}
-	return workqueue.ReconcileResult(ctx, err, again)
+	return k8s.ReconcileResult(ctx, err, again)
 }
 
 // HandleResult handles the result of a request. It is safe for concurrent use.
@@ -148,7 +147,7 @@ func balancedChanged() predicate.Predicate {
 // these place Services.
 func (r *Reconciler) watchNamespaces(to *builder.Builder) *builder.Builder {
 	byLabels := (servicelb.Settings{Configurations: r.options.Configurations}).ByNamespace()
-	return to.Watches(&corev1.Namespace{}, workqueue.MapHandler(r.servicesIn), builder.WithPredicates(r.namespaceChanged(byLabels)))
+	return to.Watches(&corev1.Namespace{}, k8s.MapHandler(r.servicesIn), builder.WithPredicates(r.namespaceChanged(byLabels)))
 }
 
 // namespaceChanged passes updates of limits and grants, and of labels if byLabels is set. Services of a new
@@ -161,7 +160,7 @@ func (r *Reconciler) namespaceChanged(byLabels bool) predicate.Predicate {
 		},
 		UpdateFunc: func(u event.UpdateEvent) bool {
 			changed := byLabels && !maps.Equal(u.ObjectOld.GetLabels(), u.ObjectNew.GetLabels()) ||
-				u.ObjectOld.GetAnnotations()[grant.PublicIPAnnotation] != u.ObjectNew.GetAnnotations()[grant.PublicIPAnnotation]
+				u.ObjectOld.GetAnnotations()[tenancy.PublicIPAnnotation] != u.ObjectNew.GetAnnotations()[tenancy.PublicIPAnnotation]
 			if !reflect.DeepEqual(limitsOf(u.ObjectOld), limitsOf(u.ObjectNew)) {
 				r.reportBounds(u.ObjectNew)
 				changed = true
@@ -172,8 +171,8 @@ func (r *Reconciler) namespaceChanged(byLabels bool) predicate.Predicate {
 	}
 }
 
-func limitsOf(ns client.Object) bound.Settings {
-	return bound.ParseSettings(ns.GetName(), ns.GetAnnotations())
+func limitsOf(ns client.Object) tenancy.Settings {
+	return tenancy.ParseSettings(ns.GetName(), ns.GetAnnotations())
 }
 
 func (r *Reconciler) reportBounds(ns client.Object) {

@@ -18,7 +18,7 @@ import (
 
 // An SCTP Service shares its address with Services of its namespace that request it, and with those that have
 // it. Their events requeue it.
-func TestWhoHasTheAddressOfAServiceWithSCTP(t *testing.T) {
+func TestAddressOfServiceWithSCTP(t *testing.T) {
 	internal := func(annotations map[string]string, shown string) *corev1.Service {
 		s := objects.NewService(corev1.ServiceTypeLoadBalancer)
 		s.Annotations = map[string]string{service.Internal: "true"}

@@ -22,7 +22,7 @@ import (
 	"weir.dev/weir/internal/controllers/cache"
 	"weir.dev/weir/internal/controllers/services/servicelb"
 	"weir.dev/weir/internal/humanize"
-	"weir.dev/weir/internal/k8s/apiserver"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/loadbalancer"
 	"weir.dev/weir/internal/loadbalancer/privatelink"
@@ -58,7 +58,7 @@ func (l serviceStatusStore) PersistRecord(ctx context.Context, s servicelb.Servi
 			l.removeFinalizers(fresh)
 		}
 		SetRecord(&fresh.ObjectMeta, r)
-		return l.cfg.API.Writer.Patch(ctx, fresh, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apiserver.FieldOwner))
+		return l.cfg.API.Writer.Patch(ctx, fresh, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(k8s.FieldOwner))
 	})
 	if apierrors.IsNotFound(err) {
 		return servicelb.ErrServiceGone
@@ -132,7 +132,7 @@ func sameIngress(a, b corev1.LoadBalancerIngress) bool {
 }
 
 func (l serviceStatusStore) patchStatus(ctx context.Context, what string, s *corev1.Service, patch client.Patch) error {
-	err := l.cfg.API.Status.Patch(ctx, s, patch, client.FieldOwner(apiserver.FieldOwner))
+	err := l.cfg.API.Status.Patch(ctx, s, patch, client.FieldOwner(k8s.FieldOwner))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("%s of Service %s: %w", what, metadata.Key(s.Namespace, s.Name), err)
 	}
@@ -236,4 +236,4 @@ func (l serviceStatusStore) RequeuePools(s servicelb.Service) {
 }
 
 // IsTransient implements servicelb.Store.
-func (l serviceStatusStore) IsTransient(err error) bool { return apiserver.IsTransient(err) }
+func (l serviceStatusStore) IsTransient(err error) bool { return k8s.IsTransient(err) }

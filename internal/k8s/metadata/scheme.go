@@ -11,9 +11,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/k8s/intern"
-	"weir.dev/weir/internal/service/bound"
-	"weir.dev/weir/internal/service/grant"
+	"weir.dev/weir/internal/service/tenancy"
 )
 
 // Scheme returns the scheme of the types that Weir uses.
@@ -39,7 +37,7 @@ func Strip[T any](fn func(*T)) func(any) (any, error) {
 // Identity keeps the identifying metadata and these labels.
 func Identity(m metav1.ObjectMeta, labels map[string]string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Namespace: intern.String(m.Namespace), Name: m.Name, UID: m.UID,
+		Namespace: Intern(m.Namespace), Name: m.Name, UID: m.UID,
 		ResourceVersion: m.ResourceVersion, Generation: m.Generation,
 		CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp,
 		Labels: labels,
@@ -55,14 +53,14 @@ func StripNamespace(n *corev1.Namespace) {
 		}
 		annotations[name] = value
 	}
-	for _, name := range []string{grant.LoadBalancersAnnotation, grant.PublicIPAnnotation} {
+	for _, name := range []string{tenancy.LoadBalancersAnnotation, tenancy.PublicIPAnnotation} {
 		if granted, is := n.Annotations[name]; is {
 			keep(name, granted)
 		}
 	}
-	for _, name := range bound.Annotations {
+	for _, name := range tenancy.Annotations {
 		if value, is := n.Annotations[name]; is {
-			keep(name, bound.TruncateValue(value))
+			keep(name, tenancy.TruncateValue(value))
 		}
 	}
 	*n = corev1.Namespace{ObjectMeta: Identity(n.ObjectMeta, n.Labels)}

@@ -87,7 +87,7 @@ func TestSealingTheJournalOfAMigration(t *testing.T) {
 }
 
 // The leader's report is stored with the request it answers, and written only when it changes.
-func TestWhatIsSaidOfAMigration(t *testing.T) {
+func TestMigrationReport(t *testing.T) {
 	run := &phase.UserRequest{By: "edge", ID: "1"}
 	writes := 0
 	base := fake.NewClientBuilder().WithScheme(metadata.Scheme()).WithObjects(recordHolding(map[string]string{

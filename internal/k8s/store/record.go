@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"weir.dev/weir/internal/k8s/apiserver"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
 )
 
@@ -147,7 +147,7 @@ func (r Record) writeKeys(ctx context.Context, writer client.Writer, data map[st
 	}
 	maps.Copy(m.Data, data)
 	if r.object != nil {
-		return writer.Update(ctx, m, client.FieldOwner(apiserver.FieldOwner))
+		return writer.Update(ctx, m, client.FieldOwner(k8s.FieldOwner))
 	}
-	return writer.Create(ctx, m, client.FieldOwner(apiserver.FieldOwner))
+	return writer.Create(ctx, m, client.FieldOwner(k8s.FieldOwner))
 }

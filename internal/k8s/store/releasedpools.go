@@ -24,7 +24,7 @@ const keyReleasedPools = "left-pools"
 const maxReleasedPools = 500 << 10
 
 // ReleasedPools stores the pools Weir created and left because of foreign members. It implements
-// leftpool.Store.
+// loadbalancer.LeftPoolStore.
 type ReleasedPools struct {
 	Reader client.Reader
 	// Writer must be the leader's fenced writer.
@@ -33,7 +33,7 @@ type ReleasedPools struct {
 	Log       *slog.Logger
 }
 
-// ReadPools implements leftpool.Store.
+// ReadPools implements loadbalancer.LeftPoolStore.
 func (p ReleasedPools) ReadPools(ctx context.Context) (map[lb.PoolKey]string, error) {
 	r, err := Read(ctx, p.Reader, p.Namespace)
 	if err != nil {
@@ -64,7 +64,7 @@ func (p ReleasedPools) parsePools(r Record) map[lb.PoolKey]string {
 	return all
 }
 
-// KeepPools implements leftpool.Store.
+// KeepPools implements loadbalancer.LeftPoolStore.
 func (p ReleasedPools) KeepPools(ctx context.Context, changed map[lb.PoolKey]string) error {
 	for range maxTries {
 		r, err := Read(ctx, p.Reader, p.Namespace)

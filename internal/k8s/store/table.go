@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"weir.dev/weir/internal/k8s/apiserver"
+	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
 )
 
@@ -46,13 +46,13 @@ func (t table) writeTable(ctx context.Context, w client.Writer, version, text, e
 	m := t.newConfigMap(version)
 	m.Data = map[string]string{t.key: text}
 	if version != "" {
-		err := w.Update(ctx, m, client.FieldOwner(apiserver.FieldOwner))
+		err := w.Update(ctx, m, client.FieldOwner(k8s.FieldOwner))
 		if !apierrors.IsNotFound(err) {
 			return m.ResourceVersion, t.wrapError(err)
 		}
 		m.ResourceVersion = ""
 	}
-	err := w.Create(ctx, m, client.FieldOwner(apiserver.FieldOwner))
+	err := w.Create(ctx, m, client.FieldOwner(k8s.FieldOwner))
 	return m.ResourceVersion, t.wrapError(err)
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // The reporter is checked first, then the message.
-func TestWhoIsBelieved(t *testing.T) {
+func TestTrustedReporters(t *testing.T) {
 	const aks = "custom-scheduledevents-consolidated-preempt-plugin-monitor"
 	for _, tt := range []struct {
 		name, reporter, message string
@@ -52,7 +52,7 @@ func TestWhatIsAnnouncedAlone(t *testing.T) {
 	}
 }
 
-func TestWhatWasHeard(t *testing.T) {
+func TestHandledEvents(t *testing.T) {
 	heard := adminstate.SeenEvents{}
 	heard.AddEvent(again("a", 10, 70))
 	for _, tt := range []struct {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/lb/change"
 	"weir.dev/weir/internal/service"
 )
 
@@ -28,7 +27,7 @@ type Conflict struct {
 type RevertedPart struct{ Part, Text string }
 
 // NewRevertedPart returns the part that c would write again.
-func NewRevertedPart(c change.Change) RevertedPart {
+func NewRevertedPart(c lb.Change) RevertedPart {
 	return RevertedPart{Part: string(c.Kind) + " " + strings.ToLower(c.Name), Text: c.RevertText()}
 }
 

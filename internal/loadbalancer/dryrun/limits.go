@@ -4,25 +4,25 @@ package dryrun
 
 import (
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/loadbalancer/limit"
+	"weir.dev/weir/internal/loadbalancer/plan"
 )
 
 // LimitsOf returns how much of Azure's limits the load balancers and security groups of a plan use, in their order.
 // maxRules and maxLinks are how many rules and Private Link Services a load balancer may have. Rules of
 // machines and availability sets count where interfaces is true.
-func LimitsOf(d Changes, maxRules, maxLinks int, interfaces bool) []limit.Usage {
-	before := limit.State{Interfaces: interfaces, MaxRules: maxRules, MaxLinks: maxLinks}
+func LimitsOf(d Changes, maxRules, maxLinks int, interfaces bool) []plan.LimitUsage {
+	before := plan.LimitState{Interfaces: interfaces, MaxRules: maxRules, MaxLinks: maxLinks}
 	after := before
 	before.LoadBalancers, after.LoadBalancers = split(d.LoadBalancers, func(b lb.LoadBalancer) bool { return b.Etag != "" })
 	before.Links, after.Links = split(d.Links, func(p lb.PrivateLinkService) bool { return p.Etag != "" })
 	before.Groups, after.Groups = split(d.Groups, func(g lb.SecurityGroup) bool { return g.Etag != "" })
 	type key struct{ resource, name string }
 	was := map[key]int{}
-	for _, u := range limit.ListUsages(before) {
+	for _, u := range plan.ListLimitUsages(before) {
 		was[key{u.Resource, u.Name}] = u.Used
 	}
-	var all []limit.Usage
-	for _, u := range limit.ListUsages(after) {
+	var all []plan.LimitUsage
+	for _, u := range plan.ListLimitUsages(after) {
 		if u.Was = was[key{u.Resource, u.Name}]; u.Was+u.Used > 0 {
 			all = append(all, u)
 		}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/loadbalancer/limit"
+	"weir.dev/weir/internal/loadbalancer/plan"
 )
 
 func TestLimitsOf(t *testing.T) {
@@ -41,16 +41,16 @@ func TestLimitsOf(t *testing.T) {
 		},
 		Groups: []ResourceChange[lb.SecurityGroup]{{group([]string{"Internet"}), group([]string{"Internet"}, []string{"10.0.0.0/8", "192.0.2.7"})}},
 	}
-	want := []limit.Usage{
-		{Resource: "Kubernetes", Name: limit.Rules, Was: 100, Used: 180, Max: 1500},
-		{Resource: "Kubernetes", Name: limit.Frontends, Was: 2, Used: 3, Max: 600},
-		{Resource: "Kubernetes", Name: limit.MachineRules, Was: 190, Used: 290, Max: 299},
-		{Resource: "Kubernetes-internal", Name: limit.Rules, Was: 90, Used: 110, Max: 1500},
-		{Resource: "Kubernetes-internal", Name: limit.Frontends, Was: 1, Used: 1, Max: 600},
-		{Resource: "Kubernetes-internal", Name: limit.PrivateLinkServices, Was: 0, Used: 1, Max: 8},
-		{Resource: "nsg", Name: limit.SecurityRules, Was: 1, Used: 2, Max: 1000},
-		{Resource: "nsg", Name: limit.SecuritySources, Was: 0, Used: 2, Max: 4000},
-		{Resource: "nsg", Name: limit.SecurityDestinations, Was: 2, Used: 4, Max: 4000},
+	want := []plan.LimitUsage{
+		{Resource: "Kubernetes", Name: plan.LimitRules, Was: 100, Used: 180, Max: 1500},
+		{Resource: "Kubernetes", Name: plan.LimitFrontends, Was: 2, Used: 3, Max: 600},
+		{Resource: "Kubernetes", Name: plan.LimitMachineRules, Was: 190, Used: 290, Max: 299},
+		{Resource: "Kubernetes-internal", Name: plan.LimitRules, Was: 90, Used: 110, Max: 1500},
+		{Resource: "Kubernetes-internal", Name: plan.LimitFrontends, Was: 1, Used: 1, Max: 600},
+		{Resource: "Kubernetes-internal", Name: plan.LimitPrivateLinkServices, Was: 0, Used: 1, Max: 8},
+		{Resource: "nsg", Name: plan.LimitSecurityRules, Was: 1, Used: 2, Max: 1000},
+		{Resource: "nsg", Name: plan.LimitSecuritySources, Was: 0, Used: 2, Max: 4000},
+		{Resource: "nsg", Name: plan.LimitSecurityDestinations, Was: 2, Used: 4, Max: 4000},
 	}
 	if got := LimitsOf(d, 1500, 8, true); !slices.Equal(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -65,10 +65,10 @@ func TestLimitsOf(t *testing.T) {
 		return b
 	}
 	sets := Changes{LoadBalancers: []ResourceChange[lb.LoadBalancer]{{machines(1), machines(136)}}}
-	if got := LimitsOf(sets, 1500, 8, true); !slices.Contains(got, limit.Usage{Resource: "Kubernetes", Name: limit.AvailabilitySets, Was: 1, Used: 136, Max: 150}) || !got[0].IsNear() {
+	if got := LimitsOf(sets, 1500, 8, true); !slices.Contains(got, plan.LimitUsage{Resource: "Kubernetes", Name: plan.LimitAvailabilitySets, Was: 1, Used: 136, Max: 150}) || !got[0].IsNear() {
 		t.Errorf("%+v", got)
 	}
-	if got := LimitsOf(sets, 1500, 8, false); len(got) != 1 || got[0].Name != limit.PoolMembers {
+	if got := LimitsOf(sets, 1500, 8, false); len(got) != 1 || got[0].Name != plan.LimitPoolMembers {
 		t.Errorf("availability sets of addresses: %+v", got)
 	}
 	for _, l := range want {
@@ -80,7 +80,7 @@ func TestLimitsOf(t *testing.T) {
 		t.Errorf("%d limits are nearly used up, want the machines' alone", near)
 	}
 	for _, l := range LimitsOf(d, 1500, 8, false) {
-		if l.Name == limit.MachineRules {
+		if l.Name == plan.LimitMachineRules {
 			t.Errorf("pools of addresses have no rules of machines: %+v", l)
 		}
 	}

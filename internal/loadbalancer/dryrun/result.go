@@ -10,7 +10,7 @@ import (
 
 	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/loadbalancer"
-	"weir.dev/weir/internal/loadbalancer/limit"
+	"weir.dev/weir/internal/loadbalancer/plan"
 	"weir.dev/weir/internal/loadbalancer/privatelink"
 	"weir.dev/weir/internal/loadbalancer/publicip"
 )
@@ -28,7 +28,7 @@ type PlanResult struct {
 	// SkippedPools are pools left unchanged, sorted by BackendPool.
 	SkippedPools []SkippedPool
 	// Limits are how much of Azure's limits the load balancers and security groups use.
-	Limits []limit.Usage
+	Limits []plan.LimitUsage
 }
 
 // SkippedService is a Service that is rejected, held or kept.

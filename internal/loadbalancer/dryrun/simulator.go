@@ -12,7 +12,6 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer"
-	"weir.dev/weir/internal/loadbalancer/leftpool"
 	"weir.dev/weir/internal/loadbalancer/plan"
 	"weir.dev/weir/internal/loadbalancer/privateip"
 	"weir.dev/weir/internal/loadbalancer/privatelink/desired"
@@ -78,9 +77,9 @@ func (readOnlyPrivateIPs) WriteReservations(_ context.Context, r privateip.Recor
 }
 
 // readOnlyPools is readOnlyOwners for pools left to other owners.
-type readOnlyPools struct{ leftpool.Store }
+type readOnlyPools struct{ loadbalancer.LeftPoolStore }
 
-// KeepPools implements leftpool.Store.
+// KeepPools implements loadbalancer.LeftPoolStore.
 func (readOnlyPools) KeepPools(context.Context, map[lb.PoolKey]string) error { return nil }
 
 // filledCluster is the cluster after all pools are filled: a plan has no order of writes.

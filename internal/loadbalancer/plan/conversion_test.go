@@ -38,7 +38,7 @@ func TestAPoolInWhosePlaceAnotherIsGoes(t *testing.T) {
 }
 
 // The messages of a pool conversion name the blocker and what is waited for.
-func TestWhatIsSaidOfAPoolOfTheOtherKind(t *testing.T) {
+func TestPoolOfOtherKindMessage(t *testing.T) {
 	id := lb.PoolID{LoadBalancer: lb.LoadBalancerID{Name: "kubernetes"}, Name: "nodes"}
 	for text, want := range map[string]string{
 		RetainedPart{Pool: id, IsConversion: true, Members: []string{"10.0.0.9", "10.0.0.10"}}.String(): "remains unchanged: 10.0.0.9, 10.0.0.10 in it belong to another owner, which has to remove it",

@@ -8,34 +8,33 @@ import (
 	"strings"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/lb/change"
 )
 
 // Diff returns the differences of two load balancers except pool members: additions and changes in dependency
 // order, then removals in reverse.
-func Diff(before, after lb.LoadBalancer) []change.Change {
-	var forward, reverse []change.Change
-	diffParts(before.Pools, after.Pools, change.Pool, poolName, func(lb.Pool, lb.Pool) bool { return true }, &forward, &reverse)
-	diffParts(before.Probes, after.Probes, change.Probe, probeName, sameProbe, &forward, &reverse)
-	diffParts(before.Frontends, after.Frontends, change.Frontend, frontendName, sameFrontend, &forward, &reverse)
-	diffParts(before.Rules, after.Rules, change.Rule, ruleName, sameRule, &forward, &reverse)
+func Diff(before, after lb.LoadBalancer) []lb.Change {
+	var forward, reverse []lb.Change
+	diffParts(before.Pools, after.Pools, lb.KindPool, poolName, func(lb.Pool, lb.Pool) bool { return true }, &forward, &reverse)
+	diffParts(before.Probes, after.Probes, lb.KindProbe, probeName, sameProbe, &forward, &reverse)
+	diffParts(before.Frontends, after.Frontends, lb.KindFrontend, frontendName, sameFrontend, &forward, &reverse)
+	diffParts(before.Rules, after.Rules, lb.KindRule, ruleName, sameRule, &forward, &reverse)
 	slices.Reverse(reverse)
 	return append(forward, reverse...)
 }
 
-func diffParts[T any](before, after []T, kind change.Kind, name func(T) string, same func(current, want T) bool, forward, reverse *[]change.Change) {
+func diffParts[T any](before, after []T, kind lb.Kind, name func(T) string, same func(current, want T) bool, forward, reverse *[]lb.Change) {
 	atBefore, atAfter := byName(before, name), byName(after, name)
 	for _, current := range after {
 		switch at, exists := atBefore[strings.ToLower(name(current))]; {
 		case !exists:
-			*forward = append(*forward, change.Change{Action: change.Add, Kind: kind, Name: name(current), Is: current})
+			*forward = append(*forward, lb.Change{Action: lb.ActionAdd, Kind: kind, Name: name(current), Is: current})
 		case !same(before[at], current):
-			*forward = append(*forward, change.Change{Action: change.Modify, Kind: kind, Name: name(current), Was: before[at], Is: current})
+			*forward = append(*forward, lb.Change{Action: lb.ActionModify, Kind: kind, Name: name(current), Was: before[at], Is: current})
 		}
 	}
 	for _, previous := range before {
 		if _, exists := atAfter[strings.ToLower(name(previous))]; !exists {
-			*reverse = append(*reverse, change.Change{Action: change.Remove, Kind: kind, Name: name(previous), Was: previous})
+			*reverse = append(*reverse, lb.Change{Action: lb.ActionRemove, Kind: kind, Name: name(previous), Was: previous})
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // A Service that changes its address leaves a frontend that other parts use, and the next plan is empty.
-func TestAFrontendStaysWithThoseWhoUseIt(t *testing.T) {
+func TestFrontendStaysWithItsUsers(t *testing.T) {
 	fixed := func(name, ip string) lb.Frontend {
 		return lb.Frontend{Name: name, Subnet: "/net", Static: true, PrivateIP: netip.MustParseAddr(ip), Family: lb.IPv4}
 	}

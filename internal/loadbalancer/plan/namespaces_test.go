@@ -11,7 +11,7 @@ import (
 )
 
 // Services that share an address affect each other: access and removal. So other namespaces are rejected.
-func TestNobodySharesTheAddressOfAnotherNamespace(t *testing.T) {
+func TestNoAddressIsSharedAcrossNamespaces(t *testing.T) {
 	names := map[string]string{"aa": "shop/web", "ab": "shop/admin", "ac": "mallory/web"}
 	in := Input{Observed: foreign(), ServiceOf: func(rule string) string {
 		owner, _, _ := strings.Cut(rule, "-")

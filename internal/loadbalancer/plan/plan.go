@@ -11,8 +11,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/lb/change"
-	"weir.dev/weir/internal/service/bound"
+	"weir.dev/weir/internal/service/tenancy"
 )
 
 // Share is what one Service wants of a load balancer. An empty share removes the Service.
@@ -59,7 +58,7 @@ type Input struct {
 	// addresses.
 	PeerRules Counts
 	// NamespaceBounds returns the bounds of a namespace; nil means none. It needs ServiceOf.
-	NamespaceBounds func(namespace string) bound.Settings
+	NamespaceBounds func(namespace string) tenancy.Settings
 	// SharedPools are pools deleted only with the load balancer. SharedProbes are probes deleted when no rule
 	// refers to them.
 	SharedPools, SharedProbes []string
@@ -93,13 +92,13 @@ type Plan struct {
 	// Delete is set if the load balancer has no parts left.
 	Delete bool
 	// Changes are the differences: additions in dependency order, removals last in reverse.
-	Changes       []change.Change
+	Changes       []lb.Change
 	RetainedParts []RetainedPart
 	// DrainingPools are the pools that block the deletion of the load balancer until their network interfaces have
 	// left.
 	DrainingPools    []DrainingPool
 	RetainedFrontend *lb.Frontend
-	newlyRetained    []change.Change
+	newlyRetained    []lb.Change
 	// Rejected are the rejected Services by owner, with the reason. Their parts are unchanged.
 	Rejected map[string]error
 }

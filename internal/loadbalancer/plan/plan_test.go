@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/lb/change"
 )
 
 // service returns a share with one rule per port and its own public IP.
@@ -44,7 +43,7 @@ func foreign() lb.LoadBalancer {
 	}
 }
 
-func spell(changes []change.Change) []string {
+func spell(changes []lb.Change) []string {
 	var lines []string
 	for _, c := range changes {
 		lines = append(lines, fmt.Sprintf("%s %s %s", c.Action, c.Kind, c.Name))
@@ -119,7 +118,7 @@ func TestServicesShareAPrivateAddress(t *testing.T) {
 	}
 }
 
-func TestWhoComesLaterIsRefused(t *testing.T) {
+func TestLaterServiceIsRejected(t *testing.T) {
 	first, second := service("aa", 80), service("ab", 80)
 	second.Frontends[0].PublicIP = "/pip/aa"
 	p := expect(t, Make(Input{Observed: foreign(), Shares: []Share{first, second, service("ac", 80)}}),
@@ -365,7 +364,7 @@ func TestALoadBalancerGoesWhenItsInterfacesHaveLeft(t *testing.T) {
 	}
 }
 
-func TestWhatIsSaidOfAPoolThatStays(t *testing.T) {
+func TestRetainedPoolMessage(t *testing.T) {
 	k := RetainedPart{Pool: lb.PoolID{LoadBalancer: lb.LoadBalancerID{Name: "kubernetes"}, Name: "shop-web"}, Owner: "aa"}
 	for i := range byte(7) {
 		k.Members = append(k.Members, netip.AddrFrom4([4]byte{10, 0, 0, i}).String())

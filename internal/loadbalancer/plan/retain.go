@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/lb/change"
 )
 
 // TagRetained is the load balancer tag that names the frontend retained only because Azure requires one.
@@ -123,7 +122,7 @@ func (s *Share) planWithout(in Input, p Plan) Plan {
 func (p Plan) UnusedFrontends() []string {
 	var names []string
 	for _, c := range p.Changes {
-		if c.Kind == change.Frontend && c.Action == change.Remove {
+		if c.Kind == lb.KindFrontend && c.Action == lb.ActionRemove {
 			names = append(names, c.Name)
 		}
 	}

@@ -160,7 +160,7 @@ func TestWhatWasLeftToOthersGoes(t *testing.T) {
 }
 
 // A part used by a foreign rule stays and is reported with that rule.
-func TestWhatRulesOfOthersReferToIsTold(t *testing.T) {
+func TestPartsUsedByForeignRulesAreReported(t *testing.T) {
 	local := service("a1", 80)
 	local.DedicatedPools, local.Pools, local.Rules[0].Pool = []string{"shop-web"}, []lb.Pool{pool("shop-web")}, "shop-web"
 	six := six(service("a1-IPv6", 80))

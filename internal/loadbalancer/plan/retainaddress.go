@@ -9,8 +9,7 @@ import (
 	"strings"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/lb/change"
-	"weir.dev/weir/internal/service/bound"
+	"weir.dev/weir/internal/service/tenancy"
 )
 
 // reservedTags are the tags of a load balancer that Weir needs apart from retained addresses.
@@ -91,15 +90,15 @@ func (p *Plan) retainAddresses(in Input, accepted []Share) {
 				p.Next.Tags = map[string]string{}
 			}
 			lb.SetTags(p.Next.Tags, map[string]string{r.TagName(): r.TagValue()})
-			p.newlyRetained = append(p.newlyRetained, change.Change{Action: change.Modify, Kind: change.Frontend, Name: f.Name, Was: f, Is: p.Next.Frontends[at]})
+			p.newlyRetained = append(p.newlyRetained, lb.Change{Action: lb.ActionModify, Kind: lb.KindFrontend, Name: f.Name, Was: f, Is: p.Next.Frontends[at]})
 		}
 	}
 }
 
 // withRetained returns the changes with those frontends that differ only in the tag.
-func (p *Plan) withRetained(changes []change.Change) []change.Change {
+func (p *Plan) withRetained(changes []lb.Change) []lb.Change {
 	for _, c := range p.newlyRetained {
-		if !slices.ContainsFunc(changes, func(is change.Change) bool { return is.Kind == c.Kind && is.Name == c.Name }) {
+		if !slices.ContainsFunc(changes, func(is lb.Change) bool { return is.Kind == c.Kind && is.Name == c.Name }) {
 			changes = append(changes, c)
 		}
 	}
@@ -146,9 +145,9 @@ func (in Input) checkRetainedCount(namespace string) error {
 			unused++
 		}
 	}
-	if namespace == "" || unused < bound.MaxRetained {
+	if namespace == "" || unused < tenancy.MaxRetained {
 		return nil
 	}
 	return fmt.Errorf("namespace %s has %d retained private addresses on load balancer %s that no Service uses, and gets no new one while it has %d or more: "+
-		"request one of them, or have an administrator release some with weir address release", namespace, unused, in.Observed.ID.Name, bound.MaxRetained)
+		"request one of them, or have an administrator release some with weir address release", namespace, unused, in.Observed.ID.Name, tenancy.MaxRetained)
 }

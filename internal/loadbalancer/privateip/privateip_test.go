@@ -70,7 +70,7 @@ func wants(service string, created int64, keys ...string) Request {
 
 // Each row is the record of an address and its users, and the result for Services of namespaces
 // bank and shop.
-func TestWhoMayUseAPrivateAddress(t *testing.T) {
+func TestPrivateAddressUsers(t *testing.T) {
 	bank, older := wants("bank/web", 2, vip), wants("shop/web", 1, vip)
 	soon, past := epoch.Add(time.Second), epoch
 	for name, row := range map[string]struct {

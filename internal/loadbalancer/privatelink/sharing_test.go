@@ -33,7 +33,7 @@ func (n *town) asksNoMore() {
 
 // A Service is not released while another Service freezes its Private Link Service: with its record
 // gone, nothing would find it.
-func TestWhoeverGoesWaitsForWhatStays(t *testing.T) {
+func TestLeavingServiceWaitsForRemainingOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newTown(2)
 		n.share(nil, func(*desired.FrontendService) {})
@@ -62,7 +62,7 @@ func TestWhoeverGoesWaitsForWhatStays(t *testing.T) {
 
 // The next owner's resource group is read, so that no second one is created. The new one waits for
 // that Service's own request, which records the group.
-func TestWhoOwnsItNextMakesIt(t *testing.T) {
+func TestNextOwnerCreatesPrivateLinkService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newTown(2)
 		elsewhere := &service.PrivateLink{Subnet: "nodes", Count: 1, ResourceGroup: "elsewhere", SetAnnotations: map[string]string{}}

@@ -14,7 +14,6 @@ import (
 
 	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/lb/change"
 	"weir.dev/weir/internal/service"
 )
 
@@ -301,12 +300,12 @@ func (r *Round) UnwantedAddresses(req *Request) []netip.Addr {
 }
 
 // RecordRemoved records the public IPs of removed frontends.
-func (r *Round) RecordRemoved(changes []change.Change) {
+func (r *Round) RecordRemoved(changes []lb.Change) {
 	r.removedIPs = append(r.removedIPs, lostPublicIPs(changes)...)
 }
 
 // LostGroups returns the resource groups of the public IPs of removed frontends.
-func LostGroups(changes []change.Change) []lb.ResourceID {
+func LostGroups(changes []lb.Change) []lb.ResourceID {
 	all := lostPublicIPs(changes)
 	for i, id := range all {
 		all[i] = resourceGroup(id)
@@ -314,7 +313,7 @@ func LostGroups(changes []change.Change) []lb.ResourceID {
 	return all
 }
 
-func lostPublicIPs(changes []change.Change) []lb.ResourceID {
+func lostPublicIPs(changes []lb.Change) []lb.ResourceID {
 	var all []lb.ResourceID
 	for _, c := range changes {
 		was, ok := c.Was.(lb.Frontend)

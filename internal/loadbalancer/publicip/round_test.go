@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/lb/change"
 	"weir.dev/weir/internal/loadbalancer/conflict"
 	"weir.dev/weir/internal/service"
 )
@@ -126,7 +125,7 @@ func TestTheOrderOfARound(t *testing.T) {
 	moves := requestOf(brought("theirs", "web"))
 	round = keeper.BeginRound(ctx, kubernetes, []*Request{moves})
 	round.WriteRequired(ctx)
-	round.RecordRemoved([]change.Change{{Was: lb.Frontend{PublicIP: named("c-a1").String()}}})
+	round.RecordRemoved([]lb.Change{{Was: lb.Frontend{PublicIP: named("c-a1").String()}}})
 	round.WriteLabels(ctx, []*Request{moves})
 	round.RemoveUnused(ctx, []*Request{moves})
 	want := []string{"put c-a1 for shop/web as web", "put c-a1 for shop/web as ", "put theirs for  as web", "delete c-a1"}

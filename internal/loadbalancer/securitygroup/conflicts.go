@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/lb/change"
 	"weir.dev/weir/internal/loadbalancer/conflict"
 	"weir.dev/weir/internal/service/nsg"
 )
@@ -18,7 +17,7 @@ import (
 // findConflicts returns the owners of rules that another controller keeps changing after Weir's writes. Each write
 // includes all served Services, so all of them are checked.
 func (g *Group) findConflicts(due []*Request, s planInput, p nsg.Plan, observed []lb.SecurityRule) map[string]bool {
-	touched := slices.DeleteFunc(slices.Clone(p.Changes), func(c change.Change) bool { return !g.isExternallyChanged(c, observed) })
+	touched := slices.DeleteFunc(slices.Clone(p.Changes), func(c lb.Change) bool { return !g.isExternallyChanged(c, observed) })
 	stay := map[string]bool{}
 	all := g.knownDemands(due)
 	for _, owner := range slices.Sorted(maps.Keys(all)) {
@@ -38,7 +37,7 @@ func (g *Group) findConflicts(due []*Request, s planInput, p nsg.Plan, observed 
 
 // isExternallyChanged reports whether a rule that must change was modified since the last write; node changes also modify
 // rules.
-func (g *Group) isExternallyChanged(c change.Change, observed []lb.SecurityRule) bool {
+func (g *Group) isExternallyChanged(c lb.Change, observed []lb.SecurityRule) bool {
 	if g.lastRules == nil {
 		return false
 	}
@@ -50,7 +49,7 @@ func (g *Group) isExternallyChanged(c change.Change, observed []lb.SecurityRule)
 }
 
 // changesAt returns the changes that affect these addresses.
-func changesAt(at []netip.Addr, changes []change.Change) []conflict.RevertedPart {
+func changesAt(at []netip.Addr, changes []lb.Change) []conflict.RevertedPart {
 	var all []conflict.RevertedPart
 	for _, c := range changes {
 		if affectsAddresses(c, at) {

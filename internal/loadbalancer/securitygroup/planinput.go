@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/service/bound"
 	"weir.dev/weir/internal/service/nsg"
+	"weir.dev/weir/internal/service/tenancy"
 )
 
 // backendNodes are the nodes behind a load balancer or anywhere, if known.
@@ -45,7 +45,7 @@ type planInput struct {
 	nodeCache    map[nodeSetKey]backendNodes
 	// owners determines the owners of additional addresses.
 	owners addressOwners
-	limits func(namespace string) bound.Settings
+	limits func(namespace string) tenancy.Settings
 	// claims are the claims with reserved capacity.
 	claims map[string]nsg.Claim
 }

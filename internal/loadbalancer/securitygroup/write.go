@@ -9,11 +9,11 @@ import (
 	"log/slog"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/lb/change"
 	"weir.dev/weir/internal/loadbalancer/conflict"
 	"weir.dev/weir/internal/service/nsg"
 )
@@ -94,7 +94,7 @@ func (g *Group) recordResults(requests []*Request, s planInput, p nsg.Plan, obse
 			continue
 		}
 		here := s.allAddresses(r.Demand)
-		r.Changed = r.Changed || slices.ContainsFunc(p.Changes, func(c change.Change) bool { return affectsAddresses(c, here) })
+		r.Changed = r.Changed || slices.ContainsFunc(p.Changes, func(c lb.Change) bool { return affectsAddresses(c, here) })
 		known := r.Demand
 		if !r.ClosesOnly {
 			known.Former = nil // closed by now
@@ -170,7 +170,7 @@ func (g *Group) setRejections(requests []*Request, p nsg.Plan) {
 	}
 }
 
-func affectsAddresses(c change.Change, at []netip.Addr) bool {
+func affectsAddresses(c lb.Change, at []netip.Addr) bool {
 	was, _ := c.Was.(lb.SecurityRule)
 	is, _ := c.Is.(lb.SecurityRule)
 	return slices.ContainsFunc(at, func(a netip.Addr) bool {
@@ -184,4 +184,33 @@ func logWritten(ctx context.Context, log *slog.Logger, p nsg.Plan) {
 		return
 	}
 	log.InfoContext(ctx, "security group written", "changes", len(p.Changes))
+}
+
+// withoutUnknownTags writes the rules without service tags that Azure may not know, after Azure rejected
+// them; otherwise the group would remain open. A tag in an existing rule is known. It reports whether the
+// write succeeded.
+func (g *Group) withoutUnknownTags(ctx context.Context, requests []*Request, observed lb.SecurityGroup, rejected error, valid func() bool, log *slog.Logger) bool {
+	f := armerror.FromError(rejected)
+	if f == nil || f.Class != armerror.Terminal || f.Reason != "refused" && f.Reason != "operation_failed" || len(requests) != 1 || requests[0].Desired == nil {
+		return false
+	}
+	narrowed := requests[0].Demand
+	spec := *narrowed.Desired
+	spec.Access.HasRestriction = spec.Access.IsLimited()
+	spec.Access.Tags = slices.DeleteFunc(slices.Clone(spec.Access.Tags), func(tag string) bool { return !hasServiceTag(observed.Rules, tag) })
+	if len(spec.Access.Tags) == len(narrowed.Desired.Access.Tags) {
+		return false
+	}
+	narrowed.Desired = &spec
+	err := g.writeOnce(ctx, []*Request{{Demand: narrowed}}, valid, log)
+	if err != nil {
+		log.WarnContext(ctx, "security group not closed to clients that the Service does not name any more", "err", err)
+	}
+	return err == nil
+}
+
+func hasServiceTag(rules []lb.SecurityRule, tag string) bool {
+	return slices.ContainsFunc(rules, func(r lb.SecurityRule) bool {
+		return slices.ContainsFunc(r.Sources, func(source string) bool { return strings.EqualFold(source, tag) })
+	})
 }

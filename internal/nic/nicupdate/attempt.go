@@ -11,7 +11,7 @@ import (
 	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/nic"
-	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 type result struct {
@@ -110,7 +110,7 @@ func (u *Updater) newAttemptLocked(l *worker, mode readMode) *attempt {
 // resultForError returns working if the request was never sent: then the worker waits.
 func (t *attempt) resultForError(m nic.Machine, err error) machineResult {
 	f := armerror.FromError(err)
-	t.readAt, t.notBefore = backoff.MaxTime(t.readAt, t.start), backoff.MaxTime(t.notBefore, f.RetryAt)
+	t.readAt, t.notBefore = ratelimit.MaxTime(t.readAt, t.start), ratelimit.MaxTime(t.notBefore, f.RetryAt)
 	switch {
 	case f.Class == armerror.Stale:
 		return t.resultForMissing(m)

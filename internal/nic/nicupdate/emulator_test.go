@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/azure"
-	"weir.dev/weir/internal/azure/machines"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/nic"
 	"weir.dev/weir/internal/nic/nicupdate"
@@ -32,7 +31,7 @@ const (
 
 // wire implements Azure over the real clients.
 type wire struct {
-	*machines.Client
+	*azure.MachineClient
 	arm *azure.Client
 }
 
@@ -84,7 +83,7 @@ func emulated(t *testing.T) (*armemu.Emulator, wire) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return emu, wire{machines.New(client), client}
+	return emu, wire{azure.NewMachineClient(client), client}
 }
 
 // With the real clients and the emulator, machines and instances join a pool next to the outbound

@@ -11,7 +11,7 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// Azure reads and writes interfaces, scale sets and instances; machines.Client and azure.Client
+// Azure reads and writes interfaces, scale sets and instances; azure.MachineClient and azure.Client
 // implement it together. Errors carry a *armerror.Fault. It must be safe for concurrent use.
 type Azure interface {
 	// EnterResource requests admission, see updater.Azure.Enter.

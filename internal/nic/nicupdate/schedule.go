@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // startDue starts the due attempts within the limit and returns when the next one is due; zero means
@@ -17,7 +17,7 @@ import (
 func (u *Updater) startDue(ctx context.Context, start time.Time, run func(func())) time.Time {
 	now := time.Now()
 	if !u.hasAllTargets(start, now) {
-		return backoff.MinTime(start.Add(startupTimeout), now.Add(time.Second))
+		return ratelimit.MinTime(start.Add(startupTimeout), now.Add(time.Second))
 	}
 	again := u.listScaleSets(ctx, now, run)
 	if u.isPlanDue(now) || len(u.dueWorkers(now)) > 0 {
@@ -32,7 +32,7 @@ func (u *Updater) startDue(ctx context.Context, start time.Time, run func(func()
 			run(func() { u.finishAttempt(ctx, l, u.runAttempt(ctx, l, mode)) })
 		}
 	}
-	return backoff.MinTime(u.nextDue(now), again)
+	return ratelimit.MinTime(u.nextDue(now), again)
 }
 
 // hasAllTargets reports whether all existing pools have a target, or the startup wait is over. Without
@@ -63,7 +63,7 @@ func (u *Updater) isPlanDue(now time.Time) bool {
 	return u.planStale && !u.planDueAt.After(now)
 }
 
-func (l *worker) dueTime() time.Time { return backoff.MaxTime(l.due, l.notBefore) }
+func (l *worker) dueTime() time.Time { return ratelimit.MaxTime(l.due, l.notBefore) }
 
 // dueWorkers returns the earliest first.
 func (u *Updater) dueWorkers(now time.Time) []*worker {
@@ -83,11 +83,11 @@ func (u *Updater) nextDue(now time.Time) (next time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.planStale {
-		next = backoff.MaxTime(u.planDueAt, now)
+		next = ratelimit.MaxTime(u.planDueAt, now)
 	}
 	for _, l := range u.activeWorkers {
 		if at := l.dueTime(); !l.running && !l.due.IsZero() && at.After(now) {
-			next = backoff.MinTime(next, at)
+			next = ratelimit.MinTime(next, at)
 		}
 	}
 	return next
@@ -165,7 +165,7 @@ func (u *Updater) deferWorker(l *worker, until time.Time, reason string) bool {
 
 // deferWorkerLocked requires u.mu.
 func (u *Updater) deferWorkerLocked(l *worker, until time.Time, reason string, now time.Time) {
-	until = backoff.MaxTime(until, now.Add(10*time.Millisecond)) // retry, but not immediately
+	until = ratelimit.MaxTime(until, now.Add(10*time.Millisecond)) // retry, but not immediately
 	l.due = until
 	u.activeWorkers[l.key] = l
 	for _, m := range l.machines {
@@ -217,7 +217,7 @@ func (u *Updater) storeResult(l *worker, r result, now time.Time) {
 	switch {
 	case len(l.machines) == 0:
 	case !r.blockedUntil.IsZero():
-		u.deferWorkerLocked(l, backoff.MaxTime(r.blockedUntil, l.due), r.blockedReason, now)
+		u.deferWorkerLocked(l, ratelimit.MaxTime(r.blockedUntil, l.due), r.blockedReason, now)
 	case r.retryNow:
 		u.scheduleAt(l, now)
 	case works:

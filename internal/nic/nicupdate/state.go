@@ -9,7 +9,7 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/nic"
-	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // worker is the single path by which a network interface, or a scale set with its instances, is
@@ -134,7 +134,7 @@ func (u *Updater) requestReads(all []*machine, now time.Time) {
 			n++
 		}
 		if pause := readBackoff.DelayAfter(n); since < pause {
-			at = backoff.MaxTime(at, now.Add(pause))
+			at = ratelimit.MaxTime(at, now.Add(pause))
 		}
 		looked[l] = n
 	}
@@ -146,7 +146,7 @@ func (u *Updater) requestReads(all []*machine, now time.Time) {
 
 // scheduleAt schedules the worker at the given time or earlier. It requires u.mu.
 func (u *Updater) scheduleAt(l *worker, at time.Time) {
-	l.due = backoff.MinTime(l.due, at)
+	l.due = ratelimit.MinTime(l.due, at)
 	u.activeWorkers[l.key] = l
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/nic"
-	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 const (
@@ -28,10 +28,10 @@ const (
 
 var (
 	// pollBackoff is for waiting machines.
-	pollBackoff = backoff.Exponential{Initial: 5 * time.Second, Max: time.Minute}
+	pollBackoff = ratelimit.Exponential{Initial: 5 * time.Second, Max: time.Minute}
 	// readBackoff is how long a machine in sync is trusted while its unchanged pool requests it again:
 	// Azure may show a pool later than its interfaces.
-	readBackoff = backoff.Exponential{Initial: 10 * time.Second, Max: 5 * time.Minute}
+	readBackoff = ratelimit.Exponential{Initial: 10 * time.Second, Max: 5 * time.Minute}
 )
 
 // Updater adds machines to pools of network interfaces and removes them. It is safe for concurrent

@@ -4,7 +4,7 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Lease is the state of the resource lease; see lease.Shared.
+// Lease is the state of the resource lease; see leader.SharedLease.
 type Lease interface {
 	IsHolder() bool
 	FailureCount() uint64

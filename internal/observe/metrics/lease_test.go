@@ -20,7 +20,7 @@ type lease struct {
 func (l *lease) IsHolder() bool       { return l.held }
 func (l *lease) FailureCount() uint64 { return l.refusals }
 
-func TestTheLeaseIsAskedWhenSomebodyLooks(t *testing.T) {
+func TestLeaseIsReadOnCollection(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	l := &lease{held: true}
 	metrics.RegisterLease(reg, l)

@@ -11,7 +11,7 @@ import (
 	"weir.dev/weir/internal/observe/metrics"
 )
 
-func TestLeftoversAreCountedWhenSomebodyLooks(t *testing.T) {
+func TestOrphansAreCountedOnCollection(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	n := 3
 	metrics.RegisterLeftovers(reg, func() int { return n })

@@ -70,7 +70,7 @@ func TestSeriesOfPoolsThatAreNotLevelAreBounded(t *testing.T) {
 	}
 }
 
-func TestTheBuildSaysWhichItIs(t *testing.T) {
+func TestBuildInfo(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	metrics.RegisterBuild(reg, "v1.2.3")
 	want := fmt.Sprintf("# HELP weir_build_info 1, with the version of Weir, the version of Go that compiled it, and the processor's architecture.\n"+

@@ -152,7 +152,7 @@ type lanes struct{ backlog updater.Backlog }
 func (l lanes) Backlog() updater.Backlog     { return l.backlog }
 func (lanes) CountAvoided() (uint64, uint64) { return 5, 8 }
 
-func TestLanesAreAskedWhenSomebodyLooks(t *testing.T) {
+func TestWorkersAreReadOnCollection(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	updates := metrics.NewPoolUpdates(reg, pool.LoadBalancer)
 	metrics.RegisterWorkers(reg, lanes{updater.Backlog{Operations: 7, Parked: 2, OldestQueuedAt: time.Now().Add(-time.Hour)}})

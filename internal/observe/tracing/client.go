@@ -15,8 +15,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"weir.dev/weir/internal/ratelimit/backoff"
-	"weir.dev/weir/internal/ratelimit/sleep"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // Limits of sending a batch to the collector. Requests to Azure or Kubernetes are never repeated for it.
@@ -25,7 +24,7 @@ const (
 	maxRetryDelay = 5 * time.Second
 )
 
-var retryDelays = backoff.Exponential{Initial: time.Second, Max: maxRetryDelay}
+var retryDelays = ratelimit.Exponential{Initial: time.Second, Max: maxRetryDelay}
 
 const maxResponseBytes = 4 << 10
 
@@ -64,7 +63,7 @@ func (c *otlpClient) UploadTraces(ctx context.Context, spans []*tracepb.Resource
 		if err == nil || again < 0 || try == maxAttempts {
 			return err
 		}
-		if sleep.For(ctx, max(again, retryDelays.DelayAfter(try))) != nil {
+		if ratelimit.Sleep(ctx, max(again, retryDelays.DelayAfter(try))) != nil {
 			return err
 		}
 	}
@@ -88,7 +87,7 @@ func (c *otlpClient) sendOnce(ctx context.Context, body []byte) (again time.Dura
 	}
 	err = fmt.Errorf("%s: %s", resp.Status, message)
 	now := time.Now()
-	at, named := backoff.RetryAfter(resp.Header, now)
+	at, named := ratelimit.RetryAfter(resp.Header, now)
 	if !slices.Contains(retryableStatuses, resp.StatusCode) || at.Sub(now) > maxRetryDelay {
 		return -1, err
 	}

@@ -192,7 +192,7 @@ func TestSpansReachTheCollector(t *testing.T) {
 }
 
 // A rejecting collector is logged once, without header values, and once after recovery.
-func TestACollectorThatRefusesIsToldOfOnce(t *testing.T) {
+func TestRejectingCollectorIsLoggedOnce(t *testing.T) {
 	c := newCollector(t)
 	c.answer(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
@@ -292,7 +292,7 @@ func TestABatchIsSentThriceAtMost(t *testing.T) {
 }
 
 // An unresponsive collector blocks neither spans nor shutdown.
-func TestACollectorThatIsSilentHoldsNobodyUp(t *testing.T) {
+func TestSilentCollectorDelaysNothing(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	c := newCollector(t)
 	over := make(chan struct{})
@@ -321,7 +321,7 @@ func TestACollectorThatIsSilentHoldsNobodyUp(t *testing.T) {
 }
 
 // Configuration errors are logged without values and disable tracing.
-func TestABadEnvironmentIsToldWithoutItsSecrets(t *testing.T) {
+func TestInvalidEnvironmentIsLoggedWithoutSecrets(t *testing.T) {
 	for name, env := range map[string]map[string]string{
 		"want a URL":            {"OTEL_EXPORTER_OTLP_ENDPOINT": "//canary:canary@\x7f"},
 		"OTEL_EXPORTER_OTLP_EN": {"OTEL_EXPORTER_OTLP_ENDPOINT": "grpc://canary:4317"},

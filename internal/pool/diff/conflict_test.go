@@ -20,7 +20,7 @@ func TestWhatIsUndoneOnceIsNoContest(t *testing.T) {
 
 // A machine takes a minute to rejoin, or was deleted: members missing at each attempt until then
 // were removed at most once. It counts again once the pool was in sync.
-func TestWhoIsOnTheWayBackIsNoContest(t *testing.T) {
+func TestReturningMemberIsNoConflict(t *testing.T) {
 	at := netip.MustParseAddr("10.0.0.1")
 	c := conflictState{managed: []netip.Addr{at}}
 	on := Result{Outcome: Unchanged, Change: Change{addedIPs: []netip.Addr{at}}, MemberProgress: &MemberProgress{Outcome: Postponed}}
@@ -38,7 +38,7 @@ func TestWhoIsOnTheWayBackIsNoContest(t *testing.T) {
 }
 
 // A node is excluded and wanted again before its machine was seen to leave: Weir removed it.
-func TestWhoLeavesByUsIsNoContest(t *testing.T) {
+func TestMemberRemovedByWeirIsNoConflict(t *testing.T) {
 	at := []netip.Addr{netip.MustParseAddr("10.0.0.1")}
 	c := conflictState{managed: at, reverted: at, revertCount: 1}
 	c = c.recordAttempt(Result{Outcome: Unchanged, Change: Change{removedIPs: at}, MemberProgress: &MemberProgress{Outcome: Postponed}}, nil, false)

@@ -155,7 +155,7 @@ func TestLawOfMembers(t *testing.T) {
 }
 
 // Messages about machines are bounded, and the worst failure decides.
-func TestWhatIsSaidOfMachines(t *testing.T) {
+func TestMachineMessages(t *testing.T) {
 	many := make([]nic.Machine, 200)
 	for i := range many {
 		many[i] = machineOf(fmt.Sprintf("vm%03d", i))

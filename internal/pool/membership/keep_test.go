@@ -128,7 +128,7 @@ func TestALabelledAddressOfTwoNodesIsThereOnce(t *testing.T) {
 	}
 }
 
-func TestLawOfWhoIsKept(t *testing.T) {
+func TestLawOfRetainedMembers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ip := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}) }
 		var nodes cluster

@@ -7,8 +7,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/ratelimit/backoff"
-	"weir.dev/weir/internal/ratelimit/fair"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // SelectWrites returns the pools to write together, in turn order, up to one that is overdue and has to be
@@ -27,7 +26,7 @@ func SelectWrites(groups []Group, now time.Time, interval time.Duration) []lb.Po
 		}
 		return 1
 	})
-	due, _ = fair.SelectFair(due, func(g Group) string { return g.Namespace }, maxOverlap)
+	due, _ = ratelimit.SelectFair(due, func(g Group) string { return g.Namespace }, maxOverlap)
 	for _, g := range groups {
 		g.ready = g.ReadyAt(interval)
 		if g.IsCheck() || g.isDue(now, interval) || now.Sub(g.ready) < interval {
@@ -92,6 +91,6 @@ func SelectWaiting(groups []Group, now time.Time, interval time.Duration) []lb.P
 }
 
 func (g Group) isDebouncing(now time.Time, interval time.Duration) bool {
-	return g.hasNew && !g.Retry && !backoff.MaxTime(g.NotBefore(), g.history.WaitUntil).After(now) &&
+	return g.hasNew && !g.Retry && !ratelimit.MaxTime(g.NotBefore(), g.history.WaitUntil).After(now) &&
 		!g.poolReadyAt(interval).After(now.Add(debounceTime)) && !g.deferredUntil().After(now)
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // Cause is what caused an attempt. Operations that were not due count once they are settled.
@@ -40,7 +40,7 @@ func OldestChange(ops []Operation) time.Time {
 	var oldest time.Time
 	for _, op := range ops {
 		if op.IsMember() {
-			oldest = backoff.MinTime(oldest, op.ChangedAt)
+			oldest = ratelimit.MinTime(oldest, op.ChangedAt)
 		}
 	}
 	return oldest

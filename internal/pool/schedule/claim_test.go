@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/ratelimit/fair"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // Which of two claims ranks first, and why.
@@ -82,7 +82,7 @@ type pass struct {
 // An overdue claim waits for no more rounds than before promises, whatever is added.
 func TestLawNoCallerStarves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var line fair.Rotation
+		var line ratelimit.Rotation
 		now, of := start, map[lb.PoolKey]*pass{}
 		states := map[lb.PoolKey]time.Time{}
 		namespaces := rapid.IntRange(1, 4).Draw(t, "namespaces")

@@ -5,7 +5,7 @@ package schedule
 import (
 	"slices"
 
-	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // MergeOperations appends newer operations, unless an older one covers them. An operation with a Service
@@ -17,7 +17,7 @@ func MergeOperations(older []Operation, newer ...Operation) []Operation {
 			continue
 		}
 		if at := slices.IndexFunc(older, func(o Operation) bool { return o.isEquivalent(op) }); at >= 0 {
-			older[at].ChangedAt = backoff.MinTime(older[at].ChangedAt, op.ChangedAt)
+			older[at].ChangedAt = ratelimit.MinTime(older[at].ChangedAt, op.ChangedAt)
 			older[at].New, older[at].OutOfSync = older[at].New || op.New, older[at].OutOfSync || op.OutOfSync
 			older[at].Impact = op.Impact
 			older[at].Exempt = older[at].Exempt || op.Exempt
@@ -31,7 +31,7 @@ func MergeOperations(older []Operation, newer ...Operation) []Operation {
 			older = append(older, op)
 			continue
 		}
-		op.QueuedAt, op.ChangedAt = older[unowned].QueuedAt, backoff.MinTime(older[unowned].ChangedAt, op.ChangedAt)
+		op.QueuedAt, op.ChangedAt = older[unowned].QueuedAt, ratelimit.MinTime(older[unowned].ChangedAt, op.ChangedAt)
 		op.mergeCount += 1 + older[unowned].mergeCount
 		op.New, op.OutOfSync = op.New || older[unowned].New, op.OutOfSync || older[unowned].OutOfSync
 		op.Exempt = op.Exempt || older[unowned].Exempt

@@ -5,7 +5,7 @@ package schedule
 import (
 	"time"
 
-	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // Checks of a load balancer share a read: they wait until none has come for DebounceTime, but at most
@@ -31,5 +31,5 @@ func (c Debouncer) ReadyAt() time.Time {
 	if c.last.Equal(c.since) {
 		return time.Time{} // all came at once
 	}
-	return backoff.MinTime(c.last.Add(DebounceTime), c.since.Add(MaxDebounce))
+	return ratelimit.MinTime(c.last.Add(DebounceTime), c.since.Add(MaxDebounce))
 }

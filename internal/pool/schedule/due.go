@@ -7,7 +7,6 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/ratelimit"
-	"weir.dev/weir/internal/ratelimit/backoff"
 )
 
 // debounceTime is counted from the first change and never extended.
@@ -85,7 +84,7 @@ func NewGroup(pool lb.PoolKey, ops []Operation, h History) Group {
 		if g.FirstQueued.IsZero() || op.QueuedAt.Before(g.FirstQueued) {
 			g.FirstQueued = op.QueuedAt
 		}
-		g.ParkedUntil = backoff.MaxTime(g.ParkedUntil, op.NextEligibleAt)
+		g.ParkedUntil = ratelimit.MaxTime(g.ParkedUntil, op.NextEligibleAt)
 	}
 	return g
 }
@@ -103,7 +102,7 @@ func (g Group) ReadyAt(interval time.Duration) time.Time {
 	case !g.hasMemberChange():
 		return g.adminReadyAt()
 	}
-	return backoff.MinTime(g.memberReadyAt(interval), g.adminReadyAt())
+	return ratelimit.MinTime(g.memberReadyAt(interval), g.adminReadyAt())
 }
 
 // DueKinds returns which of them may be attempted now.
@@ -123,12 +122,12 @@ func (g Group) OldestQueued() time.Time {
 	if g.Admin == nil {
 		return g.FirstQueued
 	}
-	return backoff.MinTime(g.FirstQueued, g.Admin.QueuedAt)
+	return ratelimit.MinTime(g.FirstQueued, g.Admin.QueuedAt)
 }
 
 // adminReadyAt ignores debouncing and pace.
 func (g Group) adminReadyAt() time.Time {
-	return backoff.MaxTime(backoff.MaxTime(g.NotBefore(), g.history.WaitUntil), backoff.MaxTime(g.Admin.QueuedAt, g.Admin.retryAt))
+	return ratelimit.MaxTime(ratelimit.MaxTime(g.NotBefore(), g.history.WaitUntil), ratelimit.MaxTime(g.Admin.QueuedAt, g.Admin.retryAt))
 }
 
 // isUrgent reports whether the admin operation ranks first. A failed one does not, nor one within an
@@ -138,7 +137,7 @@ func (g Group) isUrgent(now time.Time, interval time.Duration) bool {
 }
 
 func (g Group) memberReadyAt(interval time.Duration) time.Time {
-	return backoff.MaxTime(g.poolReadyAt(interval), g.deferredUntil())
+	return ratelimit.MaxTime(g.poolReadyAt(interval), g.deferredUntil())
 }
 
 // MaxDeferral bounds the wait for the namespace's share. With the maximum of pools per namespace
@@ -150,7 +149,7 @@ func (g Group) deferredUntil() time.Time {
 	if g.Deferred.IsZero() {
 		return time.Time{}
 	}
-	return backoff.MinTime(g.Deferred, g.FirstQueued.Add(MaxDeferral))
+	return ratelimit.MinTime(g.Deferred, g.FirstQueued.Add(MaxDeferral))
 }
 
 // IsDeferred reports whether the group waits for the namespace's share.
@@ -167,20 +166,20 @@ func (g Group) NeedsShare(now time.Time, interval time.Duration) bool {
 
 // poolReadyAt ignores the namespace's share. Retry-After only ever delays.
 func (g Group) poolReadyAt(interval time.Duration) time.Time {
-	t := backoff.MaxTime(g.NotBefore(), g.history.WaitUntil)
+	t := ratelimit.MaxTime(g.NotBefore(), g.history.WaitUntil)
 	switch {
 	case g.Retry:
-		return backoff.MaxTime(t, g.history.LastAttempt.Add(interval))
+		return ratelimit.MaxTime(t, g.history.LastAttempt.Add(interval))
 	case g.needsFill:
-		return backoff.MaxTime(t, g.FirstQueued)
+		return ratelimit.MaxTime(t, g.FirstQueued)
 	case g.hasNew:
-		t = backoff.MaxTime(t, g.FirstQueued.Add(debounceTime))
+		t = ratelimit.MaxTime(t, g.FirstQueued.Add(debounceTime))
 		if g.onlyChecks {
-			t = backoff.MaxTime(t, g.DebouncedUntil)
+			t = ratelimit.MaxTime(t, g.DebouncedUntil)
 		}
-		return backoff.MaxTime(t, g.pacedUntil(interval))
+		return ratelimit.MaxTime(t, g.pacedUntil(interval))
 	}
-	return backoff.MaxTime(t, g.FirstQueued)
+	return ratelimit.MaxTime(t, g.FirstQueued)
 }
 
 // pacedUntil returns when the pool's pace allows a write, within an interval of the last; zero is
@@ -190,9 +189,9 @@ func (g Group) pacedUntil(interval time.Duration) time.Time {
 		return time.Time{}
 	}
 	if g.exempt {
-		return backoff.MinTime(g.history.LastChange.Add(interval), g.FirstQueued.Add(g.HoldFor))
+		return ratelimit.MinTime(g.history.LastChange.Add(interval), g.FirstQueued.Add(g.HoldFor))
 	}
-	return backoff.MaxTime(g.QuotaNotBefore, backoff.MinTime(g.history.LastChange.Add(max(interval, g.LongestHold)), g.FirstQueued.Add(g.HoldFor)))
+	return ratelimit.MaxTime(g.QuotaNotBefore, ratelimit.MinTime(g.history.LastChange.Add(max(interval, g.LongestHold)), g.FirstQueued.Add(g.HoldFor)))
 }
 
 // MayNeedPace reports whether the pool has a change that its pace may delay, before LongestHold and QuotaNotBefore are
@@ -208,7 +207,7 @@ func (g Group) NeedsPace(now time.Time, interval time.Duration) bool {
 }
 
 // NotBefore is the pool's Retry-After.
-func (g Group) NotBefore() time.Time { return backoff.MaxTime(g.ParkedUntil, g.history.NotBefore) }
+func (g Group) NotBefore() time.Time { return ratelimit.MaxTime(g.ParkedUntil, g.history.NotBefore) }
 
 // EligibleAt is the Retry-After if it has not passed, or zero.
 func (g Group) EligibleAt(now time.Time) time.Time {

@@ -7,7 +7,7 @@ import (
 
 	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/pool/diff"
-	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // History is what is known of a pool between attempts.
@@ -52,7 +52,7 @@ type History struct {
 func (h History) AfterAttempt(outcome diff.Outcome, f *armerror.Fault, cause Cause, start, now time.Time, interval time.Duration) History {
 	if outcome == diff.Postponed {
 		h.DelayCount++
-		h.WaitUntil = now.Add(backoff.Exponential{Initial: time.Second, Max: interval}.DelayAfter(h.DelayCount))
+		h.WaitUntil = now.Add(ratelimit.Exponential{Initial: time.Second, Max: interval}.DelayAfter(h.DelayCount))
 		return h
 	}
 	switch outcome {
@@ -131,5 +131,5 @@ func NotBeforeNow(at, now time.Time) time.Time {
 	if at.IsZero() {
 		return at
 	}
-	return backoff.MaxTime(at, now)
+	return ratelimit.MaxTime(at, now)
 }

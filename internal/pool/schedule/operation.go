@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // Ref identifies a BackendPool object.
@@ -94,7 +94,7 @@ func (o Operation) isEquivalent(p Operation) bool {
 // it.
 func (o Operation) mergeInto(older Operation) Operation {
 	if o.Ref == older.Ref {
-		o.QueuedAt, o.ChangedAt = older.QueuedAt, backoff.MinTime(older.ChangedAt, o.ChangedAt)
+		o.QueuedAt, o.ChangedAt = older.QueuedAt, ratelimit.MinTime(older.ChangedAt, o.ChangedAt)
 		o.FailedAttempts, o.retryAt = older.FailedAttempts, older.retryAt
 	}
 	return o

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // kind ranks claims.
@@ -143,7 +143,7 @@ func AdmitPool(groups []Group, now time.Time, interval time.Duration) (pick lb.P
 		g.ready = g.ReadyAt(interval)
 		switch {
 		case g.ready.After(now):
-			retryAt = backoff.MinTime(retryAt, g.ready)
+			retryAt = ratelimit.MinTime(retryAt, g.ready)
 		case !ok || g.isBefore(best, now, interval):
 			best, ok = g, true
 		}

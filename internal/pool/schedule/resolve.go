@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/pool/diff"
-	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // Notification is a notification of a Service.
@@ -163,7 +163,7 @@ func (v *Result) resolveAdmin(outcome diff.Outcome, d resultAction, op *Operatio
 	v.AdminDone = outcome == diff.Written || outcome == diff.Unchanged
 	if d.backOff {
 		op.FailedAttempts++
-		op.retryAt = past.Now.Add(backoff.Exponential{Initial: time.Second, Max: past.MaxBackoff}.DelayAfter(op.FailedAttempts))
+		op.retryAt = past.Now.Add(ratelimit.Exponential{Initial: time.Second, Max: past.MaxBackoff}.DelayAfter(op.FailedAttempts))
 		v.AdminFailed = op.FailedAttempts == 1
 	}
 }

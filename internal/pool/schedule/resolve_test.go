@@ -145,7 +145,7 @@ func TestALookGivesUpNothingThatIsTriedAgain(t *testing.T) {
 
 // The first check of a process that only writes admin states is not reported as a pool update.
 // Changes of members are, and so is the end of a reported failure.
-func TestAfterARestartAdminStatesAreNoWordOfThePool(t *testing.T) {
+func TestAdminStatesAfterRestartAreNoPoolReport(t *testing.T) {
 	for _, tt := range []struct {
 		about  string
 		op     Operation

@@ -8,7 +8,7 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/pool/diff"
-	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // NextResync returns the first resync after now. All pools of a load balancer are read at the same
@@ -41,7 +41,7 @@ func nextCheck(pool lb.PoolKey, now time.Time, period time.Duration, failing tim
 	}
 	for wait, at := firstCheckDelay, failing; wait < period; wait *= 2 {
 		if at = at.Add(wait); at.After(now) {
-			return backoff.MinTime(own, at)
+			return ratelimit.MinTime(own, at)
 		}
 	}
 	return own

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/pool/schedule"
-	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // Backlog counts what waits in all workers.
@@ -32,12 +32,12 @@ func (q *queue) addBacklog(b Backlog, now time.Time) Backlog {
 			oldest = w.oldestQueuedAt
 		}
 		if g := schedule.NewGroup("", w.ops, w.history); len(w.ops) > 0 {
-			oldest = backoff.MinTime(oldest, g.OldestQueued())
-			if backoff.MaxTime(g.ParkedUntil, w.history.NotBefore).After(now) {
+			oldest = ratelimit.MinTime(oldest, g.OldestQueued())
+			if ratelimit.MaxTime(g.ParkedUntil, w.history.NotBefore).After(now) {
 				b.Parked++
 			}
 		}
-		b.OldestQueuedAt = backoff.MinTime(b.OldestQueuedAt, oldest)
+		b.OldestQueuedAt = ratelimit.MinTime(b.OldestQueuedAt, oldest)
 	}
 	return b
 }

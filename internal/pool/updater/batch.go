@@ -8,7 +8,7 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/pool/schedule"
-	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // poolBatch is one pool taken from the queue.
@@ -101,7 +101,7 @@ func (q *queue) requeueBatch(t poolBatch, ops []schedule.Operation) {
 func (q *queue) delayPool(t poolBatch, until time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	t.entry.history.NotBefore = backoff.MaxTime(t.entry.history.NotBefore, until)
+	t.entry.history.NotBefore = ratelimit.MaxTime(t.entry.history.NotBefore, until)
 }
 
 func (c *Config) filterNeeded(ops []schedule.Operation) []schedule.Operation {

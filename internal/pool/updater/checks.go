@@ -10,7 +10,7 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/pool/diff"
 	"weir.dev/weir/internal/pool/schedule"
-	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // sharedReadTimeout is the timeout of a read for several pools: a little more than a slow Azure's
@@ -63,7 +63,7 @@ func (l *worker) readLoadBalancer(ctx context.Context) (lb.LoadBalancer, error) 
 	defer cancel()
 	b, err := l.cfg.LoadBalancers.GetLoadBalancer(timeoutCtx, l.id)
 	if f := armerror.FromError(err); f != nil {
-		l.overlapAfter = backoff.MaxTime(l.overlapAfter, f.RetryAt)
+		l.overlapAfter = ratelimit.MaxTime(l.overlapAfter, f.RetryAt)
 	}
 	return b, err
 }
@@ -96,7 +96,7 @@ func (q *queue) requeueAsChange(t poolBatch, ops []schedule.Operation) {
 // scheduleCheck schedules a resync. The caller holds q.mu.
 func (q *queue) scheduleCheck(key lb.PoolKey, w *poolEntry, now time.Time) {
 	w.resyncAt = w.history.NextCheckAt(key, now, q.resyncPeriod)
-	q.nextResync = backoff.MinTime(q.nextResync, w.resyncAt)
+	q.nextResync = ratelimit.MinTime(q.nextResync, w.resyncAt)
 }
 
 // markDueChecks marks pools that are due for a resync, in O(pools) per due time. The caller holds q.mu.
@@ -112,7 +112,7 @@ func (q *queue) markDueChecks(now time.Time) {
 			q.setOps(key, w, w.ops)
 			w.resyncAt = schedule.NextResync(key, now, q.resyncPeriod)
 		}
-		q.nextResync = backoff.MinTime(q.nextResync, w.resyncAt)
+		q.nextResync = ratelimit.MinTime(q.nextResync, w.resyncAt)
 	}
 }
 

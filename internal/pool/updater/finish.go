@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/pool/diff"
 	"weir.dev/weir/internal/pool/schedule"
-	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // finishAttempt settles an attempt's operations, reports the result and requeues retries. The caller
@@ -36,7 +36,7 @@ func (l *worker) finishAttempt(ctx context.Context, p poolUpdate) {
 	if reportedFault != nil {
 		retryAt = reportedFault.RetryAt
 	}
-	h.NotBefore = backoff.MaxTime(h.NotBefore, retryAt) // applies whatever happens to the change
+	h.NotBefore = ratelimit.MaxTime(h.NotBefore, retryAt) // applies whatever happens to the change
 	changedAt := schedule.OldestChange(ops)
 	ops = l.cfg.filterNeeded(ops)
 	if !r.StatesInSync() && ctx.Err() != nil {
@@ -60,7 +60,7 @@ func (l *worker) finishAttempt(ctx context.Context, p poolUpdate) {
 	next, record := schedule.NewGroup(t.pool, v.Requeue, h), r.CurrentRecord()
 	differs, nextCheckAt := r.Difference(), h.NextCheckAt(t.pool, now, l.cfg.ResyncPeriod)
 	if !nextCheckAt.IsZero() {
-		nextCheckAt = backoff.MaxTime(nextCheckAt, h.NotBefore)
+		nextCheckAt = ratelimit.MaxTime(nextCheckAt, h.NotBefore)
 	}
 	if r.IsInSync() {
 		differs = nil

@@ -45,7 +45,7 @@ func TestTheNextProcessRepeatsNothing(t *testing.T) {
 }
 
 // A failure reported by an earlier process is cleared once the pool is in sync.
-func TestTheNextProcessTakesABadWordBack(t *testing.T) {
+func TestNextProcessReportsRecovery(t *testing.T) {
 	for _, tt := range []struct {
 		name, holds string
 		told        schedule.LastNotification
@@ -72,7 +72,7 @@ func TestTheNextProcessTakesABadWordBack(t *testing.T) {
 
 // A change after the restart has its own retries and notifications, and the report states the
 // reason for giving up.
-func TestAChangeAfterATakeoverSpeaks(t *testing.T) {
+func TestChangeAfterTakeoverIsReported(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.failing("PUT", -1, armerror.Failure{Status: 409, Codes: []string{"Busy"}})
 		w.takenOver(schedule.LastNotification{IsFailure: true, FailureReason: "Retriable Busy"})

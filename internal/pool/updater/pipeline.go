@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/internal/lb/behavior"
 	"weir.dev/weir/internal/pool/diff"
 	"weir.dev/weir/internal/pool/schedule"
-	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // sendTimeout leaves time to await earlier writes if one is not answered.
@@ -173,7 +173,7 @@ func (p *pipelinedUpdate) handleUnsent(update poolUpdate, err error) (next bool)
 		return true
 	case diff.IsOverlapRejection(f) && update.needsWrite && p.wasRunning(update.observed): // a rejected read proves nothing
 		l.setOverlap(p.ctx, l.overlap.AfterFailure())
-		l.requeueUpdate(update, f.MayBeApplied, func(h *schedule.History) { h.NotBefore = backoff.MaxTime(h.NotBefore, f.RetryAt) })
+		l.requeueUpdate(update, f.MayBeApplied, func(h *schedule.History) { h.NotBefore = ratelimit.MaxTime(h.NotBefore, f.RetryAt) })
 		return false
 	case f != nil && (f.Code == armerror.CodeParentFailed || f.Code == codeInterfaceMember) && f.RetryAt.IsZero():
 		l.updateSeparately(update, f.MayBeApplied)

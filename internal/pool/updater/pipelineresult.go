@@ -12,8 +12,7 @@ import (
 	"weir.dev/weir/internal/lb/behavior"
 	"weir.dev/weir/internal/pool/diff"
 	"weir.dev/weir/internal/pool/schedule"
-	"weir.dev/weir/internal/ratelimit/backoff"
-	"weir.dev/weir/internal/ratelimit/sleep"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // waitAndResolve waits for the last write, and for all if overtaken writes may be rolled back. Only the
@@ -130,10 +129,10 @@ func (p *pipelinedUpdate) requeueWrite(w sentWrite, readFault *armerror.Fault, i
 	p.worker.requeueUpdate(w.poolUpdate, false, func(h *schedule.History) {
 		h.UncountedWrite = h.UncountedWrite || w.result.Outcome == diff.Written
 		if isForeign {
-			h.WaitUntil = backoff.MaxTime(h.WaitUntil, time.Now().Add(p.worker.cfg.Interval))
+			h.WaitUntil = ratelimit.MaxTime(h.WaitUntil, time.Now().Add(p.worker.cfg.Interval))
 		}
 		if readFault != nil && !readFault.RetryAt.IsZero() {
-			h.NotBefore = backoff.MaxTime(h.NotBefore, readFault.RetryAt)
+			h.NotBefore = ratelimit.MaxTime(h.NotBefore, readFault.RetryAt)
 		} else {
 			h.ExcludedFromBatch = true
 		}
@@ -143,7 +142,7 @@ func (p *pipelinedUpdate) requeueWrite(w sentWrite, readFault *armerror.Fault, i
 // readIdle repeats the read while another client's write is in progress, for up to an interval or until
 // something is urgent.
 func (p *pipelinedUpdate) readIdle() (lb.LoadBalancer, error) {
-	end, delays := time.Now().Add(p.worker.cfg.Interval), backoff.Exponential{Initial: time.Second, Max: 10 * time.Second}
+	end, delays := time.Now().Add(p.worker.cfg.Interval), ratelimit.Exponential{Initial: time.Second, Max: 10 * time.Second}
 	for n := 1; ; n++ {
 		b, err := p.worker.readLoadBalancer(p.sendCtx)
 		if wait := delays.DelayAfter(n); err != nil || !isUpdating(b) || time.Now().Add(wait).After(end) || !p.sleepUnlessUrgent(wait) {
@@ -155,7 +154,7 @@ func (p *pipelinedUpdate) readIdle() (lb.LoadBalancer, error) {
 // sleepUnlessUrgent waits, and reports whether nothing became urgent.
 func (p *pipelinedUpdate) sleepUnlessUrgent(d time.Duration) bool {
 	for end := time.Now().Add(d); time.Now().Before(end); {
-		if p.hasUrgent() || sleep.For(p.sendCtx, time.Second) != nil {
+		if p.hasUrgent() || ratelimit.Sleep(p.sendCtx, time.Second) != nil {
 			return false
 		}
 	}

@@ -81,7 +81,7 @@ type Members interface {
 	Forget(pool lb.PoolID)
 }
 
-// Lease is the lock shared with other controllers of the load balancers; see lease.Shared.
+// Lease is the lock shared with other controllers of the load balancers; see leader.SharedLease.
 type Lease interface {
 	// Enter joins the lease for one pass. valid reports whether a write may still start; it never
 	// becomes true again. Call leave once. err is a message that only changes with the cause.

@@ -12,8 +12,6 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/pool/schedule"
 	"weir.dev/weir/internal/ratelimit"
-	"weir.dev/weir/internal/ratelimit/backoff"
-	"weir.dev/weir/internal/ratelimit/fair"
 )
 
 // queue holds the operations and state of one load balancer's pools. Its lock is never held across
@@ -31,7 +29,7 @@ type queue struct {
 	// withOps are the pools with operations: the others cost nothing.
 	withOps  map[lb.PoolKey]*poolEntry
 	depth    int
-	rotation fair.Rotation
+	rotation ratelimit.Rotation
 	// turn is nil while another writer holds the worker.
 	turn *schedule.Turn
 	// nextResync is the next resync of any pool; zero is never.
@@ -89,7 +87,7 @@ func (q *queue) enqueue(now time.Time, ops ...schedule.Operation) (queued int, s
 		if !op.Admin || w.subject.Ref != op.Ref {
 			w.subject = op.Subject()
 		}
-		w.history.NotBefore = backoff.MaxTime(w.history.NotBefore, op.NotBefore)
+		w.history.NotBefore = ratelimit.MaxTime(w.history.NotBefore, op.NotBefore)
 		if op.IsCheck() && !op.OutOfSync && !op.Admin {
 			q.debouncer.AddCheck(now)
 		}
@@ -215,9 +213,9 @@ func (q *queue) nextPool(now time.Time) (lb.PoolKey, bool, time.Time) {
 	q.mu.Unlock()
 	pick, ok, retryAt := schedule.AdmitPool(groups, now, q.interval)
 	if slices.ContainsFunc(groups, func(g schedule.Group) bool { return g.IsPaced(now, q.interval) || g.IsDeferred(now, q.interval) }) {
-		retryAt = backoff.MinTime(retryAt, now.Add(pacePollInterval))
+		retryAt = ratelimit.MinTime(retryAt, now.Add(pacePollInterval))
 	}
-	return pick, ok, backoff.MinTime(retryAt, drift)
+	return pick, ok, ratelimit.MinTime(retryAt, drift)
 }
 
 // pacePollInterval is how often a pace is polled: quotas recover continuously.

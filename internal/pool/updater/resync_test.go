@@ -115,7 +115,7 @@ func TestFour500sAreOverWithinTwoIntervalsAndTwoMinutes(t *testing.T) {
 }
 
 // What a check finds and cannot fix at once is treated like a change.
-func TestALookThatFailsOnAPoolThatWasLevelHasABudgetAndSpeaks(t *testing.T) {
+func TestFailedCheckOfPoolInSyncIsRetriedAndReported(t *testing.T) {
 	inDriftingWorld(t, 1, period, func(w *world) {
 		w.level(web)
 		w.set(func() { w.pool(web, "") })

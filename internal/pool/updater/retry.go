@@ -10,8 +10,7 @@ import (
 	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/pool/diff"
-	"weir.dev/weir/internal/ratelimit/backoff"
-	"weir.dev/weir/internal/ratelimit/sleep"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // codeInterfaceMember is Azure's code for a write of addresses to a pool of network interfaces.
@@ -73,14 +72,14 @@ func (c *Config) readAndWrite(ctx context.Context, t target, before diff.Result,
 // readIdle waits for a running write, because its completion changes the etag again: an earlier
 // write would fail with 412, or overwrite it. Up to an interval this is cheaper than a retry.
 func (c *Config) readIdle(ctx context.Context, pool lb.PoolID, patience time.Duration) (lb.Pool, error) {
-	end, apart := time.Now().Add(patience), backoff.Exponential{Initial: time.Second, Max: 10 * time.Second}
+	end, apart := time.Now().Add(patience), ratelimit.Exponential{Initial: time.Second, Max: 10 * time.Second}
 	for n := 1; ; n++ {
 		observed, err := c.Azure.GetPool(ctx, pool)
 		wait := apart.DelayAfter(n)
 		if err != nil || observed.Provisioning != lb.Updating || time.Now().Add(wait).After(end) {
 			return observed, err
 		}
-		if err := sleep.For(ctx, wait); err != nil {
+		if err := ratelimit.Sleep(ctx, wait); err != nil {
 			return lb.Pool{}, err
 		}
 	}

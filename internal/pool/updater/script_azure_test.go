@@ -13,7 +13,7 @@ import (
 
 	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // poolVerb creates a pool in Azure, or writes it as another client:
@@ -96,7 +96,7 @@ func (a answer) err() error {
 		return cause
 	}
 	given := a.given
-	given.RetryAt, _ = backoff.RetryAfter(http.Header{"Retry-After": {a.retryAfter}}, time.Now())
+	given.RetryAt, _ = ratelimit.RetryAfter(http.Header{"Retry-After": {a.retryAfter}}, time.Now())
 	return armerror.Classify(given, cause)
 }
 

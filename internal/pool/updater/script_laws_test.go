@@ -9,7 +9,7 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/pool/schedule"
-	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // laws checks invariants of every script with its own counters. Guarded by the stage's lock.
@@ -80,7 +80,7 @@ func (s *stage) attemptBegins(pool lb.PoolID) {
 func (s *stage) callBegins(call string, pool lb.PoolID) {
 	now := time.Now()
 	for _, op := range slices.Concat(s.laws.carried[pool.Key()], s.queued()) {
-		until := backoff.MaxTime(op.NextEligibleAt, s.laws.notBefore[op.ChangedAt])
+		until := ratelimit.MaxTime(op.NextEligibleAt, s.laws.notBefore[op.ChangedAt])
 		if op.Pool.Key() == pool.Key() && until.After(now) {
 			s.breach("%s although an operation for %s waits until %s", call, spellService(op.Service), s.stamp(until))
 		}

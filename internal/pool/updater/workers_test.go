@@ -173,7 +173,7 @@ func TestAChangeThatIsTakenBackDuringAWriteIsNotLost(t *testing.T) {
 	})
 }
 
-func TestWhoeverHoldsTheLaneKeepsItsPoolsFromBeingWritten(t *testing.T) {
+func TestHolderOfWorkerBlocksPoolWrites(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "")
 		unlock, err := w.lanes.Lock(w.t.Context(), web.LoadBalancer)
@@ -328,7 +328,7 @@ func TestRemoveServiceTakesParkedOperationsToo(t *testing.T) {
 	})
 }
 
-func TestAMissingPoolIsReportedWithoutAWordToTheService(t *testing.T) {
+func TestMissingPoolCausesNoServiceEvent(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.change(web, "n1=10.0.0.1")
 		w.wait(interval)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package objects converts Provision objects to the types of package policy, and strips them for the cache.
+// Package objects converts Provision objects to the types of package policy, strips them for the cache,
+// and keeps the logs of attempts in ConfigMaps.
 package objects

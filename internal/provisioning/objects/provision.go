@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/k8s/intern"
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/provisioning/policy"
 )
@@ -115,7 +114,7 @@ func StripProvision(p *v1alpha1.Provision) {
 		p.Annotations[name] = value
 	}
 	if wanted.Job != "" {
-		keep(cachedJob, intern.String(wanted.Job)) // many have the same steps
+		keep(cachedJob, metadata.Intern(wanted.Job)) // many have the same steps
 	}
 	for _, name := range requestAnnotations {
 		if value, is := annotations[name]; is {
@@ -128,12 +127,12 @@ func StripProvision(p *v1alpha1.Provision) {
 	p.Annotations = sameAnnotations(p.Annotations)
 	p.Spec.Steps = nil
 	s := &p.Status
-	s.Steps, s.State = nil, intern.String(s.State)
+	s.Steps, s.State = nil, metadata.Intern(s.State)
 	s.Policy = samePolicy(s.Policy)
 	var kept []metav1.Condition
 	if accepted := meta.FindStatusCondition(s.Conditions, v1alpha1.ProvisionAccepted); accepted != nil {
-		accepted.Type, accepted.Reason, accepted.Message = intern.String(accepted.Type), intern.String(accepted.Reason), intern.String(accepted.Message)
-		accepted.Status = intern.String(accepted.Status)
+		accepted.Type, accepted.Reason, accepted.Message = metadata.Intern(accepted.Type), metadata.Intern(accepted.Reason), metadata.Intern(accepted.Message)
+		accepted.Status = metadata.Intern(accepted.Status)
 		kept = []metav1.Condition{*accepted}
 	}
 	s.Conditions = kept
@@ -161,7 +160,7 @@ func samePolicy(values []v1alpha1.PolicyValue) []v1alpha1.PolicyValue {
 	values = slices.Clone(values)
 	for i := range values {
 		v := &values[i]
-		v.Name, v.Value, v.From = intern.String(v.Name), intern.String(v.Value), intern.String(v.From)
+		v.Name, v.Value, v.From = metadata.Intern(v.Name), metadata.Intern(v.Value), metadata.Intern(v.From)
 	}
 	lastPolicy.Store(&values)
 	return values

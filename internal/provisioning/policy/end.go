@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // FinishAttempt returns the state after the running attempt. why is the failure as text.
@@ -15,7 +15,7 @@ func (s State) FinishAttempt(o Outcome, in Input, why string, now time.Time) (St
 	s.Since, s.EndedAt = now, now
 	if o.NotBefore.After(now) {
 		s.NotBefore = o.NotBefore
-		if latest := now.Add(backoff.MaxRetryAfter); s.NotBefore.After(latest) {
+		if latest := now.Add(ratelimit.MaxRetryAfter); s.NotBefore.After(latest) {
 			s.NotBefore = latest
 		}
 	}

@@ -53,7 +53,7 @@ func TestAYearOfADeadLink(t *testing.T) {
 	}
 }
 
-func TestWhoseWordAValueIs(t *testing.T) {
+func TestSourceOfValue(t *testing.T) {
 	ten, zero := int32(10), int32(0)
 	p, values, err := ResolvePolicy(
 		Layer{From: "Partner/edge", Admin: true, Raw: RawPolicy{Retries: &ten, InitialInterval: "1m", Factor: "1.5", Horizon: "72h"}},

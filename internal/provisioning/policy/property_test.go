@@ -110,7 +110,7 @@ func TestLawAttemptsOfWhatAlwaysFails(t *testing.T) {
 }
 
 // A repeated decision changes nothing and emits no event.
-func TestLawNothingIsSaidTwice(t *testing.T) {
+func TestLawNoMessageIsRepeated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 		some := func(name string) time.Time {

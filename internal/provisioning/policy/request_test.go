@@ -8,7 +8,7 @@ import (
 )
 
 // A Retry-After holds for the same target until a reset.
-func TestHowLongAServersWordLasts(t *testing.T) {
+func TestRetryAfterHoldsForTarget(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	was := State{Phase: Waiting, Job: "here/a", Attempts: 2, Since: now, NotBefore: now.Add(time.Hour)}
 	for name, tt := range map[string]struct {

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/service/bound"
+	"weir.dev/weir/internal/service/tenancy"
 )
 
 // serviceRef is a Service and its namespace to which a rule admits flows.
@@ -178,7 +178,7 @@ func (g *group) missingUsage(s parsedShare) capacity {
 
 // namespaceLimits are the limits of namespaces in a plan.
 type namespaceLimits struct {
-	bounds func(namespace string) bound.Settings
+	bounds func(namespace string) tenancy.Settings
 	before *Usage
 	// requesting are the namespaces of Services that need rules.
 	requesting map[string]bool
@@ -206,20 +206,20 @@ func (b namespaceLimits) exceededLimit(u *Usage, s parsedShare, more capacity) e
 
 // namespaceLimitError returns why a namespace would exceed a limit when its usage grows from had to would, or nil.
 // Existing usage never exceeds.
-func namespaceLimitError(namespace string, had, would capacity, set bound.Settings, shared bool) error {
-	rules, addresses := bound.Capacity{Max: lb.MaxSecurityRules}, bound.Capacity{Max: lb.MaxSecurityPrefixes}
-	part := set.ShareOf(bound.MaxSecurityRules, rules, addresses, shared)
+func namespaceLimitError(namespace string, had, would capacity, set tenancy.Settings, shared bool) error {
+	rules, addresses := tenancy.Capacity{Max: lb.MaxSecurityRules}, tenancy.Capacity{Max: lb.MaxSecurityPrefixes}
+	part := set.ShareOf(tenancy.MaxSecurityRules, rules, addresses, shared)
 	for _, d := range []struct {
 		had, would int
 		what       string
-		bound      bound.Bound
+		bound      tenancy.Bound
 	}{
-		{had.rules, would.rules, "rules", set.NamespaceBound(bound.MaxSecurityRules, rules, shared)},
+		{had.rules, would.rules, "rules", set.NamespaceBound(tenancy.MaxSecurityRules, rules, shared)},
 		{had.sources, would.sources, "addresses and ranges as sources of rules", part},
 		{had.destinations, would.destinations, "addresses as destinations of rules", part},
 	} {
 		if !d.bound.CanChange(d.had, d.would) {
-			return bound.NewExceededError(namespace, d.would, d.what, "the security group", d.bound, bound.MaxSecurityRules)
+			return tenancy.NewExceededError(namespace, d.would, d.what, "the security group", d.bound, tenancy.MaxSecurityRules)
 		}
 	}
 	return nil
@@ -258,7 +258,7 @@ func (c Claim) Includes(other Claim) bool {
 // CheckClaim returns why the group would reject a Service, because of a limit of its namespace or because it is
 // full, before anything is created for the Service; nil if it would not. promised are the claims of other
 // Services that were admitted but not written.
-func (u *Usage) CheckClaim(service string, c Claim, promised map[string]Claim, set bound.Settings) error {
+func (u *Usage) CheckClaim(service string, c Claim, promised map[string]Claim, set tenancy.Settings) error {
 	had := u.used[c.Namespace]
 	would, total, shared := had, u.total, u.isShared(c.Namespace)
 	of := map[ruleKey]bool{} // what the namespace has without the Service

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/service/bound"
+	"weir.dev/weir/internal/service/tenancy"
 )
 
 // taggedShare returns a Service with an address of its own and a number of service tags, named after namespace and
@@ -48,17 +48,17 @@ func rangedShare(namespace string, number, ranges int) Share {
 	return s
 }
 
-func limitsOf(annotations map[string]string) func(string) bound.Settings {
-	return func(n string) bound.Settings {
+func limitsOf(annotations map[string]string) func(string) tenancy.Settings {
+	return func(n string) tenancy.Settings {
 		if value, is := annotations[n]; is {
-			return bound.ParseSettings(n, map[string]string{bound.MaxSecurityRules: value})
+			return tenancy.ParseSettings(n, map[string]string{tenancy.MaxSecurityRules: value})
 		}
-		return bound.ParseSettings(n, nil)
+		return tenancy.ParseSettings(n, nil)
 	}
 }
 
 // inputOf returns an Input in which all addresses are the cluster's.
-func inputOf(observed []lb.SecurityRule, bounds func(string) bound.Settings, shares ...Share) Input {
+func inputOf(observed []lb.SecurityRule, bounds func(string) tenancy.Settings, shares ...Share) Input {
 	in := Input{Observed: observed, Shares: shares, Managed: map[netip.Addr]bool{}, Limits: bounds}
 	for _, s := range shares {
 		for _, p := range s.Places {
@@ -217,7 +217,7 @@ func TestLawNamespacesDoNotCompete(t *testing.T) {
 				demand[s.Namespace] += len(s.AccessRules)
 			}
 			for name, why := range p.Rejected {
-				if !errors.Is(why, bound.ErrExceeded) || demand[wants[name].Namespace] <= limits[wants[name].Namespace] {
+				if !errors.Is(why, tenancy.ErrExceeded) || demand[wants[name].Namespace] <= limits[wants[name].Namespace] {
 					t.Fatalf("%s: %v", name, why)
 				}
 			}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/service/bound"
+	"weir.dev/weir/internal/service/tenancy"
 )
 
 func numberedAddress(first byte, i int) netip.Addr {
@@ -80,8 +80,8 @@ var costs = []struct {
 	}},
 	{"a hundred Services that want more than the bound of their namespace", func(n int) Input {
 		in := fullInput(restrictedInput(n, 1))
-		in.Limits = func(string) bound.Settings {
-			return bound.ParseSettings("team", map[string]string{bound.MaxSecurityRules: "1"})
+		in.Limits = func(string) tenancy.Settings {
+			return tenancy.ParseSettings("team", map[string]string{tenancy.MaxSecurityRules: "1"})
 		}
 		more := restrictedInput(n, 2)
 		for i := range in.Shares {

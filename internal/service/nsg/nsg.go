@@ -12,8 +12,7 @@ import (
 	"strings"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/lb/change"
-	"weir.dev/weir/internal/service/bound"
+	"weir.dev/weir/internal/service/tenancy"
 )
 
 // Prefix is the name prefix of managed rules. It is that of cloud-provider-azure: its rules are taken over
@@ -21,7 +20,7 @@ import (
 const Prefix = "k8s-azure-lb_"
 
 // Kind is the kind of the changes.
-const Kind change.Kind = "security rule"
+const Kind lb.Kind = "security rule"
 
 // AccessRule allows or denies flows to some addresses.
 type AccessRule struct {
@@ -68,7 +67,7 @@ type Input struct {
 	// Managed are the destinations that belong to this cluster.
 	Managed map[netip.Addr]bool
 	// Limits returns the limits of a namespace; nil means none.
-	Limits func(namespace string) bound.Settings
+	Limits func(namespace string) tenancy.Settings
 	// Claims are the claims of Services admitted before their load balancer was written. A limit lowered
 	// since then does not reject them, because they would be published without rules.
 	Claims map[string]Claim
@@ -78,7 +77,7 @@ type Input struct {
 type Plan struct {
 	// Next are all rules, existing ones in observed order.
 	Next    []lb.SecurityRule
-	Changes []change.Change
+	Changes []lb.Change
 	// Rejected are the rejected Services and the reasons. Nothing changes at their places.
 	Rejected map[string]error
 	// Before and After are the usage of the observed group and of Next.
@@ -303,20 +302,20 @@ func (g *group) withoutEmpty() []lb.SecurityRule {
 }
 
 // DiffRules returns the changes between two sets of rules.
-func DiffRules(before, after []lb.SecurityRule) []change.Change {
+func DiffRules(before, after []lb.SecurityRule) []lb.Change {
 	was, is := indexByName(before), indexByName(after)
-	var changes []change.Change
+	var changes []lb.Change
 	for _, r := range after {
 		switch at, there := was[strings.ToLower(r.Name)]; {
 		case !there:
-			changes = append(changes, change.Change{Action: change.Add, Kind: Kind, Name: r.Name, Is: r})
+			changes = append(changes, lb.Change{Action: lb.ActionAdd, Kind: Kind, Name: r.Name, Is: r})
 		case !before[at].Equal(r):
-			changes = append(changes, change.Change{Action: change.Modify, Kind: Kind, Name: r.Name, Was: before[at], Is: r})
+			changes = append(changes, lb.Change{Action: lb.ActionModify, Kind: Kind, Name: r.Name, Was: before[at], Is: r})
 		}
 	}
 	for _, r := range before {
 		if _, there := is[strings.ToLower(r.Name)]; !there {
-			changes = append(changes, change.Change{Action: change.Remove, Kind: Kind, Name: r.Name, Was: r})
+			changes = append(changes, lb.Change{Action: lb.ActionRemove, Kind: Kind, Name: r.Name, Was: r})
 		}
 	}
 	return changes

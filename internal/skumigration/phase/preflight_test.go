@@ -124,7 +124,7 @@ func TestWhatKeepsAMigrationFromStarting(t *testing.T) {
 }
 
 // Internal load balancers give no outbound access either, and at most twenty machines are named.
-func TestWhoLosesItsWayOut(t *testing.T) {
+func TestServicesLosingOutboundAccess(t *testing.T) {
 	seen, services := small()
 	seen.LoadBalancers[0].Frontends[0] = lb.Frontend{Name: "a1", Subnet: network, PrivateIP: netip.MustParseAddr("10.0.0.9")}
 	for n := range 30 {

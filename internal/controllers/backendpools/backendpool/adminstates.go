@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"weir.dev/weir/internal/controllers/backendpools/members"
 	"weir.dev/weir/internal/pool/diff"
 	"weir.dev/weir/internal/pool/membership"
 	"weir.dev/weir/internal/pool/updater"
@@ -48,7 +47,7 @@ func (e *Entry) PendingAdminChanges(set membership.Set) (down, back []string) {
 	shown := e.observedDown // replaced, never modified
 	current := shown
 	if shown == nil {
-		current = setOf(members.ParseDown(e.status.Down))
+		current = setOf(ParseDown(e.status.Down))
 	}
 	e.mu.Unlock()
 	drain := drainingAddresses(set)

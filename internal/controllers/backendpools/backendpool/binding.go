@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/controllers/backendpools/pausing"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/pool/schedule"
 )
@@ -97,7 +96,7 @@ func (c *Controller) ResolveBinding(p *v1alpha1.BackendPool, now time.Time) Bind
 			fmt.Sprintf("BackendPool %s already holds %s", objectKey(holder.Namespace, holder.Name), DescribePool(binding.Pool)))
 	}
 	if p.Spec.IsPausedAt(now) {
-		return binding.withState(Paused, v1alpha1.ReasonPaused, pausing.DescribePause(p)+": the pool remains unchanged in Azure")
+		return binding.withState(Paused, v1alpha1.ReasonPaused, DescribePause(p)+": the pool remains unchanged in Azure")
 	}
 	if p.Spec.ServiceRef == nil {
 		return binding.withState(Active, "", "")

@@ -10,8 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/controllers/backendpools/members"
-	"weir.dev/weir/internal/controllers/backendpools/pausing"
 	"weir.dev/weir/internal/humanize"
 	"weir.dev/weir/internal/pool/diff"
 	"weir.dev/weir/internal/pool/membership"
@@ -29,12 +27,12 @@ func recordAttempt(s *v1alpha1.BackendPoolStatus, set membership.Set, r updater.
 	}
 	if r.InSync {
 		s.PoolID = r.Pool.String()
-		s.WrittenAddresses, s.WrittenInstances = members.FormatAddresses(r.Written), members.FormatInstances(r.Instances)
-		s.Unusable = members.FormatUnusable(r.Unusable)
-		members.SetDown(s, r.Down, set, at)
+		s.WrittenAddresses, s.WrittenInstances = FormatAddresses(r.Written), FormatInstances(r.Instances)
+		s.Unusable = FormatUnusable(r.Unusable)
+		SetDown(s, r.Down, set, at)
 	}
 	if r.StatesInSync {
-		members.SetDown(s, r.Down, set, at)
+		SetDown(s, r.Down, set, at)
 	}
 	outcome := v1alpha1.AttemptOutcome{Class: string(r.Outcome), Since: at}
 	if r.Fault != nil {
@@ -78,7 +76,7 @@ func setAttemptConditions(s *v1alpha1.BackendPoolStatus, is Binding, set members
 	case r.InSync && is.RemovesMembers():
 		reason, why = removalMessage(is, len(s.WrittenAddresses) > 0)
 	case r.InSync:
-		status, reason, why = metav1.ConditionTrue, v1alpha1.ReasonLevel, members.InSyncMessage(members.WithoutUnusable(set, r.Unusable))
+		status, reason, why = metav1.ConditionTrue, v1alpha1.ReasonLevel, InSyncMessage(WithoutUnusable(set, r.Unusable))
 	case r.Outcome == diff.Stale:
 		reason, why = missingPoolMessage(r)
 	case r.Outcome == diff.Rejected:
@@ -146,7 +144,7 @@ func setSpecConditions(s *v1alpha1.BackendPoolStatus, p *v1alpha1.BackendPool, n
 	if parkedReason(s) == "" {
 		setIdle(s, p.Generation, now)
 	}
-	status, reason, why := pausing.PausedCondition(p, now)
+	status, reason, why := PausedCondition(p, now)
 	setCondition(s, p.Generation, v1alpha1.ConditionPaused, status, reason, why)
 }
 

@@ -16,7 +16,6 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/armerror"
-	"weir.dev/weir/internal/controllers/backendpools/members"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/pool/diff"
 	"weir.dev/weir/internal/pool/membership"
@@ -98,7 +97,7 @@ func TestLongListsOfLeftOutNodesAreCut(t *testing.T) {
 	for i := range 17 {
 		set.NonMembers = append(set.NonMembers, membership.NonMember{Node: fmt.Sprintf("n%d", i), Reason: "it is gone"})
 	}
-	if got := members.InSyncMessage(set); !strings.HasSuffix(got, "node n4: it is gone and 12 more") || strings.Contains(got, "n5") {
+	if got := InSyncMessage(set); !strings.HasSuffix(got, "node n4: it is gone and 12 more") || strings.Contains(got, "n5") {
 		t.Error(got)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/controllers/backendpools/members"
 	"weir.dev/weir/internal/pool/diff"
 	"weir.dev/weir/internal/pool/updater"
 )
@@ -59,7 +58,7 @@ func conflictMessage(ips []netip.Addr) string {
 
 // listAddresses returns the first addresses, and the number of the others.
 func listAddresses(ips []netip.Addr) string {
-	texts := members.FormatAddresses(ips[:min(len(ips), maxConflictAddresses)])
+	texts := FormatAddresses(ips[:min(len(ips), maxConflictAddresses)])
 	if more := len(ips) - maxConflictAddresses; more > 0 {
 		texts = append(texts, fmt.Sprintf("%d more", more))
 	}

@@ -58,7 +58,7 @@ func TestRelevant(t *testing.T) {
 }
 
 // In pools that Weir created there is no other writer.
-func TestWhoElseWritesAPool(t *testing.T) {
+func TestOtherWritersOfPool(t *testing.T) {
 	for _, made := range []bool{true, false} {
 		p := bp("a", 0, took, func(p *v1alpha1.BackendPool) {
 			p.Spec.ServiceRef, p.Spec.Nodes = nil, &v1alpha1.NodeMembers{}
@@ -75,7 +75,7 @@ func TestWhoElseWritesAPool(t *testing.T) {
 
 // In an interface pool that Weir created, every node is removed, recorded or not, because a scale set adds
 // members itself. In other pools only recorded ones are.
-func TestWhoLeavesAPoolOfInterfaces(t *testing.T) {
+func TestMembersLeavingInterfacePool(t *testing.T) {
 	for _, made := range []bool{true, false} {
 		p := bp("a", 0, took, deleting, func(p *v1alpha1.BackendPool) {
 			p.Spec.ServiceRef, p.Spec.Nodes, p.Spec.Membership = nil, &v1alpha1.NodeMembers{}, v1alpha1.MembershipNetworkInterface

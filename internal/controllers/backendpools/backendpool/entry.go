@@ -11,8 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/controllers/backendpools/members"
-	"weir.dev/weir/internal/controllers/backendpools/pausing"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/pool/diff"
 	"weir.dev/weir/internal/pool/membership"
@@ -81,7 +79,7 @@ type Entry struct {
 func newEntry(ref schedule.Ref, p *v1alpha1.BackendPool) *Entry {
 	return &Entry{
 		ref: ref, writeSlot: make(chan struct{}, 1), version: p.ResourceVersion, written: writtenStatuses{}.withStatus(&p.Status), finalizerSeen: hasFinalizer(p),
-		status: p.Status, unusableNodes: members.ParseUnusable(p.Status.Unusable),
+		status: p.Status, unusableNodes: ParseUnusable(p.Status.Unusable),
 	}
 }
 
@@ -90,7 +88,7 @@ func (e *Entry) changeStatus(change func(*v1alpha1.BackendPoolStatus)) {
 	next := e.status.DeepCopy()
 	change(next)
 	if e.otherRecord != nil {
-		members.MergeRecord(next, e.otherRecord)
+		MergeRecord(next, e.otherRecord)
 	}
 	if !equality.Semantic.DeepEqual(next, &e.status) {
 		e.status = *next
@@ -155,7 +153,7 @@ func (e *Entry) currentReason() string {
 func isPaused(e *Entry) metav1.ConditionStatus {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return pausing.PausedStatus(&e.status)
+	return PausedStatus(&e.status)
 }
 
 // recordInput stores the members and the situation of an attempt. If the situation differs at the next

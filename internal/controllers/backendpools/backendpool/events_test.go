@@ -57,7 +57,7 @@ func TestTheWordsOfTheThreeEvents(t *testing.T) {
 }
 
 // Admin states have their own events; a pool of nodes only gets the end of a failure.
-func TestNoWordIsSaidOfAdminStates(t *testing.T) {
+func TestAdminStatesCauseNoPoolEvent(t *testing.T) {
 	e := &Entry{}
 	written := updater.Report{Outcome: diff.Written, InSync: true, Admin: true}
 	for _, outcome := range []diff.Outcome{diff.Retriable, diff.Terminal} {

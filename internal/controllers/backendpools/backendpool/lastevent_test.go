@@ -58,7 +58,7 @@ func (d *fixture) assertNotification(want schedule.LastNotification) {
 }
 
 // The next process knows the last event and the abandoned change, wherever this one stops.
-func TestTheLastWordIsReadBack(t *testing.T) {
+func TestLastEventIsReadBack(t *testing.T) {
 	d := newFixture(t)
 	failed := schedule.LastNotification{IsFailure: true, FailureReason: "Terminal Bad"}
 	for _, step := range []struct {
@@ -96,7 +96,7 @@ func (d *fixture) recordMembers() {
 }
 
 // The last event of one Service does not apply to the next Service of the BackendPool.
-func TestTheLastWordIsThatOfItsService(t *testing.T) {
+func TestLastEventBelongsToItsService(t *testing.T) {
 	d := newFixture(t)
 	d.reportToService(diff.Terminal, "Terminal Bad")
 	if got := *d.poolStatus().LastEvent; got != (v1alpha1.LastEvent{Reason: EventFailed, Service: "web", GivenUpFor: "Terminal Bad", Problem: v1alpha1.ReasonFailed}) {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/controllers/backendpools/members"
 )
 
 // ListMembers calls add for each recorded member of a BackendPool, with the time since which it is Down; zero if Azure
@@ -19,7 +18,7 @@ func (c *Controller) ListMembers(p *v1alpha1.BackendPool, add func(ip netip.Addr
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	record := members.RecordOf(&e.status)
+	record := RecordOf(&e.status)
 	for _, ip := range record.Written {
 		var down time.Time
 		if _, shown := e.observedDown[ip]; shown {

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/controllers/backendpools/members"
 )
 
 // writtenStatuses are hashes of the statuses that this process may have written. If the API server has another one,
@@ -44,6 +43,6 @@ func (e *Entry) mergeOtherRecord(other *v1alpha1.BackendPoolStatus) {
 	if e.otherRecord == nil {
 		e.otherRecord = &v1alpha1.BackendPoolStatus{}
 	}
-	members.MergeRecord(e.otherRecord, other)
+	MergeRecord(e.otherRecord, other)
 	e.changeStatus(func(*v1alpha1.BackendPoolStatus) {})
 }

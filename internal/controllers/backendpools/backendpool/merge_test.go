@@ -17,7 +17,6 @@ import (
 	"pgregory.net/rapid"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/controllers/backendpools/members"
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/pool/diff"
 	"weir.dev/weir/internal/pool/schedule"
@@ -80,7 +79,7 @@ func newReplica(t *testing.T, api *versioned) *cluster {
 	return c
 }
 
-func parseIPs(all ...string) []netip.Addr { return members.ParseAddresses(all) }
+func parseIPs(all ...string) []netip.Addr { return ParseAddresses(all) }
 
 func (c *cluster) recordMembers(t *testing.T, ref schedule.Ref, all ...string) error {
 	t.Helper()
@@ -90,7 +89,7 @@ func (c *cluster) recordMembers(t *testing.T, ref schedule.Ref, all ...string) e
 
 func (c *cluster) recordedMembers(t *testing.T, ref schedule.Ref) []string {
 	t.Helper()
-	return members.FormatAddresses(c.desiredOf(t, ref).Record.Written)
+	return FormatAddresses(c.desiredOf(t, ref).Record.Written)
 }
 
 func inSyncReport(ref schedule.Ref, all ...string) updater.Report {
@@ -164,7 +163,7 @@ func (a *lostAnswer) Apply(ctx context.Context, ref schedule.Ref, version string
 }
 
 // A lost response does not count as a write of another process.
-func TestALostAnswerIsNobodyElse(t *testing.T) {
+func TestLostResponseIsNoConflict(t *testing.T) {
 	api := &lostAnswer{versioned: &versioned{stored: bp("a", 0)}}
 	api.stored.ResourceVersion = "1"
 	ref := RefOf(api.stored)
@@ -198,9 +197,9 @@ func TestTheUnionOfTwoLedgers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := ledger.Draw(t, "a"), ledger.Draw(t, "b")
 		is := a.DeepCopy()
-		members.MergeRecord(is, b)
+		MergeRecord(is, b)
 		has := func(s *v1alpha1.BackendPoolStatus, ip string) (written, down bool) {
-			return slices.Contains(s.WrittenAddresses, ip), slices.Contains(members.ParseDown(s.Down), netip.MustParseAddr(ip))
+			return slices.Contains(s.WrittenAddresses, ip), slices.Contains(ParseDown(s.Down), netip.MustParseAddr(ip))
 		}
 		for n := range 10 {
 			ip := netip.AddrFrom4([4]byte{10, 0, 0, byte(n)}).String()
@@ -211,7 +210,7 @@ func TestTheUnionOfTwoLedgers(t *testing.T) {
 			}
 		}
 		again := is.DeepCopy()
-		members.MergeRecord(again, b)
+		MergeRecord(again, b)
 		if statusHash(again) != statusHash(is) {
 			t.Fatal("united again, it is another")
 		}

@@ -11,7 +11,6 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/armerror"
-	"weir.dev/weir/internal/controllers/backendpools/members"
 	"weir.dev/weir/internal/humanize"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/pool/diff"
@@ -63,8 +62,8 @@ func TestHowManyAMessageNames(t *testing.T) {
 		if i < 5 || i == 11 {
 			set.NonMembers = append(set.NonMembers, membership.NonMember{Node: "n", Reason: "gone"})
 		}
-		if i == 4 && strings.Contains(members.InSyncMessage(set), "more") {
-			t.Error(members.InSyncMessage(set))
+		if i == 4 && strings.Contains(InSyncMessage(set), "more") {
+			t.Error(InSyncMessage(set))
 		}
 		ips = append(ips, netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}))
 		want := map[int]string{9: "10.0.0.9. Weir", 10: "10.0.0.9, 1 more. Weir", 11: "10.0.0.9, 2 more. Weir"}[i]
@@ -73,7 +72,7 @@ func TestHowManyAMessageNames(t *testing.T) {
 		}
 	}
 	set.NonMembers = append(set.NonMembers, membership.NonMember{Node: "cp", Reason: "a label", ByLabel: true}) // listed separately
-	if got := members.InSyncMessage(set); !strings.Contains(got, "; kept out: node cp: a label; left out: node n: gone;") || !strings.HasSuffix(got, "and 1 more") {
+	if got := InSyncMessage(set); !strings.Contains(got, "; kept out: node cp: a label; left out: node n: gone;") || !strings.HasSuffix(got, "and 1 more") {
 		t.Error(got)
 	}
 }
@@ -138,7 +137,7 @@ func TestPrecedence(t *testing.T) {
 }
 
 // The recorded owner wins over the cached one.
-func TestForWhomABackendPoolWasMade(t *testing.T) {
+func TestServiceOfCreatedBackendPool(t *testing.T) {
 	p := bp("a", 0)
 	c, e := newLoadedPool(t, p, nil)
 	e.status.MadeFor = "svc"
@@ -206,7 +205,7 @@ func TestTheOrderOfARecordDoesNotMatter(t *testing.T) {
 func TestTheUnionIsTaken(t *testing.T) {
 	for _, tt := range []struct{ is, other, want string }{{"", "b", "b"}, {"a", "b", "a"}, {"a", "", "a"}} {
 		s := &v1alpha1.BackendPoolStatus{PoolID: tt.is}
-		if members.MergeRecord(s, &v1alpha1.BackendPoolStatus{PoolID: tt.other}); s.PoolID != tt.want || s.DownCount != nil {
+		if MergeRecord(s, &v1alpha1.BackendPoolStatus{PoolID: tt.other}); s.PoolID != tt.want || s.DownCount != nil {
 			t.Errorf("%s and %s: %+v", tt.is, tt.other, s)
 		}
 	}

@@ -38,7 +38,7 @@ func (d *fixture) takeEvents() string {
 }
 
 // A pool of nodes gets the events of a Service when the reason changes.
-func TestAPoolOfNodesSpeaksForItself(t *testing.T) {
+func TestNodePoolHasEventsOfItsOwn(t *testing.T) {
 	d := newFixture(t, asNodePool)
 	for _, tt := range []struct {
 		name    string

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/controllers/backendpools/members"
 	"weir.dev/weir/internal/pool/membership"
 	"weir.dev/weir/internal/pool/schedule"
 )
@@ -103,7 +102,7 @@ func retainMembers(c *Controller, e *Entry, set membership.Set) membership.Set {
 func memberRecord(e *Entry) membership.MemberRecord {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return members.RecordOf(&e.status)
+	return RecordOf(&e.status)
 }
 
 // MembersOf returns Cluster.Members plus the retained members.
@@ -165,12 +164,12 @@ func (e *Entry) newOperations(op schedule.Operation, set membership.Set) []sched
 	}
 	slices.Sort(desired)
 	slices.Sort(recorded)
-	op.Impact = members.ImpactOfChange(set, e.status.WrittenAddresses)
+	op.Impact = ImpactOfChange(set, e.status.WrittenAddresses)
 	if slices.Equal(desired, recorded) {
 		return []schedule.Operation{op}
 	}
 	admin := op
-	admin.Admin, admin.Impact = true, members.ImpactOfStates(set, desired, recorded)
+	admin.Admin, admin.Impact = true, ImpactOfStates(set, desired, recorded)
 	if op.ChangedAt.IsZero() { // changed while no process was watching: the members may differ too
 		return []schedule.Operation{admin, op}
 	}
@@ -200,11 +199,11 @@ func updateDesiredCount(e *Entry, members int, now time.Time) bool {
 
 // refreshSyncedStatus updates the message and the Down reasons of a pool that is in sync.
 func (c *Controller) refreshSyncedStatus(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, set membership.Set) error {
-	usable := members.WithoutUnusable(set, UnusableNodes(e))
+	usable := WithoutUnusable(set, UnusableNodes(e))
 	return c.updatePoolStatus(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
 		if syncedReason(s.Conditions) == v1alpha1.ReasonLevel {
-			setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionTrue, v1alpha1.ReasonLevel, members.InSyncMessage(usable))
-			members.SetDown(s, members.ParseDown(s.Down), set, metav1.Now())
+			setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionTrue, v1alpha1.ReasonLevel, InSyncMessage(usable))
+			SetDown(s, ParseDown(s.Down), set, metav1.Now())
 		}
 	})
 }

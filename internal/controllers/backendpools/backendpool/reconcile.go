@@ -11,8 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/controllers/backendpools/keeping"
-	"weir.dev/weir/internal/controllers/backendpools/pausing"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/pool/membership"
 	"weir.dev/weir/internal/pool/schedule"
@@ -38,7 +36,7 @@ type Config struct {
 	// block.
 	MembersShown func(ref schedule.Ref)
 	// Retention decides which members are retained.
-	Retention *keeping.Policy
+	Retention *RetentionPolicy
 }
 
 // Controller reconciles BackendPools. It implements updater's Cluster and Reporter, and attempt's
@@ -91,10 +89,10 @@ func (c *Controller) Reconcile(ctx context.Context, namespace, name string, now 
 	is, was := c.ResolveBinding(p, now), isPaused(e)
 	c.recordOwner(p, e, is.Pool, now)
 	err = c.applyBinding(ctx, p, e, is, now)
-	if kind, text := pausing.PauseEvent(p, was, isPaused(e)); kind != "" {
+	if kind, text := PauseEvent(p, was, isPaused(e)); kind != "" {
 		c.Events.OnPool(p, Event{Normal, kind, text})
 	}
-	return Result{pausing.RequeueAfter(e.timeToNextCheck(now), p, now)}, err
+	return Result{RequeueAfter(e.timeToNextCheck(now), p, now)}, err
 }
 
 func (c *Controller) applyBinding(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Binding, now time.Time) error {

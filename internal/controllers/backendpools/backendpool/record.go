@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/controllers/backendpools/members"
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/pool/diff"
 	"weir.dev/weir/internal/pool/membership"
@@ -34,8 +33,8 @@ func (e *Entry) MemberRecord() diff.Record {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return diff.Record{
-		Written: members.ParseAddresses(e.status.WrittenAddresses), Down: members.ParseDown(e.status.Down), Managed: e.status.PoolID != "",
-		Instances: members.ParseInstances(e.status.WrittenInstances),
+		Written: ParseAddresses(e.status.WrittenAddresses), Down: ParseDown(e.status.Down), Managed: e.status.PoolID != "",
+		Instances: ParseInstances(e.status.WrittenInstances),
 	}
 }
 
@@ -54,8 +53,8 @@ func (c *Controller) Record(ctx context.Context, ref schedule.Ref, intent diff.I
 		if !intent.OnlyStates {
 			s.PoolID = pool.String()
 		}
-		s.WrittenAddresses, s.WrittenInstances = members.FormatAddresses(intent.Written), members.FormatInstances(intent.Instances)
-		members.SetDown(s, intent.Down, set, metav1.NewTime(time.Now()).Rfc3339Copy())
+		s.WrittenAddresses, s.WrittenInstances = FormatAddresses(intent.Written), FormatInstances(intent.Instances)
+		SetDown(s, intent.Down, set, metav1.NewTime(time.Now()).Rfc3339Copy())
 		clearParked(s, p.Generation)
 		setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonUpdating, updatingMessage(intent))
 	})

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/controllers/backendpools/members"
 	"weir.dev/weir/internal/pool/diff"
 	"weir.dev/weir/internal/pool/membership"
 	"weir.dev/weir/internal/pool/updater"
@@ -49,7 +48,7 @@ func (c *Controller) Report(ctx context.Context, r updater.Report) {
 	began := contested != "" && !hasConflict(e)
 	err := c.updatePoolStatus(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
 		recordAttempt(s, set, r)
-		members.SetMemberDiff(s, r, c.Cluster.NodeAt)
+		SetMemberDiff(s, r, c.Cluster.NodeAt)
 		recordLastEvent(s, p, event, r)
 		setConflictCondition(s, r, p.Generation)
 		setAttemptConditions(s, is, set, r, p.Generation)

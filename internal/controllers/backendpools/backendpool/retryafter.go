@@ -10,7 +10,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/humanize"
-	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // setParked sets the Parked condition: no attempt before until.
@@ -80,7 +80,7 @@ func (e *Entry) adoptPersistedRetryAfter(generation int64, now time.Time) {
 		return
 	}
 	e.notBefore = e.status.NextEligibleAt.Time
-	if latest := humanize.RoundUpSecond(now.Add(backoff.MaxRetryAfter)); e.notBefore.After(latest) {
+	if latest := humanize.RoundUpSecond(now.Add(ratelimit.MaxRetryAfter)); e.notBefore.After(latest) {
 		e.notBefore = latest
 		// Persist the limit, or each restart would extend it.
 		e.changeStatus(func(s *v1alpha1.BackendPoolStatus) {

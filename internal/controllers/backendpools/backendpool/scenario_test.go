@@ -17,8 +17,6 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/armerror"
-	"weir.dev/weir/internal/controllers/backendpools/keeping"
-	"weir.dev/weir/internal/controllers/backendpools/members"
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/nic"
@@ -73,7 +71,7 @@ func runScenario(t *testing.T, name string, p *v1alpha1.BackendPool, plays func(
 
 func (l *life) startProcess() {
 	l.Controller = New(Config{
-		Cluster: l, Owner: l, Workers: l, Events: l, Retention: &keeping.Policy{Stale: func(time.Time) bool { return l.stale }, NodeAt: l.nodeByAddress}, Log: slog.New(logRecorder{l}), RecheckInterval: 5 * time.Minute, ReleaseRetryInterval: time.Minute,
+		Cluster: l, Owner: l, Workers: l, Events: l, Retention: &RetentionPolicy{Stale: func(time.Time) bool { return l.stale }, NodeAt: l.nodeByAddress}, Log: slog.New(logRecorder{l}), RecheckInterval: 5 * time.Minute, ReleaseRetryInterval: time.Minute,
 		Queue: func(ref schedule.Ref) { l.AddLine("queued: %s", ref.Name) },
 	}, NewStatuses(l))
 }
@@ -240,7 +238,7 @@ func (l *life) OnService(name schedule.ServiceName, e Event) {
 	l.AddLine("event on Service %s: %s %s: %s", name.Name, e.Kind, e.Reason, e.Text)
 }
 func (l *life) RecordRetained(p *v1alpha1.BackendPool, _ Binding, set membership.Set) {
-	l.AddLine("event on %s: %s", p.Name, members.RetainedMessage(set))
+	l.AddLine("event on %s: %s", p.Name, RetainedMessage(set))
 }
 func (l *life) AdminStates(p *v1alpha1.BackendPool, _ Binding, _ updater.Report, t AdminChanges) {
 	if len(t.Down)+len(t.Back)+len(t.Failed) > 0 {

@@ -72,7 +72,7 @@ func TestReportThatCannotBeWrittenIsWrittenLater(t *testing.T) {
 	}
 }
 
-func TestWhatAPoolWaitsForIsSaid(t *testing.T) {
+func TestPoolReportsWhatItWaitsFor(t *testing.T) {
 	c, api, p := newRecordedPool(t)
 	waiting := updater.Report{Ref: RefOf(p), Outcome: diff.Postponed, Fault: &armerror.Fault{Err: errors.New("waiting: a write is still under way")}}
 	c.Report(t.Context(), waiting)

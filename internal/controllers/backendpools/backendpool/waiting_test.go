@@ -139,7 +139,7 @@ func TestNothingStaysParkedThatIsTried(t *testing.T) {
 }
 
 // The effect of a wait on the status depends on the current entitlement.
-func TestAWaitIsSaidWhereSomethingWaits(t *testing.T) {
+func TestWaitIsReportedForWaitingPools(t *testing.T) {
 	t.Run("paused meanwhile", func(t *testing.T) {
 		d := newFixture(t)
 		d.updatePool(asPaused)

@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/controllers/backendpools/keeping"
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/nic"
@@ -185,7 +184,7 @@ func newCluster(t *testing.T, objects ...any) *cluster {
 	w.addObjects(objects...)
 	return &cluster{New(Config{
 		Cluster: w, Owner: w, Events: w, Workers: &queued{}, Queue: func(ref schedule.Ref) { w.queued = append(w.queued, ref) },
-		Log: slog.New(slog.DiscardHandler), Retention: &keeping.Policy{NodeAt: w.nodeByAddress},
+		Log: slog.New(slog.DiscardHandler), Retention: &RetentionPolicy{NodeAt: w.nodeByAddress},
 	}, NewStatuses(nil)), w}
 }
 

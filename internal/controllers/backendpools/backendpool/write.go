@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/controllers/backendpools/members"
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/pool/schedule"
 )
@@ -123,7 +122,7 @@ func (s *Statuses) ApplyStatus(ctx context.Context, ref schedule.Ref, version st
 		}
 		version = p.ResourceVersion
 		if !written.contains(&p.Status) {
-			members.MergeRecord(status, &p.Status)
+			MergeRecord(status, &p.Status)
 			otherStatus = p.Status.DeepCopy()
 			written = written.withStatus(&p.Status).withStatus(status)
 		}

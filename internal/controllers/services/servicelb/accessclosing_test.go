@@ -149,7 +149,7 @@ func TestWhatKeepsAServiceFromBeingClosed(t *testing.T) {
 
 // Nothing is closed without a group, for a dry run, or for a Service without parts in Azure or that is or was
 // open.
-func TestWhoIsNotClosed(t *testing.T) {
+func TestServicesWhoseAccessIsNotClosed(t *testing.T) {
 	internal := func(w *world) { w.s.Object.Annotations[service.Internal] = "true" }
 	ranges := func(w *world) { w.s.Object.SourceRanges = []string{"10.0.0.0/8"} }
 	for _, tt := range []struct {
@@ -186,7 +186,7 @@ func TestWhoIsNotClosed(t *testing.T) {
 
 // Once the group can be written, no client stays admitted against the spec, even if the load balancer cannot be
 // written; closing never admits a client.
-func TestLawNobodyStaysInWhomAServiceDoesNotAdmit(t *testing.T) {
+func TestLawSourcesThatAreNotAllowedAreClosed(t *testing.T) {
 	clients := []netip.Addr{netip.MustParseAddr("10.1.0.1"), netip.MustParseAddr("10.2.0.1"), netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("203.0.113.1")}
 	admits := func(is service.Restriction, client netip.Addr) bool {
 		if !is.Access.IsLimited() {

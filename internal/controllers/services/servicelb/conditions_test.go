@@ -287,7 +287,7 @@ func TestAPartThatIsWrongIsSeen(t *testing.T) {
 
 // A Service whose HTTP probes fail because of a Private Link Service with PROXY protocol gets one warning; TCP
 // probes are not affected.
-func TestHTTPProbesBesideTheProxyProtocolAreTold(t *testing.T) {
+func TestHTTPProbesWithProxyProtocolAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		for _, tt := range []struct {

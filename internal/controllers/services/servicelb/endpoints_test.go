@@ -17,7 +17,7 @@ func (w *world) after(d time.Duration) time.Duration {
 }
 
 // Missing endpoints are reported after a while, new ones at once; short gaps are not written.
-func TestAServiceWithoutEndpointsSaysSo(t *testing.T) {
+func TestServiceWithoutEndpointsReportsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := served(t)
 		w.concluded = 0

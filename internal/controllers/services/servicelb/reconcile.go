@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/internal/loadbalancer"
 	"weir.dev/weir/internal/loadbalancer/dryrun"
 	"weir.dev/weir/internal/loadbalancer/removal"
-	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit"
 	"weir.dev/weir/internal/service"
 )
 
@@ -43,7 +43,7 @@ type Config struct {
 	Balancers LoadBalancers
 	DryRunner DryRunner
 	// Backoff is the backoff after a rejection by Azure or the plan.
-	Backoff backoff.Exponential
+	Backoff ratelimit.Exponential
 	Log     *slog.Logger
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit"
 	"weir.dev/weir/internal/service"
 )
 
@@ -157,7 +157,7 @@ func TestALookThatIsNotSentIsPutOff(t *testing.T) {
 }
 
 // An unsent rule change for a new node is reported.
-func TestARuleOfNodesThatIsNotSentIsTold(t *testing.T) {
+func TestSkippedNodeRuleIsReported(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := newWorld(t, func(o *Settings) { o.HasSecurityGroup = true })
 		w.s.Object.Annotations[service.DisableFloatingIP] = "true"
@@ -474,7 +474,7 @@ func TestAResultIsThatOfOneService(t *testing.T) {
 
 // A Service throttled without Retry-After waits longer than a rejected one.
 func TestAServiceThatIsThrottledWaits(t *testing.T) {
-	pace, now := backoff.Exponential{Initial: 5 * time.Millisecond, Max: time.Minute}, time.Now()
+	pace, now := ratelimit.Exponential{Initial: 5 * time.Millisecond, Max: time.Minute}, time.Now()
 	var w Waiting
 	if got := w.recordFailure(&armerror.Fault{Class: armerror.Terminal}, pace, now); got != 5*time.Millisecond {
 		t.Errorf("refused: again after %s", got)

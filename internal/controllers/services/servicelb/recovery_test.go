@@ -15,7 +15,7 @@ import (
 )
 
 // A blocked removal that resolves by itself is reported as over.
-func TestThatNothingIsHeldBackAnyMoreIsTold(t *testing.T) {
+func TestEndOfBlockedRemovalIsReported(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := served(t, func(o *Settings) { o.ResyncPeriod = time.Hour })
 		w.s.StatusAddresses = lost

@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer"
-	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit"
 	"weir.dev/weir/internal/service"
 )
 
@@ -154,7 +154,7 @@ type Waiting struct {
 	failures  int
 }
 
-func (w *Waiting) recordFailure(err error, pace backoff.Exponential, now time.Time) time.Duration {
+func (w *Waiting) recordFailure(err error, pace ratelimit.Exponential, now time.Time) time.Duration {
 	f, _ := errors.AsType[*armerror.Fault](err)
 	if f != nil && f.RetryAt.After(now) { // whatever the outcome
 		w.notBefore = f.RetryAt

@@ -21,7 +21,7 @@ import (
 	"weir.dev/weir/internal/loadbalancer/conflict"
 	"weir.dev/weir/internal/loadbalancer/plan"
 	"weir.dev/weir/internal/loadbalancer/privatelink"
-	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit"
 	"weir.dev/weir/internal/service"
 )
 
@@ -109,7 +109,7 @@ func newWorld(t *testing.T, edits ...func(*Settings)) *world {
 func newReconciler(w *world, set Settings) *Reconciler {
 	return New(Config{
 		Settings: set, Cluster: w, Store: w, Events: w, Balancers: w, DryRunner: w,
-		Backoff: backoff.Exponential{Initial: time.Second, Max: time.Minute}, Log: slog.New(slog.DiscardHandler),
+		Backoff: ratelimit.Exponential{Initial: time.Second, Max: time.Minute}, Log: slog.New(slog.DiscardHandler),
 	})
 }
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"weir.dev/weir/internal/lb/change"
+	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer"
 	"weir.dev/weir/internal/loadbalancer/dryrun"
 	"weir.dev/weir/internal/loadbalancer/plan"
@@ -87,12 +87,12 @@ func (p *Plan) AddConversions(pools []plan.DrainingPool) {
 		if at < 0 {
 			at = slices.IndexFunc(append(slices.Clone(p.Resources), Resource{}), func(r Resource) bool { return r.Kind != LoadBalancer || r.ID > id })
 			p.Resources = slices.Insert(p.Resources, at, Resource{
-				Kind: LoadBalancer, Name: e.Pool.LoadBalancer.Name, ResourceGroup: e.Pool.LoadBalancer.ResourceGroup, ID: id, Action: change.Modify,
+				Kind: LoadBalancer, Name: e.Pool.LoadBalancer.Name, ResourceGroup: e.Pool.LoadBalancer.ResourceGroup, ID: id, Action: lb.ActionModify,
 			})
 			p.Changes++
 		}
 		from, to := e.ConversionKinds()
-		part := Part{Kind: string(change.Pool), Name: e.Pool.Name, Action: change.Modify, Fields: []Field{{Name: "members", Was: &from, Is: &to}}}
+		part := Part{Kind: string(lb.KindPool), Name: e.Pool.Name, Action: lb.ActionModify, Fields: []Field{{Name: "members", Was: &from, Is: &to}}}
 		r := &p.Resources[at]
 		if !slices.ContainsFunc(r.Parts, func(o Part) bool {
 			return o.Name == part.Name && slices.ContainsFunc(o.Fields, func(f Field) bool { return f.Name == "members" })

@@ -8,23 +8,22 @@ import (
 	"strings"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/lb/change"
 	"weir.dev/weir/internal/loadbalancer/dryrun"
 	"weir.dev/weir/internal/loadbalancer/plan"
 	"weir.dev/weir/internal/service/nsg"
 )
 
 // resourceAction is empty if nothing changes.
-func resourceAction(before, after, differs bool) change.Action {
+func resourceAction(before, after, differs bool) lb.Action {
 	switch {
 	case !before && !after, before && after && !differs:
 		return ""
 	case !before:
-		return change.Add
+		return lb.ActionAdd
 	case !after:
-		return change.Remove
+		return lb.ActionRemove
 	}
-	return change.Modify
+	return lb.ActionModify
 }
 
 func (v formatter) loadBalancerChange(c dryrun.ResourceChange[lb.LoadBalancer]) Resource {
@@ -37,7 +36,7 @@ func (v formatter) loadBalancerChange(c dryrun.ResourceChange[lb.LoadBalancer]) 
 	r.Fields = diffFields(loadBalancerFields(before, before.Provisioning), loadBalancerFields(after, before.Provisioning))
 	for _, ch := range plan.Diff(before, after) {
 		p := v.partChange(ch)
-		if ch.Kind == change.Pool {
+		if ch.Kind == lb.KindPool {
 			w, _ := ch.Was.(lb.Pool)
 			i, _ := ch.Is.(lb.Pool)
 			p.Members = diffMembers(w, i)
@@ -50,14 +49,14 @@ func (v formatter) loadBalancerChange(c dryrun.ResourceChange[lb.LoadBalancer]) 
 			continue
 		}
 		if m := diffMembers(before.Pools[at], i); len(m) > 0 {
-			r.Parts = append(r.Parts, Part{Kind: string(change.Pool), Name: i.ID.Name, Action: change.Modify, Members: m})
+			r.Parts = append(r.Parts, Part{Kind: string(lb.KindPool), Name: i.ID.Name, Action: lb.ActionModify, Members: m})
 		}
 	}
 	r.Action = resourceAction(before.Etag != "", after.Etag != "", len(r.Fields)+len(r.Parts) > 0)
 	return r
 }
 
-func (v formatter) partChange(c change.Change) Part {
+func (v formatter) partChange(c lb.Change) Part {
 	p := Part{Kind: string(c.Kind), Name: c.Name, Action: c.Action, Service: v.serviceOf(c.Name)}
 	if c.Kind == nsg.Kind {
 		p.Kind = "securityRule"
@@ -124,12 +123,12 @@ func diffMembers(was, is lb.Pool) []Member {
 	for _, i := range is.Addresses {
 		at := slices.IndexFunc(was.Addresses, func(w lb.Address) bool { return isSameEntry(w, i) })
 		if at < 0 {
-			all = append(all, newMember(change.Add, i, i.AdminState))
+			all = append(all, newMember(lb.ActionAdd, i, i.AdminState))
 			continue
 		}
 		before, after := cmp.Or(was.Addresses[at].AdminState, lb.None), cmp.Or(i.AdminState, lb.None)
 		if before != after {
-			m := newMember(change.Modify, i, after)
+			m := newMember(lb.ActionModify, i, after)
 			m.WasAdminState = before
 			all = append(all, m)
 		}
@@ -138,7 +137,7 @@ func diffMembers(was, is lb.Pool) []Member {
 		left := slices.ContainsFunc(is.Addresses, func(i lb.Address) bool { return isSameEntry(w, i) })
 		twice := slices.ContainsFunc(was.Addresses[:n], func(o lb.Address) bool { return isSameEntry(w, o) })
 		if !left || twice {
-			all = append(all, newMember(change.Remove, w, ""))
+			all = append(all, newMember(lb.ActionRemove, w, ""))
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Member) int {
@@ -154,7 +153,7 @@ func isSameEntry(a, b lb.Address) bool {
 	return a.IP == b.IP
 }
 
-func newMember(of change.Action, a lb.Address, state string) Member {
+func newMember(of lb.Action, a lb.Address, state string) Member {
 	m := Member{Action: of, Name: a.Name, AdminState: state}
 	if a.IP.IsValid() {
 		m.Address = a.IP.String()

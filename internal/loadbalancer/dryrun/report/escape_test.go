@@ -7,16 +7,16 @@ import (
 	"strings"
 	"testing"
 
-	"weir.dev/weir/internal/lb/change"
+	"weir.dev/weir/internal/lb"
 )
 
 // User-controlled tags, paths and names neither control the terminal nor imitate lines of the plan.
 func TestTextThatTenantsWrite(t *testing.T) {
 	evil := "x\x1b[2J\r\n- load balancer kubernetes\u202e\u009b31m"
 	p := Plan{Changes: 1, Resources: []Resource{{
-		Kind: PublicIP, Name: evil, ResourceGroup: evil, Action: change.Modify, Service: evil,
+		Kind: PublicIP, Name: evil, ResourceGroup: evil, Action: lb.ActionModify, Service: evil,
 		Fields: []Field{{Name: "tags." + evil, Was: &evil, Is: &evil}, {Name: evil, Added: []string{evil}, Removed: []string{evil}}},
-		Parts:  []Part{{Kind: "pool", Name: evil, Action: change.Add, Members: []Member{{Action: change.Add, Address: "10.0.0.1", Name: evil}}}},
+		Parts:  []Part{{Kind: "pool", Name: evil, Action: lb.ActionAdd, Members: []Member{{Action: lb.ActionAdd, Address: "10.0.0.1", Name: evil}}}},
 	}}}
 	p.Services = []Service{{Service: evil, Refused: evil}, {Service: evil, Note: evil, Failed: evil}}
 	p.Pools, p.Notes = []Pool{{BackendPool: evil, Why: evil}}, []string{evil}

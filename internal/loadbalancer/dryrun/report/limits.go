@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"weir.dev/weir/internal/loadbalancer/limit"
+	"weir.dev/weir/internal/loadbalancer/plan"
 )
 
 // limits writes how much of Azure's limits is used: in one line what the plan changes, and a line each for
@@ -29,7 +29,7 @@ func (w *textWriter) limits(p Plan) {
 	for _, l := range p.Limits {
 		switch {
 		case !l.IsNear():
-		case l.Name == limit.AvailabilitySets:
+		case l.Name == plan.LimitAvailabilitySets:
 			w.writeLine(0, "!", fmt.Sprintf("%s would have machines of up to %d of %d %s; a machine in none counts as one. Beyond the limit, Azure rejects further machines in the pool: "+
 				"create machines in availability sets or scale sets, or set loadBalancerBackendPoolConfigurationType to nodeIP.", l.Resource, l.Used, l.Max, l.Name))
 		default:

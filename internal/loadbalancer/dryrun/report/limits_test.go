@@ -6,16 +6,16 @@ import (
 	"strings"
 	"testing"
 
-	"weir.dev/weir/internal/loadbalancer/limit"
+	"weir.dev/weir/internal/loadbalancer/plan"
 )
 
 func TestLimitsInText(t *testing.T) {
-	text := Plan{Limits: []limit.Usage{
-		{Resource: "kubernetes", Name: limit.Rules, Was: 4, Used: 4, Max: 1500},
-		{Resource: "kubernetes", Name: limit.Frontends, Was: 2, Used: 3, Max: 600},
-		{Resource: "kubernetes", Name: limit.MachineRules, Was: 260, Used: 280, Max: 299},
-		{Resource: "nsg", Name: limit.SecurityRules, Was: 5, Used: 6, Max: 1000},
-		{Resource: "kubernetes", Name: limit.AvailabilitySets, Was: 140, Used: 140, Max: 150},
+	text := Plan{Limits: []plan.LimitUsage{
+		{Resource: "kubernetes", Name: plan.LimitRules, Was: 4, Used: 4, Max: 1500},
+		{Resource: "kubernetes", Name: plan.LimitFrontends, Was: 2, Used: 3, Max: 600},
+		{Resource: "kubernetes", Name: plan.LimitMachineRules, Was: 260, Used: 280, Max: 299},
+		{Resource: "nsg", Name: plan.LimitSecurityRules, Was: 5, Used: 6, Max: 1000},
+		{Resource: "kubernetes", Name: plan.LimitAvailabilitySets, Was: 140, Used: 140, Max: 150},
 	}}.FormatText(false)
 	const want = `No changes (0 Services).
 Limits: kubernetes 3/600 frontends, 280/299 rules of a machine; nsg 6/1000 security rules.

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/lb/change"
 	"weir.dev/weir/internal/loadbalancer/dryrun"
 	"weir.dev/weir/internal/loadbalancer/privatelink/desired"
 )
@@ -23,7 +22,7 @@ func linkChange(c dryrun.ResourceChange[lb.PrivateLinkService]) Resource {
 	r.Fields = diffFields(linkFields(c.Before, c.Before.Provisioning), linkFields(c.After, c.Before.Provisioning))
 	for _, was := range c.Before.Connections {
 		if !slices.ContainsFunc(c.After.Connections, func(is lb.PrivateEndpointConnection) bool { return is.Name == was.Name }) {
-			r.Parts = append(r.Parts, Part{Kind: Connection, Name: was.Name + " of private endpoint " + was.Endpoint, Action: change.Remove})
+			r.Parts = append(r.Parts, Part{Kind: Connection, Name: was.Name + " of private endpoint " + was.Endpoint, Action: lb.ActionRemove})
 		}
 	}
 	if r.Service = desired.OwnerOf(c.After); r.Service == "" {

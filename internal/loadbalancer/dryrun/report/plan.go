@@ -11,9 +11,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"weir.dev/weir/internal/lb/change"
+	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer/dryrun"
-	"weir.dev/weir/internal/loadbalancer/limit"
+	"weir.dev/weir/internal/loadbalancer/plan"
 )
 
 // Plan is what would change in Azure.
@@ -31,8 +31,8 @@ type Plan struct {
 	// Notes state what the plan does not know.
 	Notes []string `json:"notes,omitempty"`
 	// Limits show the use of Azure's limits before and after.
-	Limits []limit.Usage `json:"limits,omitempty"`
-	Losses []Loss        `json:"losses,omitempty"`
+	Limits []plan.LimitUsage `json:"limits,omitempty"`
+	Losses []Loss            `json:"losses,omitempty"`
 	// Stops are why the controller would not start, or not do all of this.
 	Stops []string `json:"stops,omitempty"`
 }
@@ -49,11 +49,11 @@ const (
 
 // Resource is an Azure resource to change.
 type Resource struct {
-	Kind          string        `json:"kind"`
-	Name          string        `json:"name"`
-	ResourceGroup string        `json:"resourceGroup"`
-	ID            string        `json:"id"`
-	Action        change.Action `json:"action"`
+	Kind          string    `json:"kind"`
+	Name          string    `json:"name"`
+	ResourceGroup string    `json:"resourceGroup"`
+	ID            string    `json:"id"`
+	Action        lb.Action `json:"action"`
 	// Service is known by the resource's name.
 	Service string  `json:"service,omitempty"`
 	Fields  []Field `json:"fields,omitempty"`
@@ -62,12 +62,12 @@ type Resource struct {
 
 // Part is a part of a resource: a frontend, pool, probe, rule or securityRuleFields.
 type Part struct {
-	Kind    string        `json:"kind"`
-	Name    string        `json:"name"`
-	Action  change.Action `json:"action"`
-	Service string        `json:"service,omitempty"`
-	Fields  []Field       `json:"fields,omitempty"`
-	Members []Member      `json:"members,omitempty"`
+	Kind    string    `json:"kind"`
+	Name    string    `json:"name"`
+	Action  lb.Action `json:"action"`
+	Service string    `json:"service,omitempty"`
+	Fields  []Field   `json:"fields,omitempty"`
+	Members []Member  `json:"members,omitempty"`
 }
 
 // Field is a changed field. Was and Is may be nil; lists use Added and Removed.
@@ -81,7 +81,7 @@ type Field struct {
 
 // Member is a changed entry.
 type Member struct {
-	Action change.Action `json:"action"`
+	Action lb.Action `json:"action"`
 	// Address is empty for network interfaces and other load balancers' frontends.
 	Address string `json:"address,omitempty"`
 	Name    string `json:"name,omitempty"`

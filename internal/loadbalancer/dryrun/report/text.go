@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode"
 
-	"weir.dev/weir/internal/lb/change"
+	"weir.dev/weir/internal/lb"
 )
 
 var kindNames = map[string]string{
@@ -17,9 +17,9 @@ var kindNames = map[string]string{
 	PrivateLinkService: "private link service", Connection: "connection",
 }
 
-var actionMarks = map[change.Action]string{change.Add: "+", change.Modify: "~", change.Remove: "-", "!": "!"}
+var actionMarks = map[lb.Action]string{lb.ActionAdd: "+", lb.ActionModify: "~", lb.ActionRemove: "-", "!": "!"}
 
-var actionColors = map[change.Action]string{change.Add: "\x1b[32m", change.Modify: "\x1b[33m", change.Remove: "\x1b[31m", "!": "\x1b[1;31m"}
+var actionColors = map[lb.Action]string{lb.ActionAdd: "\x1b[32m", lb.ActionModify: "\x1b[33m", lb.ActionRemove: "\x1b[31m", "!": "\x1b[1;31m"}
 
 const resetColor = "\x1b[0m"
 
@@ -50,7 +50,7 @@ type textWriter struct {
 	useColor bool
 }
 
-func (w *textWriter) writeLine(depth int, of change.Action, text string) {
+func (w *textWriter) writeLine(depth int, of lb.Action, text string) {
 	text = strings.Map(replaceHidden, text)
 	if of != "" {
 		text = actionMarks[of] + " " + text
@@ -109,21 +109,21 @@ func formatMember(m Member) string {
 	return text
 }
 
-func (w *textWriter) writeFields(depth int, of change.Action, all []Field) {
+func (w *textWriter) writeFields(depth int, of lb.Action, all []Field) {
 	for _, f := range all {
 		switch {
-		case of == change.Remove:
-		case len(f.Added)+len(f.Removed) > 0 && of == change.Add:
+		case of == lb.ActionRemove:
+		case len(f.Added)+len(f.Removed) > 0 && of == lb.ActionAdd:
 			w.writeLine(depth, "", f.Name+": "+strings.Join(f.Added, ", "))
 		case len(f.Added)+len(f.Removed) > 0:
 			w.writeLine(depth, "", f.Name+":")
 			for _, a := range f.Added {
-				w.writeLine(depth+1, change.Add, a)
+				w.writeLine(depth+1, lb.ActionAdd, a)
 			}
 			for _, r := range f.Removed {
-				w.writeLine(depth+1, change.Remove, r)
+				w.writeLine(depth+1, lb.ActionRemove, r)
 			}
-		case of == change.Add:
+		case of == lb.ActionAdd:
 			w.writeLine(depth, "", f.Name+": "+formatValue(f.Is))
 		default:
 			w.writeLine(depth, "", f.Name+": "+formatValue(f.Was)+" → "+formatValue(f.Is))
@@ -168,7 +168,7 @@ func (w *textWriter) writeServices(p Plan) {
 }
 
 // writeGrouped writes equal texts of several Services in one line.
-func (w *textWriter) writeGrouped(all []Service, mark change.Action, of func(Service) string, line func(subject, what string) string) {
+func (w *textWriter) writeGrouped(all []Service, mark lb.Action, of func(Service) string, line func(subject, what string) string) {
 	said := map[string]bool{}
 	for i, s := range all {
 		what := of(s)
@@ -209,11 +209,11 @@ func (p Plan) formatSummary() string {
 	case p.Changes == 0:
 		return "No changes (" + planned + ")."
 	}
-	n := map[change.Action]int{}
+	n := map[lb.Action]int{}
 	for _, r := range p.Resources {
 		n[r.Action]++
 	}
-	text := fmt.Sprintf("%s to add, %d to change, %d to remove (%s).", formatCount(n[change.Add], "resource"), n[change.Modify], n[change.Remove], planned)
+	text := fmt.Sprintf("%s to add, %d to change, %d to remove (%s).", formatCount(n[lb.ActionAdd], "resource"), n[lb.ActionModify], n[lb.ActionRemove], planned)
 	if p.PoolWrites > 0 {
 		text += " Members take " + formatCount(p.PoolWrites, "write") + " of pools."
 	}
@@ -239,7 +239,7 @@ func (p Plan) FormatBrief() string {
 		for _, part := range r.Parts {
 			parts = append(parts, actionMarks[part.Action]+" "+kindName(part.Kind)+" "+part.Name+formatMemberCounts(part))
 		}
-		if len(parts) > 0 && r.Action == change.Modify {
+		if len(parts) > 0 && r.Action == lb.ActionModify {
 			text += " (" + strings.Join(parts, ", ") + ")"
 		}
 		texts = append(texts, text)
@@ -247,15 +247,15 @@ func (p Plan) FormatBrief() string {
 	return "dry run: nothing is changed in Azure; it would " + strings.Join(texts, ", ")
 }
 
-var actionVerbs = map[change.Action]string{change.Add: "add", change.Modify: "change", change.Remove: "remove"}
+var actionVerbs = map[lb.Action]string{lb.ActionAdd: "add", lb.ActionModify: "change", lb.ActionRemove: "remove"}
 
 func formatMemberCounts(p Part) string {
-	n := map[change.Action]int{}
+	n := map[lb.Action]int{}
 	for _, m := range p.Members {
 		n[m.Action]++
 	}
 	var texts []string
-	for _, of := range []change.Action{change.Add, change.Modify, change.Remove} {
+	for _, of := range []lb.Action{lb.ActionAdd, lb.ActionModify, lb.ActionRemove} {
 		if n[of] > 0 {
 			texts = append(texts, actionMarks[of]+strconv.Itoa(n[of]))
 		}

@@ -29,7 +29,7 @@ func tagged(name, value string) func(*lb.PrivateLinkService) {
 	return func(p *lb.PrivateLinkService) { p.Tags[name] = value }
 }
 
-func TestWhoseWordCounts(t *testing.T) {
+func TestOwnerOfSettings(t *testing.T) {
 	t.Parallel()
 	wrong := FrontendService{Service: "n/a", Problems: []service.Problem{{Field: service.PLSCount, Value: "x", Expected: "a number"}}}
 	before := func(p *lb.PrivateLinkService) {

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backendpool
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+
+	"weir.dev/weir/internal/pool/membership"
+	"weir.dev/weir/internal/pool/schedule"
+)
+
+// RetentionPolicy decides which members remain, and tracks the pools retained because of a stale cache. It is safe for
+// concurrent use.
+type RetentionPolicy struct {
+	// Stale reports whether the cluster cache may be stale; nil means never.
+	Stale func(now time.Time) bool
+	// NodeAt returns the node with an address; false if unknown.
+	NodeAt func(ip netip.Addr) (membership.Node, bool)
+
+	mu         sync.Mutex
+	heldCounts map[schedule.Ref]int
+	// starts are the nodes without a ready endpoint. A restart forgets them, which costs each one join.
+	starts map[schedule.Ref]map[netip.Addr]membership.StartRecord
+	// deleted are the members of deleted nodes. A restart forgets them, which prolongs the time of a pool's last one.
+	deleted map[schedule.Ref]map[netip.Addr]membership.DeletedRecord
+}
+
+// RetainMembers returns set plus the retained members, and when the next of them expires; zero if none does. record
+// returns the recorded members of the pool.
+func (k *RetentionPolicy) RetainMembers(ref schedule.Ref, set membership.Set, record func() membership.MemberRecord, now time.Time) (kept membership.Set, again time.Time) {
+	stale := k.Stale != nil && k.Stale(now)
+	early, startsEnd := k.joinEarly(ref, set, record, now)
+	if kept = early; stale || len(set.ServingExcluded) > 0 || set.DeletedMayServe {
+		has := record()
+		leaving, excludedEnd := early.RetainLeaving(has, now)
+		deleted, deletedEnd := k.retainDeleted(ref, leaving, has, now)
+		if kept, again = deleted, earlier(excludedEnd, deletedEnd); stale {
+			kept = kept.RetainRemoved(has, k.NodeAt)
+		}
+	} else {
+		k.forgetDeleted(ref)
+	}
+	again = earlier(again, startsEnd)
+	if stale {
+		k.recordHeld(ref, kept.RetainedStale)
+	}
+	return kept, again
+}
+
+func (k *RetentionPolicy) joinEarly(ref schedule.Ref, set membership.Set, record func() membership.MemberRecord, now time.Time) (joined membership.Set, again time.Time) {
+	var has membership.MemberRecord
+	if set.EarlyJoin == membership.JoinUnknown && len(set.Starting) > 0 {
+		has = record()
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	joined, next, again := set.JoinEarly(k.starts[ref], has, now)
+	switch {
+	case len(next) == 0:
+		delete(k.starts, ref)
+	case k.starts == nil:
+		k.starts = map[schedule.Ref]map[netip.Addr]membership.StartRecord{ref: next}
+	default:
+		k.starts[ref] = next
+	}
+	return joined, again
+}
+
+func (k *RetentionPolicy) retainDeleted(ref schedule.Ref, set membership.Set, has membership.MemberRecord, now time.Time) (kept membership.Set, again time.Time) {
+	hasNode := func(ip netip.Addr) bool { _, known := k.NodeAt(ip); return known }
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	kept, next, again := set.RetainDeleted(k.deleted[ref], has, hasNode, now)
+	switch {
+	case len(next) == 0:
+		delete(k.deleted, ref)
+	case k.deleted == nil:
+		k.deleted = map[schedule.Ref]map[netip.Addr]membership.DeletedRecord{ref: next}
+	default:
+		k.deleted[ref] = next
+	}
+	return kept, again
+}
+
+func (k *RetentionPolicy) forgetDeleted(ref schedule.Ref) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.deleted, ref)
+}
+
+// earlier returns the earlier of two times, of which zero is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// HasStartTimedOut reports whether an address left the pool, or did not join it, because no endpoint there was ready for
+// membership.StartTimeout.
+func (k *RetentionPolicy) HasStartTimedOut(ref schedule.Ref, ip netip.Addr, now time.Time) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	record, known := k.starts[ref][ip]
+	return known && !now.Before(record.Since.Add(membership.StartTimeout))
+}
+
+// Forget drops what is known of a deleted BackendPool.
+func (k *RetentionPolicy) Forget(ref schedule.Ref) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.starts, ref)
+	delete(k.deleted, ref)
+}
+
+// recordHeld records the number of held members. Only a release clears the entry: once the cache is fresh, a caller
+// may request the members and write nothing.
+func (k *RetentionPolicy) recordHeld(ref schedule.Ref, held int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, isNoted := k.heldCounts[ref]; held == 0 && !isNoted {
+		return
+	}
+	if k.heldCounts == nil {
+		k.heldCounts = map[schedule.Ref]int{}
+	}
+	k.heldCounts[ref] = held
+}
+
+// CountHeld returns the number of members retained because of a stale cache.
+func (k *RetentionPolicy) CountHeld() (n int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, held := range k.heldCounts {
+		n += held
+	}
+	return n
+}
+
+// ReleaseHeld returns and clears the pools with held members. The caller must reconcile each: nothing else
+// removes these members.
+func (k *RetentionPolicy) ReleaseHeld() (refs []schedule.Ref) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for ref := range k.heldCounts {
+		refs = append(refs, ref)
+	}
+	k.heldCounts = nil
+	return refs
+}

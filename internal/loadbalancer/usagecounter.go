@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loadbalancer
+
+import (
+	"strings"
+	"sync"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/loadbalancer/plan"
+)
+
+// usageCounter holds the counts of a cluster's load balancers. The zero value is empty. Its methods are safe for
+// concurrent use.
+type usageCounter struct {
+	mu            sync.Mutex
+	observed      map[string]plan.Counts // by lower-case load balancer name
+	pendingWrites map[string]plan.Counts
+	// balancers are without members; members has their usages.
+	balancers map[string]lb.LoadBalancer
+	members   map[string][]plan.LimitUsage
+}
+
+// peerKey returns the same key for a public load balancer and its internal twin.
+func peerKey(name string) string { return strings.TrimSuffix(strings.ToLower(name), "-internal") }
+
+// RecordState records the observed load balancer, or drops it if it has no etag.
+func (b *usageCounter) RecordState(balancer lb.LoadBalancer) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.observed == nil {
+		b.observed, b.balancers, b.members = map[string]plan.Counts{}, map[string]lb.LoadBalancer{}, map[string][]plan.LimitUsage{}
+	}
+	name := strings.ToLower(balancer.ID.Name)
+	delete(b.pendingWrites, name)
+	if b.observed[name] = plan.CountRules(balancer); balancer.Etag == "" {
+		delete(b.observed, name)
+		delete(b.balancers, name)
+		delete(b.members, name)
+		return
+	}
+	b.members[name] = plan.ListMemberUsages(balancer)
+	balancer.Origin, balancer.Pools, balancer.Probes = nil, nil, nil
+	b.balancers[name] = balancer
+}
+
+// PeerCounts returns the rules of the twin, writes in progress included.
+func (b *usageCounter) PeerCounts(name string) plan.Counts {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.peerCountsLocked(name)
+}
+
+func (b *usageCounter) peerCountsLocked(name string) plan.Counts {
+	peer := plan.Counts{}
+	for _, all := range []map[string]plan.Counts{b.observed, b.pendingWrites} {
+		for other, counts := range all {
+			if other == strings.ToLower(name) || peerKey(other) != peerKey(name) {
+				continue
+			}
+			for pool, n := range counts {
+				peer[pool] = max(peer[pool], n)
+			}
+		}
+	}
+	return peer
+}
+
+// ClaimRules records a write before it is sent. It returns false and records nothing if the twin has since gained
+// rules and a machine would exceed the limit.
+func (b *usageCounter) ClaimRules(was, next lb.LoadBalancer) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	had, peer := plan.CountRules(was), b.peerCountsLocked(next.ID.Name)
+	for pool, n := range plan.CountRules(next) {
+		if n > had[pool] && n+peer[pool] > lb.MaxMachineRules {
+			return false
+		}
+	}
+	if b.pendingWrites == nil {
+		b.pendingWrites = map[string]plan.Counts{}
+	}
+	b.pendingWrites[strings.ToLower(next.ID.Name)] = plan.CountRules(next)
+	return true
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loadbalancer
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/loadbalancer/plan"
+)
+
+// usageList are the usages of several limits.
+type usageList = []plan.LimitUsage
+
+// usageState is what uses the limits, other than load balancers.
+type usageState = plan.LimitState
+
+// ListUsages returns how much of Azure's limits the load balancers, as last observed, and the rest of the state use. isNIC
+// reports whether nodes are members of a load balancer's pools by their network interfaces.
+func (b *usageCounter) ListUsages(s usageState, isNIC func(name string) bool) usageList {
+	b.mu.Lock()
+	balancers, members := maps.Clone(b.balancers), maps.Clone(b.members)
+	b.mu.Unlock()
+	byInterfaces := usageState{Interfaces: true, Links: s.Links, MaxRules: s.MaxRules, MaxLinks: s.MaxLinks}
+	for _, name := range slices.Sorted(maps.Keys(balancers)) {
+		if isNIC(name) {
+			byInterfaces.LoadBalancers = append(byInterfaces.LoadBalancers, balancers[name])
+		} else {
+			s.LoadBalancers = append(s.LoadBalancers, balancers[name])
+		}
+	}
+	withMembers := func(s usageState) usageList {
+		all := plan.ListLimitUsages(s)
+		for i, u := range all {
+			for _, m := range members[strings.ToLower(u.Resource)] {
+				if m.Name == u.Name && (u.CountsMembers() || s.Interfaces) {
+					all[i] = m
+				}
+			}
+		}
+		return all
+	}
+	return slices.Concat(withMembers(byInterfaces), withMembers(s))
+}

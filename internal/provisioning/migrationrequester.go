@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisioning
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/internal/k8s/store"
+	"weir.dev/weir/internal/provisioning/policy"
+	"weir.dev/weir/internal/ratelimit"
+	"weir.dev/weir/internal/skumigration/phase"
+)
+
+var migrationPollInterval = ratelimit.Exponential{Initial: time.Second, Max: 15 * time.Second}
+
+// alreadyRunning is recorded for a migration this step did not request.
+const alreadyRunning = "under way"
+
+// MigrationRequester requests one migration.
+type MigrationRequester struct {
+	// API is the target cluster's client; Namespace is where its Weir keeps the record.
+	API       client.Client
+	Namespace string
+	// Reason is shown to the target's users.
+	Reason string
+	// RequestID is the request ID of this attempt, Kept the recorded one. Again is set if a user retries
+	// after a permanent failure.
+	RequestID, RecordedID string
+	Retry                 bool
+	// RecordID records the request ID before the request is sent.
+	RecordID func(ctx context.Context, requestID string) error
+	Logf     func(format string, args ...any)
+}
+
+// MigrationRejectedError is a permanent failure.
+type MigrationRejectedError string
+
+// Error implements error.
+func (e MigrationRejectedError) Error() string { return string(e) }
+
+// Run returns nil once no load balancer of the cluster is Basic.
+func (a *MigrationRequester) Run(ctx context.Context) error {
+	reported := ""
+	if a.RecordedID != "" {
+		a.Logf("migration: already requested or in progress, waiting for it")
+	}
+	for n := 1; ; n++ {
+		is, err := a.readState(ctx)
+		if err != nil {
+			return err
+		}
+		do, why := policy.NextMigrationAction(is, a.migrationStep())
+		if why != reported && why != "" {
+			reported = why
+			a.Logf("migration: %s", why)
+		}
+		switch do {
+		case policy.FinishMigration:
+			return nil
+		case policy.RejectMigration:
+			return MigrationRejectedError(why)
+		case policy.FailMigration:
+			return errors.New(why)
+		case policy.RequestMigration:
+			err = a.sendRequest(ctx)
+		case policy.WaitForMigration:
+			if is.Journal.IsOpen() && a.RecordedID == "" {
+				err = a.recordID(ctx, alreadyRunning)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if err := ratelimit.Sleep(ctx, migrationPollInterval.DelayAfter(n)); err != nil {
+			return fmt.Errorf("%s: %w", why, err)
+		}
+	}
+}
+
+func (a *MigrationRequester) migrationStep() policy.MigrationStep {
+	s := policy.MigrationStep{RequestID: a.RequestID, RecordedID: a.RecordedID, Retry: a.Retry}
+	if s.WasRunning = a.RecordedID == alreadyRunning; s.WasRunning {
+		s.RecordedID = ""
+	}
+	return s
+}
+
+func (a *MigrationRequester) readState(ctx context.Context) (policy.Migration, error) {
+	r, err := store.Read(ctx, a.API, a.Namespace)
+	if err != nil {
+		return policy.Migration{}, err
+	}
+	return stateOf(r)
+}
+
+func stateOf(r store.Record) (policy.Migration, error) {
+	is := policy.Migration{Requests: r.MigrationRequests()}
+	is.Status, is.HasStatus = r.MigrationReport()
+	var err error
+	is.Journal, err = r.MigrationJournal()
+	return is, err
+}
+
+// sendRequest sends the request, unless the record has changed.
+func (a *MigrationRequester) sendRequest(ctx context.Context) error {
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := a.API.Create(ctx, review); err != nil {
+		return fmt.Errorf("requesting user: %w", err)
+	}
+	before := a.migrationStep()
+	if err := a.recordID(ctx, a.RequestID); err != nil {
+		return err
+	}
+	request := phase.UserRequest{At: time.Now().UTC().Truncate(time.Second), By: review.Status.UserInfo.Username, Reason: a.Reason, ID: a.RequestID}
+	return store.UpdateRequests(ctx, a.API, a.Namespace, func(r store.Record) (phase.UserRequests, error) {
+		is, err := stateOf(r)
+		if err != nil {
+			return phase.UserRequests{}, err
+		}
+		if do, _ := policy.NextMigrationAction(is, before); do == policy.RequestMigration {
+			is.Requests.Run = &request
+			a.Logf("migration: requested %s", request)
+		}
+		return is.Requests, nil
+	})
+}
+
+func (a *MigrationRequester) recordID(ctx context.Context, requestID string) error {
+	if a.RecordedID == requestID {
+		return nil
+	}
+	if err := a.RecordID(ctx, requestID); err != nil {
+		return err
+	}
+	a.RecordedID = requestID
+	return nil
+}
