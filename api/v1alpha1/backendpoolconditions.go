@@ -25,7 +25,7 @@ const ReasonUndone = "Undone"
 // Reasons of the Synced condition.
 const (
 	// ReasonLevel: the pool is in sync.
-	ReasonLevel = "Level"
+	ReasonInSync = "InSync"
 	// ReasonPending: nothing has been read from Azure yet.
 	ReasonPending = "Pending"
 	// ReasonUpdating: a write is in progress, in Weir or in Azure.
@@ -77,7 +77,7 @@ const (
 
 // SyncedReasons lists all reasons of the Synced condition.
 var SyncedReasons = []string{
-	ReasonLevel, ReasonPending, ReasonUpdating, ReasonPace, ReasonDeferred, ReasonRetrying, ReasonFailed, ReasonPaused, ReasonDryRun,
+	ReasonInSync, ReasonPending, ReasonUpdating, ReasonPace, ReasonDeferred, ReasonRetrying, ReasonFailed, ReasonPaused, ReasonDryRun,
 	ReasonLoadBalancerNotFound, ReasonPoolNotFound, ReasonNICPool, ReasonAddressPool, ReasonOverlappingNodes, ReasonDuplicate, ReasonNotAllowed,
 	ReasonLeaving, ReasonServiceNotFound, ReasonServiceUnfit, ReasonInvalid,
 }

@@ -65,8 +65,8 @@ Exit codes: 0 nothing is wrong, 1 the API server cannot be reached or the namesp
 			if watch {
 				return d.WatchReport(cmd.Context())
 			}
-			level, err := d.PrintReport(cmd.Context())
-			if err == nil && !level {
+			inSync, err := d.PrintReport(cmd.Context())
+			if err == nil && !inSync {
 				return exitProblems
 			}
 			return err

@@ -49,15 +49,15 @@ func TestSimulatePlaysSeeds(t *testing.T) {
 
 // A failing scenario prints the check and exits with 1; a passing one exits with 0.
 func TestSimulateReplays(t *testing.T) {
-	const world = "# Too early.\ncluster\nnodes 2\nlb a\npool a/p\nservice s pools=(p) nodes=(n1)\n----\n\nclock %\n----\n\nexpect level\n----\n"
+	const world = "# Too early.\ncluster\nnodes 2\nlb a\npool a/p\nservice s pools=(p) nodes=(n1)\n----\n\nclock %\n----\n\nexpect in-sync\n----\n"
 	file := filepath.Join(t.TempDir(), "early.scenario")
 	for wait, want := range map[string]int{"100ms": 1, "10s": 0} {
 		if err := os.WriteFile(file, []byte(strings.ReplaceAll(world, "%", wait)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		out, errs, code := play(t, "--replay", file, "--verbose")
-		failed := strings.Contains(out, `check "expect" does not hold`) && strings.HasSuffix(out, "\nafter "+file+":12, step 3: expect level\n")
-		if code != want || failed != (want == 1) || !strings.Contains(errs, "expect level") {
+		failed := strings.Contains(out, `check "expect" does not hold`) && strings.HasSuffix(out, "\nafter "+file+":12, step 3: expect in-sync\n")
+		if code != want || failed != (want == 1) || !strings.Contains(errs, "expect in-sync") {
 			t.Errorf("after %s: code %d, %q, %q", wait, code, out, errs)
 		}
 		var result simulateResult
@@ -65,7 +65,7 @@ func TestSimulateReplays(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &result); err != nil || code != want || errs != "" || result.File != file || result.Steps != 3 || len(result.Found) != want {
 			t.Errorf("after %s: code %d, %q, %q: %v", wait, code, out, errs, err)
 		}
-		if want == 1 && (result.Found[0].Line != 12 || result.Found[0].Step != "expect level") {
+		if want == 1 && (result.Found[0].Line != 12 || result.Found[0].Step != "expect in-sync") {
 			t.Errorf("found %+v", result.Found[0])
 		}
 	}

@@ -21,11 +21,11 @@ func (s synced) Synced(yield func(of schedule.Ref, is metav1.Condition)) {
 }
 
 // Paused pools and dry runs do not count as out of sync.
-func TestWhichPoolsAreNotLevel(t *testing.T) {
+func TestPoolsOutOfSync(t *testing.T) {
 	since := time.Unix(1000, 0)
 	all := synced{}
 	for reason, status := range map[string]metav1.ConditionStatus{
-		v1alpha1.ReasonLevel: "True", v1alpha1.ReasonPaused: "Unknown", v1alpha1.ReasonDryRun: "Unknown",
+		v1alpha1.ReasonInSync: "True", v1alpha1.ReasonPaused: "Unknown", v1alpha1.ReasonDryRun: "Unknown",
 		v1alpha1.ReasonRetrying: "False", v1alpha1.ReasonPending: "Unknown", v1alpha1.ReasonNotAllowed: "False",
 	} {
 		all[reason] = metav1.Condition{Reason: reason, Status: status, LastTransitionTime: metav1.NewTime(since)}
@@ -38,10 +38,10 @@ func TestWhichPoolsAreNotLevel(t *testing.T) {
 		got[p.State] = true
 	}
 	if len(got) != 3 || !got[v1alpha1.ReasonRetrying] || !got[v1alpha1.ReasonPending] || !got[v1alpha1.ReasonNotAllowed] {
-		t.Errorf("not level: %v", got)
+		t.Errorf("not in sync: %v", got)
 	}
 	count := countStates(all)()
-	if count[v1alpha1.ReasonLevel] != 1 || count[v1alpha1.ReasonFailed] != 0 || len(count) != len(v1alpha1.SyncedReasons) {
+	if count[v1alpha1.ReasonInSync] != 1 || count[v1alpha1.ReasonFailed] != 0 || len(count) != len(v1alpha1.SyncedReasons) {
 		t.Errorf("by state: %v", count)
 	}
 }

@@ -81,7 +81,7 @@ func TestTheOrderHolds(t *testing.T) {
 			for range 10 {
 				s := runStep(t, client, sharers, set)
 				steps = append(steps, s)
-				if s == "level" {
+				if s == "in sync" {
 					break
 				}
 			}
@@ -91,7 +91,7 @@ func TestTheOrderHolds(t *testing.T) {
 		if _, err := client.Put(t.Context(), early); armerror.FromError(err) == nil || armerror.FromError(err).Code != "PrivateLinkServiceCannotBeCreatedInSubnetThatHasNetworkPoliciesEnabled" {
 			t.Errorf("in a closed subnet: %v", err)
 		}
-		if got := play(newSharers(all)); got != "open the subnet, create, level" {
+		if got := play(newSharers(all)); got != "open the subnet, create, in sync" {
 			t.Errorf("made by %s", got)
 		}
 		for i := range 2 {
@@ -100,7 +100,7 @@ func TestTheOrderHolds(t *testing.T) {
 			}
 		}
 		shared := newSharers(all, func(l *service.PrivateLink) { l.Count = 2 })
-		if got := play(shared); got != "change, level" {
+		if got := play(shared); got != "change, in sync" {
 			t.Errorf("changed by %s", got)
 		}
 		read, err := client.Get(t.Context(), idOfMine)
@@ -117,7 +117,7 @@ func TestTheOrderHolds(t *testing.T) {
 		if err := client.Delete(t.Context(), read); armerror.FromError(err) == nil || armerror.FromError(err).Code != "PrivateLinkServiceInUseByPrivateEndpoints" {
 			t.Errorf("before its connections: %v", err)
 		}
-		if got := play(nil); got != "disconnect, disconnect, delete, level" {
+		if got := play(nil); got != "disconnect, disconnect, delete, in sync" {
 			t.Errorf("removed by %s", got)
 		}
 		if balancer, err = arm.GetLoadBalancer(t.Context(), balancer.ID); err != nil {

@@ -41,7 +41,7 @@ func TestTheRolesAreWhatIsAskedFor(t *testing.T) {
 			t.Helper()
 			for range 10 {
 				switch s := runStep(t, client, sharers, set); {
-				case s == "level":
+				case s == "in sync":
 					return
 				case strings.Contains(s, ":"):
 					t.Fatal(s)

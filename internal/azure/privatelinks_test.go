@@ -51,7 +51,7 @@ func TestALife(t *testing.T) {
 func testALife(t *testing.T) {
 	a, client := servePrivateLinks(t)
 	a.addResource(t, nodes, `{"properties":{"addressPrefix":"10.0.0.0/24","privateLinkServiceNetworkPolicies":"Enabled","future":7,"natGateway":{"id":"/nat"},"ipConfigurations":[{"id":"/x"}]}}`)
-	level := func(sharers []desired.FrontendService) string {
+	inSync := func(sharers []desired.FrontendService) string {
 		t.Helper()
 		a.takeRequests()
 		for range 10 {
@@ -96,7 +96,7 @@ func testALife(t *testing.T) {
 		return ""
 	}
 
-	if got := level(newSharers()); got != "PUT virtualNetworks/v/subnets/nodes\nPUT privateLinkServices/mine" {
+	if got := inSync(newSharers()); got != "PUT virtualNetworks/v/subnets/nodes\nPUT privateLinkServices/mine" {
 		t.Errorf("to make it\n%s", got)
 	}
 	text, _ := json.Marshal(a.of[strings.ToLower(nodes)])
@@ -112,8 +112,8 @@ func testALife(t *testing.T) {
 	if a.bodies[1] != want {
 		t.Errorf("made as\n%s, want\n%s", a.bodies[1], want)
 	}
-	if got := level(newSharers()); got != "" {
-		t.Errorf("level, and then\n%s", got)
+	if got := inSync(newSharers()); got != "" {
+		t.Errorf("in sync, and then\n%s", got)
 	}
 
 	a.of[strings.ToLower(mine)]["future"] = 8.0
@@ -123,7 +123,7 @@ func testALife(t *testing.T) {
 		l.Count, l.Addresses, l.FQDNs, l.ProxyProtocol = 2, []netip.Addr{netip.MustParseAddr("10.0.0.7")}, []string{"web.example.com"}, true
 		l.Visibility, l.AutoApproval = []string{bluePrivateLinks}, []string{bluePrivateLinks}
 	}
-	if got := level(newSharers(more)); got != "PUT privateLinkServices/mine" {
+	if got := inSync(newSharers(more)); got != "PUT privateLinkServices/mine" {
 		t.Errorf("to change it\n%s", got)
 	}
 	body := a.bodies[len(a.bodies)-1]
@@ -145,10 +145,10 @@ func testALife(t *testing.T) {
 		t.Errorf("%+v", read)
 	}
 
-	if got := level(newSharers()); got != "PUT privateLinkServices/mine" || !strings.Contains(a.bodies[len(a.bodies)-1], `"visibility":{"subscriptions":[]}`) {
+	if got := inSync(newSharers()); got != "PUT privateLinkServices/mine" || !strings.Contains(a.bodies[len(a.bodies)-1], `"visibility":{"subscriptions":[]}`) {
 		t.Errorf("to take it back\n%s\n%s", got, a.bodies[len(a.bodies)-1])
 	}
-	if got := level(nil); got != "DELETE privateLinkServices/mine/privateEndpointConnections/pe1.guid\nDELETE privateLinkServices/mine/privateEndpointConnections/pe2.guid\nDELETE privateLinkServices/mine" {
+	if got := inSync(nil); got != "DELETE privateLinkServices/mine/privateEndpointConnections/pe1.guid\nDELETE privateLinkServices/mine/privateEndpointConnections/pe2.guid\nDELETE privateLinkServices/mine" {
 		t.Errorf("to remove it\n%s", got)
 	}
 }

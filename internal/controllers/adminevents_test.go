@@ -34,7 +34,7 @@ func TestADrainingNodeIsSeen(t *testing.T) {
 	s.setTaints(1, outTaint)
 	s.waitForEvent("Service", "web", nodes.EventAdminDown, 1)
 	s.waitForNodeEvent(1, nodes.EventAdminDown, 1)
-	if text := kubectl(t, "get", "bp", "-n", s.ns, "web"); !strings.Contains(strings.Join(strings.Fields(text), " "), "2 2 0 1 Level") {
+	if text := kubectl(t, "get", "bp", "-n", s.ns, "web"); !strings.Contains(strings.Join(strings.Fields(text), " "), "2 2 0 1 InSync") {
 		t.Errorf("kubectl get:\n%s", text)
 	}
 	described := strings.Join(strings.Fields(kubectl(t, "describe", "bp", "-n", s.ns, "web")), " ")

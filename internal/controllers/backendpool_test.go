@@ -99,13 +99,13 @@ func TestSecondBackendPoolOfOnePool(t *testing.T) {
 		}
 		return ""
 	})
-	s.waitForReason("rival", v1alpha1.ReasonLevel, "level with 1 node")
+	s.waitForReason("rival", v1alpha1.ReasonInSync, "in sync with 1 node")
 
 	s.createBackendPool("late", "web", other)
 	s.waitForReason("late", v1alpha1.ReasonDuplicate, s.ns+"/rival")
 	s.delete(&v1alpha1.BackendPool{}, "late") // deleting a duplicate writes nothing
 	s.waitForDeletion("late")
-	s.waitForReason("rival", v1alpha1.ReasonLevel, "level")
+	s.waitForReason("rival", v1alpha1.ReasonInSync, "in sync")
 	if got := s.poolAddresses("web"); len(got) != 1 {
 		t.Errorf("the pool holds %v", got)
 	}
@@ -290,7 +290,7 @@ func TestPoolBehindClosedGateReportsIt(t *testing.T) {
 	}
 	s.waitForMembers("web", s.ip(1), s.ip(2))
 	s.waitForMembers("busy", s.ip(1))
-	s.waitForReason("web", v1alpha1.ReasonLevel, "level with 2 nodes")
+	s.waitForReason("web", v1alpha1.ReasonInSync, "in sync with 2 nodes")
 	st = s.status("web")
 	if meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionParked) || st.NextEligibleAt != nil {
 		t.Errorf("status after the wait: %+v", st)
@@ -328,7 +328,7 @@ func TestSpecThatNamesNoPool(t *testing.T) {
 	change(s, s.ns, "web", func(p *v1alpha1.BackendPool) {
 		p.Spec.Nodes.Selector = metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/hostname": "none"}}
 	})
-	s.waitForReason("web", v1alpha1.ReasonLevel, "level with no nodes")
+	s.waitForReason("web", v1alpha1.ReasonInSync, "in sync with no nodes")
 	change(s, s.ns, "web", func(p *v1alpha1.BackendPool) {
 		p.Spec.Nodes.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "rack", Operator: "Near"}}
 	})

@@ -233,7 +233,7 @@ func (s *testEnv) waitForMembers(pool string, ips ...string) {
 		if got := s.poolAddresses(pool); !slices.Equal(got, ips) {
 			return fmt.Sprintf("pool %s holds %v, want %v; %s", pool, got, ips, s.syncedMessage(pool))
 		}
-		if c := s.syncedCondition(pool); c.Reason != v1alpha1.ReasonLevel || c.Status != metav1.ConditionTrue {
+		if c := s.syncedCondition(pool); c.Reason != v1alpha1.ReasonInSync || c.Status != metav1.ConditionTrue {
 			return fmt.Sprintf("BackendPool %s: %s", pool, s.syncedMessage(pool))
 		}
 		return ""

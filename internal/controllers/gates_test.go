@@ -133,7 +133,7 @@ func TestReadinessGates(t *testing.T) {
 		s.createNode(n + 1)
 	}
 	s.createSlice("web", "web", s.endpointOn(1))
-	s.waitForReason("web.kubernetes", v1alpha1.ReasonLevel, "")
+	s.waitForReason("web.kubernetes", v1alpha1.ReasonInSync, "")
 	s.waitForPolicy()
 	s.checkPolicy(t)
 

@@ -102,7 +102,7 @@ func (s *leaseSharing) startSharing() {
 		}
 		return ""
 	})
-	s.waitForReasons(v1alpha1.ReasonLevel, "level with 1 node")
+	s.waitForReasons(v1alpha1.ReasonInSync, "in sync with 1 node")
 }
 
 func (s *leaseSharing) waitForReasons(reason, part string) {

@@ -63,7 +63,7 @@ func TestAServiceIsServed(t *testing.T) {
 	s.waitForAddresses("web", 1)
 	s.waitForRequests("web", 1)
 
-	s.waitForReason("web.kubernetes", v1alpha1.ReasonLevel, "")
+	s.waitForReason("web.kubernetes", v1alpha1.ReasonInSync, "")
 	before := len(cloud.Calls(ofPool(s.ns + "-web")))
 	deployer.setResult(s.ns+"/web", func(req loadbalancer.Request) loadbalancer.Result {
 		r := deployer.successResult(req)

@@ -78,10 +78,10 @@ func TestNodeThatAppearsLater(t *testing.T) {
 	s := newBoundEnv(t)
 	s.createSlice("a", "web", s.endpointOn(1), s.endpointOn(4))
 	s.waitForMembers("web", s.ip(1))
-	s.waitForReason("web", v1alpha1.ReasonLevel, "left out: node "+s.node(4)+": the cluster has no node of that name yet")
+	s.waitForReason("web", v1alpha1.ReasonInSync, "left out: node "+s.node(4)+": the cluster has no node of that name yet")
 	s.createNode(4)
 	s.waitForMembers("web", s.ip(1), s.ip(4))
-	s.waitForReason("web", v1alpha1.ReasonLevel, "level with 2 nodes")
+	s.waitForReason("web", v1alpha1.ReasonInSync, "in sync with 2 nodes")
 }
 
 func TestNodeChangesItsAddress(t *testing.T) {
@@ -102,7 +102,7 @@ func TestExcludedNodesTakeNoTraffic(t *testing.T) {
 	s.createLabeledNode(4, map[string]string{"node-role.kubernetes.io/control-plane": ""})
 	s.createSlice("a", "web", s.endpointOn(1), s.endpointOn(2), s.endpointOn(4))
 	s.waitForMembers("web", s.ip(1), s.ip(2))
-	s.waitForReason("web", v1alpha1.ReasonLevel, "it is a control-plane node")
+	s.waitForReason("web", v1alpha1.ReasonInSync, "it is a control-plane node")
 
 	const exclude = "node.kubernetes.io/exclude-from-external-load-balancers"
 	change(s, "", s.node(2), func(n *corev1.Node) { n.Labels = map[string]string{exclude: ""} })
@@ -187,7 +187,7 @@ func TestDualStackServiceHasTwoPools(t *testing.T) {
 
 	s.changeSlice("six", discoveryv1.Endpoint{Addresses: []string{"2001:db8::1"}, NodeName: new(s.node(3))})
 	s.waitForMembers("web-ipv6")
-	s.waitForReason("web-ipv6", v1alpha1.ReasonLevel, "it has no InternalIP of family IPv6")
+	s.waitForReason("web-ipv6", v1alpha1.ReasonInSync, "it has no InternalIP of family IPv6")
 }
 
 func TestPoolOfNodes(t *testing.T) {
@@ -222,7 +222,7 @@ func TestEndpointsWithoutMembers(t *testing.T) {
 	s.createSlice("no-ip", "web", s.endpointOn(4))
 	s.waitForMembers("web")
 	for _, left := range []string{"1000 endpoints without a node name", "1 slice without IP addresses", "node " + s.node(4)} {
-		s.waitForReason("web", v1alpha1.ReasonLevel, left)
+		s.waitForReason("web", v1alpha1.ReasonInSync, left)
 	}
 	if n := s.countWrites(); n != 0 {
 		t.Errorf("%d writes of an empty pool that stays empty", n)

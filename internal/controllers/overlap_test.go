@@ -59,13 +59,13 @@ func TestAPoolOfOverlappingClusters(t *testing.T) {
 	}
 	s.sharedPool(nil)
 	s.waitForMembers("web", s.ip(1))
-	s.waitForReason("web", v1alpha1.ReasonLevel, "")
+	s.waitForReason("web", v1alpha1.ReasonInSync, "")
 
 	s.sharedPool(map[string]string{other: s.ip(2), s.node(1): s.ip(1)})
 	s.changeSlice("a", s.endpointOn(1), s.endpointOn(2))
 	s.waitForOverlap(s.ip(2) + ". Weir keeps")
 	s.changeSlice("a", s.endpointOn(1))
-	s.waitForReason("web", v1alpha1.ReasonLevel, "1 node")
+	s.waitForReason("web", v1alpha1.ReasonInSync, "1 node")
 	s.waitForMembers("web", s.ip(1), s.ip(2))
 	s.changeSlice("a", s.endpointOn(1), s.endpointOn(2))
 	s.waitForOverlap(s.ip(2) + ". Weir keeps")

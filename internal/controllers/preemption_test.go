@@ -322,7 +322,7 @@ func TestAnnouncedEvictionsAreHeldBack(t *testing.T) {
 	s.waitForEvent("Service", "one", backendpools.EventMembersRetained, 1)
 	s.waitUntil(func() string {
 		text := kubectl(t, "get", "bp", "-n", s.ns, "web", "-o", "jsonpath={.status.downCount} {.status.conditions[?(@.type=='Synced')].message}")
-		if !strings.HasPrefix(text, "2 level with 4 nodes, 2 of them Down; kept in the pool: 4 of 4 members are about to be evicted at once, so these remain Up: ") {
+		if !strings.HasPrefix(text, "2 in sync with 4 nodes, 2 of them Down; kept in the pool: 4 of 4 members are about to be evicted at once, so these remain Up: ") {
 			return text
 		}
 		return ""

@@ -64,7 +64,7 @@ func TestRestart(t *testing.T) {
 	if got := s.poolAddresses("quiet"); len(got) != 1 {
 		t.Errorf("the quiet pool holds %v", got)
 	}
-	s.waitForReason("parked", v1alpha1.ReasonLevel, "level with 1 node") // as far as is known
+	s.waitForReason("parked", v1alpha1.ReasonInSync, "in sync with 1 node") // as far as is known
 	if c := meta.FindStatusCondition(s.status("parked").Conditions, v1alpha1.ConditionParked); c.Status != metav1.ConditionTrue || c.Reason != v1alpha1.ReasonRetryAfter {
 		t.Errorf("parked before the restart, and after it: %+v", c)
 	}

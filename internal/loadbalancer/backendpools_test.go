@@ -171,7 +171,7 @@ func (p *process) fillFirst(name string, cl *claim, res loadbalancer.Result) {
 		waits = append(waits, id.LoadBalancer.Name+"/"+id.Name)
 	}
 	p.stage.trace("%s: keeps what it has until %s is filled", name, strings.Join(waits, ", "))
-	cl.level, cl.waits, cl.waitsUntil = nil, waits, time.Now().Add(30*time.Second)
+	cl.inSync, cl.waits, cl.waitsUntil = nil, waits, time.Now().Add(30*time.Second)
 	p.makePools(res)
 	p.later(name, cl, 30*time.Second)
 }

@@ -45,8 +45,8 @@ type claim struct {
 	running     bool // a request is running
 	sleeps      int  // number of delayed reconciles
 	result      *loadbalancer.Result
-	level       *service.Spec
-	// labels belong to level, asked to the last request.
+	inSync      *service.Spec
+	// labels belong to inSync, asked to the last request.
 	labels, asked map[string]string
 	fails         int
 	notBefore     time.Time
@@ -204,13 +204,13 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 	if !r.deleted {
 		w, problems := service.BuildSpec(spec, s.settings.Settings)
 		if len(problems) > 0 {
-			cl.level = nil
+			cl.inSync = nil
 			for _, problem := range problems {
 				s.tell(name, cl, problem.Error())
 			}
 			return 0, nil
 		}
-		if desired = &w; cl.level != nil && reflect.DeepEqual(*cl.level, w) && maps.Equal(cl.labels, spec.Labels) && !cl.empties {
+		if desired = &w; cl.inSync != nil && reflect.DeepEqual(*cl.inSync, w) && maps.Equal(cl.labels, spec.Labels) && !cl.empties {
 			return 0, nil
 		}
 	}

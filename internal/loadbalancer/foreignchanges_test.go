@@ -32,7 +32,7 @@ func (s *stage) looks(times int, most time.Duration) (said string) {
 func (s *stage) again(name string) {
 	s.mu.Lock()
 	s.services[name].again += "!"
-	s.process.claims[name].level = nil
+	s.process.claims[name].inSync = nil
 	s.mu.Unlock()
 	s.process.kick(name)
 }

@@ -48,10 +48,10 @@ func (c *Config) linkSettings() desired.Settings {
 func (p *privateLinks) runRound(ctx context.Context, jobs []*job) {
 	ctx = requestlog.WithCauses(ctx, requestCauses(jobs)...)
 	clears := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return len(j.steps[0].unpublish) == 0 })
-	levels := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return len(j.steps[0].unpublish) > 0 })
+	synced := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return len(j.steps[0].unpublish) > 0 })
 	p.unpublishFrontends(ctx, clears)
-	if len(levels) > 0 {
-		p.links.Reconcile(ctx, p.observedState(), linkRequests(levels))
+	if len(synced) > 0 {
+		p.links.Reconcile(ctx, p.observedState(), linkRequests(synced))
 	}
 	for _, j := range jobs {
 		if j.link.Err != nil {

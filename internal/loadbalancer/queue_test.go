@@ -90,7 +90,7 @@ func TestTheRejectedNamespaceIsFound(t *testing.T) {
 			j.steps = []step{{on: l.id}}
 		}
 		writes := 0
-		level := l.writeBisecting(t.Context(), jobs, func(ctx context.Context, jobs []*job) error {
+		inSync := l.writeBisecting(t.Context(), jobs, func(ctx context.Context, jobs []*job) error {
 			writes++
 			var in []string
 			for _, j := range jobs {
@@ -108,8 +108,8 @@ func TestTheRejectedNamespaceIsFound(t *testing.T) {
 			return nil
 		})
 		q := l.queueFor(step{on: l.id})
-		if len(level) != 57 || len(ended) > 0 || len(q.waiting) != 3 || writes > 12 {
-			t.Fatalf("%d are done, %d have failed, %d wait after %d writes", len(level), len(ended), len(q.waiting), writes)
+		if len(inSync) != 57 || len(ended) > 0 || len(q.waiting) != 3 || writes > 12 {
+			t.Fatalf("%d are done, %d have failed, %d wait after %d writes", len(inSync), len(ended), len(q.waiting), writes)
 		}
 		if width, _, suspect := l.rejections.BatchLimit("n07", time.Now()); !suspect || width != 1 {
 			t.Errorf("%d of namespace n07 are written together, suspect %t", width, suspect)

@@ -74,7 +74,7 @@ func (p *process) note(name string, r *record, cl *claim, res loadbalancer.Resul
 	if !slices.Equal(r.status, res.Addresses) {
 		p.stage.trace("%s has %s on %s", name, spellAddresses(res.Addresses), res.On.Name)
 	}
-	r.status, cl.level, cl.labels = res.Addresses, res.Desired, cl.asked
+	r.status, cl.inSync, cl.labels = res.Addresses, res.Desired, cl.asked
 	is := res.Desired.Restriction()
 	cl.holds = &is
 	r.groups, r.servedAt = groupsOf(res.Desired), time.Now()
@@ -82,7 +82,7 @@ func (p *process) note(name string, r *record, cl *claim, res loadbalancer.Resul
 		r.links = res.LinkGroups
 	}
 	if res.Link.Err != nil {
-		cl.level = nil
+		cl.inSync = nil
 		return p.failed(name, cl, res.Link.Err)
 	}
 	p.stage.served(name)
@@ -132,7 +132,7 @@ func (s *stage) tell(name string, cl *claim, why string) {
 
 // release removes a Service without parts. The caller holds s.mu.
 func (s *stage) release(name string, cl *claim) {
-	cl.level = nil
+	cl.inSync = nil
 	s.trace("%s is gone", name)
 	s.served(name)
 	delete(s.services, name)

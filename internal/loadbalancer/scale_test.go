@@ -74,7 +74,7 @@ func (s *stage) standing() string {
 	var at time.Duration
 	for name, r := range s.services {
 		cl := s.process.claims[name]
-		if cl != nil && cl.level != nil {
+		if cl != nil && cl.inSync != nil {
 			served++
 			at = max(at, r.servedAt.Sub(s.start))
 			continue

@@ -313,7 +313,7 @@ func (s *stage) setNodes(d *datadriven.TestData) {
 func (s *stage) look() {
 	s.mu.Lock()
 	for _, cl := range s.process.claims {
-		cl.level = nil
+		cl.inSync = nil
 	}
 	s.mu.Unlock()
 	s.kickAll()

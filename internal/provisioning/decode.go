@@ -184,7 +184,7 @@ func parseYAML(document []byte, left *int) (*yamlnode.Node, error) {
 }
 
 // checkDuplicateKeys rejects duplicate keys, a sign of a missing --- line. Unless below is set it checks the top
-// level only, because Helm accepts the others.
+// inSync only, because Helm accepts the others.
 func checkDuplicateKeys(root *yamlnode.Node, below bool) error {
 	for open := []*yamlnode.Node{root}; len(open) > 0; {
 		node := open[len(open)-1]

@@ -155,12 +155,12 @@ func (m *Migration) writeModel(ctx context.Context, model lb.ScaleSet) error {
 	if err != nil {
 		return err
 	}
-	level := map[string]bool{}
+	inSync := map[string]bool{}
 	for _, i := range instances {
-		level[i.ID] = i.LatestModel
+		inSync[i.ID] = i.LatestModel
 	}
 	m.mu.Lock()
-	m.inSync[model.ID.Key()], m.waitingSince[model.ID.Key()] = level, time.Now()
+	m.inSync[model.ID.Key()], m.waitingSince[model.ID.Key()] = inSync, time.Now()
 	m.mu.Unlock()
 	_, err = m.cfg.Azure.PatchModel(ctx, model)
 	return err

@@ -131,8 +131,8 @@ func checkBackendPools(f objects, c azureState) []error {
 			all = append(all, fmt.Errorf("BackendPool %s/%s is still being deleted", p.Namespace, p.Name))
 		case synced != nil && synced.Reason == v1alpha1.ReasonPoolNotFound && p.Spec.Nodes != nil && !f.usesNodePool(p.Spec.LoadBalancer.Name, poolFamily(p.Spec.PoolName)) && !c.hasPool(poolKey(p)):
 			// no traffic: its load balancer was recreated without this pool
-		case synced == nil || synced.Reason != v1alpha1.ReasonLevel && !p.Spec.Paused:
-			all = append(all, fmt.Errorf("BackendPool %s/%s is not level: %s", p.Namespace, p.Name, formatJSON(synced)))
+		case synced == nil || synced.Reason != v1alpha1.ReasonInSync && !p.Spec.Paused:
+			all = append(all, fmt.Errorf("BackendPool %s/%s is not in sync: %s", p.Namespace, p.Name, formatJSON(synced)))
 		case p.Spec.ServiceRef != nil && !slices.ContainsFunc(f.services, func(svc corev1.Service) bool {
 			return svc.Namespace == p.Namespace && svc.Name == p.Spec.ServiceRef.Name
 		}):
@@ -301,7 +301,7 @@ func (s *Stage) WaitInSync(limit time.Duration) error {
 			return nil
 		}
 		if !time.Now().Before(end) {
-			return fmt.Errorf("not level within %s:\n%w", limit, err)
+			return fmt.Errorf("not in sync within %s:\n%w", limit, err)
 		}
 		s.Sleep(5 * time.Second)
 	}

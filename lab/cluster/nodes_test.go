@@ -120,7 +120,7 @@ func TestNodesWithoutAMachine(t *testing.T) {
 		failOn(s.addNodeOn(12, "azure://"+computeID+"virtualMachines/node-12"))
 		failOn(s.addNodeOn(13, "azure://"+computeID+"virtualMachineScaleSets/blue/virtualMachines/13"))
 		s.Sleep(time.Minute)
-		want := "Level 3 of 3: level with 3 nodes; left out: node node-10: it has no spec.providerID, so its machine is not known: the cloud provider has to set it; " +
+		want := "InSync 3 of 3: in sync with 3 nodes; left out: node node-10: it has no spec.providerID, so its machine is not known: the cloud provider has to set it; " +
 			`node node-11: its spec.providerID "aws:///eu-west-1a/i-0123456789abcdef0" names no virtual machine of Azure; ` +
 			"node node-12: Azure has no virtual machine node-12; node node-13: Azure has no instance 13 of scale set blue"
 		if got := s.synced("nodes.kubernetes"); got != want {
@@ -139,7 +139,7 @@ func TestNodesWithoutAMachine(t *testing.T) {
 		failOn(s.createMachine(12))
 		failOn(s.createMachine(13))
 		failOn(s.WaitInSync(3 * time.Minute))
-		if got := s.synced("nodes.kubernetes"); got != "Level 5 of 5: level with 5 nodes" {
+		if got := s.synced("nodes.kubernetes"); got != "InSync 5 of 5: in sync with 5 nodes" {
 			t.Error(got)
 		}
 	})
@@ -160,7 +160,7 @@ func TestNodeDeletedBeforeItHasAProviderID(t *testing.T) {
 		s.Sleep(5 * time.Minute)
 		failOn(s.deleteNodeAlone(1))
 		s.Sleep(4 * time.Minute)
-		if got := s.synced("nodes.kubernetes"); got != "Level 2 of 2: level with 2 nodes" {
+		if got := s.synced("nodes.kubernetes"); got != "InSync 2 of 2: in sync with 2 nodes" {
 			t.Error(got)
 		}
 	})

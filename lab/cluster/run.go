@@ -73,7 +73,7 @@ func RunSchedule(schedule Schedule, settle func()) (log string, err error) {
 	if err := s.WaitInSync(syncTimeout); err != nil {
 		return "", err
 	}
-	s.logs.addAction("all is level after %s", time.Since(ended))
+	s.logs.addAction("all is in sync after %s", time.Since(ended))
 	s.isIdle = true
 	if err := s.AddForeign(clusterName+"/"+clusterName, "10.0.9.9"); err != nil && !isIgnorable(err) {
 		return "", err

@@ -45,9 +45,9 @@ func TestSeeds(t *testing.T) {
 		}
 		if *seeds == 1 {
 			t.Log(log)
-		} else if _, after, level := strings.Cut(log, "all is level after "); level {
+		} else if _, after, inSync := strings.Cut(log, "all is in sync after "); inSync {
 			line, _, _ := strings.Cut(after, "\n")
-			t.Logf("seed %d: level after %s", seed, line)
+			t.Logf("seed %d: in sync after %s", seed, line)
 		}
 	}
 }

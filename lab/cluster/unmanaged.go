@@ -100,7 +100,7 @@ func (s *Stage) bindPool(key, pool, service string) error {
 // expectedBinding returns the desired members of a BackendPool and its expected reason.
 func (f objects) expectedBinding(p *v1alpha1.BackendPool) (members, reason string) {
 	if p.Spec.Nodes != nil {
-		return f.formatMembers(f.filterNodes(corev1.IPv4Protocol, func(*corev1.Node) bool { return true })), v1alpha1.ReasonLevel
+		return f.formatMembers(f.filterNodes(corev1.IPv4Protocol, func(*corev1.Node) bool { return true })), v1alpha1.ReasonInSync
 	}
 	for i := range f.services {
 		svc := &f.services[i]
@@ -109,7 +109,7 @@ func (f objects) expectedBinding(p *v1alpha1.BackendPool) (members, reason strin
 		case svc.Spec.Type != corev1.ServiceTypeLoadBalancer:
 			return "", v1alpha1.ReasonServiceUnfit
 		default:
-			return f.formatMembers(f.hostingAddresses(svc, corev1.IPv4Protocol)), v1alpha1.ReasonLevel
+			return f.formatMembers(f.hostingAddresses(svc, corev1.IPv4Protocol)), v1alpha1.ReasonInSync
 		}
 	}
 	return "", v1alpha1.ReasonServiceNotFound

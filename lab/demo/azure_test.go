@@ -42,7 +42,7 @@ func writePoolAs(t *testing.T, emu *armemu.Emulator, token, pool string, hosts .
 	return rec.Code
 }
 
-func TestWhatIsSeededIsLevelWithAnEmptyCluster(t *testing.T) {
+func TestSeededResourcesAreInSyncWithAnEmptyCluster(t *testing.T) {
 	_, o := emptyAzure(t)
 	o.mustLook(t)
 	pools := o.poolStates()
@@ -74,7 +74,7 @@ func TestTheObserverComparesBothSides(t *testing.T) {
 		"pool shop-db lost foreign 10.225.0.10 (somebody-elses)",
 	} {
 		if got := o.describeDiff(pools[i]); want != "" && (pools[i].isInSync || got != want) {
-			t.Errorf("level %v: %s, want %s", pools[i].isInSync, got, want)
+			t.Errorf("in sync %v: %s, want %s", pools[i].isInSync, got, want)
 		}
 	}
 	calls := o.currentTraffic()

@@ -110,12 +110,12 @@ func TestAPoolThatStaysBehindFailsTheStory(t *testing.T) {
 	}
 	opts, out, lines := realOptions(t, step{name: "deploy", run: (*stage).createWorkloads}, step{name: "paused", run: pause})
 	err := Run(t.Context(), opts)
-	if _, ok := errors.AsType[*syncTimeoutError](err); !ok || err.Error() != "paused: not level after 3s" {
+	if _, ok := errors.AsType[*syncTimeoutError](err); !ok || err.Error() != "paused: not in sync after 3s" {
 		t.Fatalf("%v\n%s", err, lines)
 	}
 	told := regexp.MustCompile(`\s+`).ReplaceAllString(lines.String(), " ")
 	for _, want := range []string{
-		"FAILED paused: not level after 3s", "pool shop-api lacks 10.224.0.", "BackendPool api.kubernetes: Synced=", "Paused: ",
+		"FAILED paused: not in sync after 3s", "pool shop-api lacks 10.224.0.", "BackendPool api.kubernetes: Synced=", "Paused: ",
 		"the controller's last lines:", "level=INFO", "The logs of all processes are in ",
 	} {
 		if !strings.Contains(told, want) {

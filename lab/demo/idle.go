@@ -46,7 +46,7 @@ func (c *cluster) statusMismatch(ctx context.Context, pools []poolState) (string
 		on := backendPoolOf(said.Items, p.workload.poolName())
 		switch {
 		case on == nil && p.exists:
-			return fmt.Sprintf("no BackendPool says how level pool %s is", p.workload.poolName()), nil
+			return fmt.Sprintf("no BackendPool reports whether pool %s is in sync", p.workload.poolName()), nil
 		case on == nil:
 			continue
 		}

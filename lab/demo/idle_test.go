@@ -78,11 +78,11 @@ func TestContradicts(t *testing.T) {
 		seen   poolState
 		agrees bool
 	}{
-		{"level", status("True", "Level", 2, 3), two, true},
+		{"in sync", status("True", "InSync", 2, 3), two, true},
 		{"nothing said", &v1alpha1.BackendPoolStatus{}, two, false},
 		{"under way", status("False", "Updating", 2, 3), two, false},
-		{"desires another number", status("True", "Level", 1, 3), two, false},
-		{"observes another number", status("True", "Level", 2, 2), two, false},
+		{"desires another number", status("True", "InSync", 1, 3), two, false},
+		{"observes another number", status("True", "InSync", 2, 2), two, false},
 		{"its Service gone", status("False", "ServiceNotFound", 0, 3), two, false},
 	} {
 		if why := statusContradiction(c.status, c.seen); (why == "") != c.agrees {

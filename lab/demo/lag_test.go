@@ -73,7 +73,7 @@ func TestLagRunsUntilAzureIsDone(t *testing.T) {
 	pool.recordWanted(1, 1)
 	pool.recordActual(pool.at(2), addressSet(1), true)
 	if pool.expectLags(t); pool.isInSync() {
-		t.Error("level while Azure works on it")
+		t.Error("in sync while Azure works on it")
 	}
 	pool.recordShown(3, 1)
 	pool.expectLags(t, 2)
@@ -198,7 +198,7 @@ func TestEveryChangeHasOneLag(t *testing.T) {
 		}
 		pool.recordActual(pool.at(now+1), all, false)
 		if !pool.isInSync() || len(pool.syncTimes) != pool.changes || slices.ContainsFunc(pool.syncTimes, func(d syncTime) bool { return d.Duration <= 0 }) {
-			t.Fatalf("level %v, %d changes, lags %v", pool.isInSync(), pool.changes, pool.syncTimes)
+			t.Fatalf("in sync %v, %d changes, lags %v", pool.isInSync(), pool.changes, pool.syncTimes)
 		}
 	})
 }

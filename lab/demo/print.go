@@ -125,7 +125,7 @@ func wrapText(text string, columns int) []string {
 func (p *printer) printPools(pools []poolState) {
 	tag, c := "pools", yellowText
 	if allInSync(pools) {
-		tag, c = "level", greenText
+		tag, c = "in sync", greenText
 	}
 	p.printLine(c, tag, formatPoolStates(pools))
 }

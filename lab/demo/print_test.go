@@ -91,8 +91,8 @@ func TestColourOnATerminal(t *testing.T) {
 	var out bytes.Buffer
 	p := newPrinter(&out)
 	p.isColored = true
-	p.writeText(greenText, "level  ")
-	if out.String() != "\x1b[32mlevel\x1b[0m\n" {
+	p.writeText(greenText, "in sync  ")
+	if out.String() != "\x1b[32min sync\x1b[0m\n" {
 		t.Errorf("%q", out.String())
 	}
 }

@@ -136,7 +136,7 @@ type syncTimeoutError struct {
 	details  []string // one line each
 }
 
-func (e *syncTimeoutError) Error() string { return fmt.Sprintf("not level after %s", e.duration) }
+func (e *syncTimeoutError) Error() string { return fmt.Sprintf("not in sync after %s", e.duration) }
 
 // waitInSync waits until the cluster is idle, the pools are in sync and the controller reports so, and
 // prints the progress.

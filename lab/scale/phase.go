@@ -188,7 +188,7 @@ func (r *run) waitInSync(ctx context.Context, p phaseSpec, begin time.Time) (las
 			return last, nil
 		case time.Since(lastLog) >= 5*time.Second:
 			lastLog = time.Now()
-			r.logf("  %s: %d of %d level, %d operations wait, %.0f s", p.name, now.inSync, r.opts.Services, now.waiting, time.Since(begin).Seconds())
+			r.logf("  %s: %d of %d in sync, %d operations wait, %.0f s", p.name, now.inSync, r.opts.Services, now.waiting, time.Since(begin).Seconds())
 		}
 	}
 }

@@ -58,7 +58,7 @@ func (l *lab) readMetrics(ctx context.Context) (usageSample, error) {
 	l.metricsReads++
 	s.metricsReads = l.metricsReads
 	s.cluster, s.azure = processCPU(l.kubelab.ProcessID()), processCPU(l.emulator.ProcessID())
-	s.inSync, s.waiting = int(sum("weir_backendpools", "state", "Level")), int(sum("weir_pool_operations_waiting"))
+	s.inSync, s.waiting = int(sum("weir_backendpools", "state", "InSync")), int(sum("weir_pool_operations_waiting"))
 	return s, nil
 }
 

@@ -51,10 +51,10 @@ func (p *process) queueUpdate(b *backendPool, changed bool) {
 	known, recorded := s.pools[b.pool.Key()], p.statusEntries[b.ref]
 	dead := p.killed || p.isOldLeader || s.cluster.byRef(b.ref) == nil
 	gone := p.cache.isServiceMissing(b) || b.isDeleting
-	members, level := p.cache.desiredMembers(b), known.inSync
+	members, inSync := p.cache.desiredMembers(b), known.inSync
 	nothing := gone && !b.isDeleting && (!recorded.taken || len(recorded.written) == 0)
 	s.mu.Unlock()
-	if dead || nothing || level && !gone && p.updater.IsInSync(b.pool, membership.Fingerprint(members)) {
+	if dead || nothing || inSync && !gone && p.updater.IsInSync(b.pool, membership.Fingerprint(members)) {
 		return
 	}
 	op := schedule.Operation{Ref: b.ref, Pool: b.pool, NotBefore: p.retryAfter[b.ref]}

@@ -73,7 +73,7 @@ func TestOverlappingWritesLoseNothing(t *testing.T) {
 			for _, setting := range settings {
 				synctest.Test(t, func(t *testing.T) {
 					s := newStage(t)
-					runStep(t, s, fiftyPools(setting+" unchangedWriteEtag=renewed"), "clock 6m quiet", "expect level")
+					runStep(t, s, fiftyPools(setting+" unchangedWriteEtag=renewed"), "clock 6m quiet", "expect in-sync")
 					s.takeCounts()
 					runStep(t, s, story.steps...)
 					runStep(t, s, "clock 4m quiet")

@@ -89,7 +89,7 @@ func runDay(t *testing.T, duration time.Duration, neighbours bool) (f figures) {
 		if err := s.emulator.Put(networkID+"/subnets/nodes", []byte(`{"properties":{"addressPrefix":"10.0.0.0/8"}}`)); err != nil {
 			t.Fatal(err)
 		}
-		runStep(t, s, "clock 10m quiet", "expect level")
+		runStep(t, s, "clock 10m quiet", "expect in-sync")
 		s.takeCounts()
 		s.takeEvents()
 		s.history.delays = nil
@@ -114,7 +114,7 @@ func runDay(t *testing.T, duration time.Duration, neighbours bool) (f figures) {
 				f.failed += strings.Count(word, ":Failed")
 			}
 		}
-		runStep(t, s, "clock 20m quiet", "expect level")
+		runStep(t, s, "clock 20m quiet", "expect in-sync")
 		f.writes, f.lags = s.takeCounts()["PUT"], s.history.delays
 		f.refused = s.emulator.Stats().Conflicts
 		if err := s.Close(); err != nil {

@@ -36,11 +36,11 @@ const expected = "expect"
 // Checks returns all checks.
 func Checks() []Check {
 	return []Check{
-		{"level at rest", "Once nothing is queued or under way, a pool holds what its BackendPool wants and what others put there, unless its last attempt failed for good; and what Weir set Down drains. The emulator's record counts for that, not Weir's.", checkIdleInSync},
-		{"level in time", "With drift repair a pool holds what its BackendPool wants and what others put there one period, two intervals and 30 s after the last fault, wait or change, whatever happened to it.", checkDriftRepair},
+		{"in sync at rest", "Once nothing is queued or under way, a pool holds what its BackendPool wants and what others put there, unless its last attempt failed for good; and what Weir set Down drains. The emulator's record counts for that, not Weir's.", checkIdleInSync},
+		{"in sync in time", "With drift repair a pool holds what its BackendPool wants and what others put there one period, two intervals and 30 s after the last fault, wait or change, whatever happened to it.", checkDriftRepair},
 		{"foreign survives", "No write takes a foreign address out of a pool, or changes it.", checkForeign},
 		{"nothing unwanted", "An unwanted address is removed two intervals and 30 s after the last fault or wait.", checkExtra},
-		{"soon level", "A change is in the pool two intervals and 30 s after it, or after the last fault or wait, unless it was given up.", checkChangeDelay},
+		{"soon in sync", "A change is in the pool two intervals and 30 s after it, or after the last fault or wait, unless it was given up.", checkChangeDelay},
 		{"budget", "An operation is attempted once and then at most MaxRetries times; all retries are used before it is given up; waiting costs none.", checkRetries},
 		{"not before the time", "No attempt begins and no pool is read or written before the time that Azure named to it, its load balancer or its subscription, whatever became of the change that met it; what follows an accepted write is not bound. When a quota's gate has opened, attempts begin as fast as the quota comes back. What has failed is tried again an interval after it began, at the earliest; of a pool that was attempted for a change within an interval the next is not attempted while the process has written as many times in five minutes as its share is (`share=N` percent of 1,000, 50 by default), and each lane may have two more under way; admin states have no pace.", checkRetryAfter},
 		{"in time", "What is due, be it a look that was postponed, and not held up by Azure, its lane or the resource lease, is attempted within 10 s, with the lease within 30 s; no wait of the lanes' own is longer than an interval, nor longer than a third of one after an attempt while half of the share is left beyond what all pools may need; and no attempt longer than ten minutes.", checkDelays},

@@ -94,7 +94,7 @@ func forbiddenEvents(r attemptReport, retrying, last []string) string {
 		}
 	case diff.Unchanged:
 		if len(retrying)+len(r.Failed) > 0 {
-			return "a level pool is no failure"
+			return "a pool in sync is no failure"
 		}
 		for _, name := range serviceNames(r.Updated) {
 			if was := r.previousEvents[name]; was != "Retrying" && was != "Failed" && was != deletedEvent {

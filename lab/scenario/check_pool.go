@@ -48,7 +48,7 @@ func checkDriftRepair(s *Stage) []string {
 			continue
 		}
 		if off := time.Since(latest(k.outOfSyncSince, k.faultEnd)); off > bound {
-			broken = append(broken, fmt.Sprintf("%s is not level for %s: %s", k.id.Name, off, s.outOfSyncReason(k)))
+			broken = append(broken, fmt.Sprintf("%s is not in sync for %s: %s", k.id.Name, off, s.outOfSyncReason(k)))
 		}
 	}
 	return broken
@@ -71,7 +71,7 @@ func checkChangeDelay(s *Stage) []string {
 			continue
 		}
 		if late := time.Since(latest(k.outOfSyncSince, k.faultEnd)); late > bound {
-			broken = append(broken, fmt.Sprintf("%s is not level for %s: %s", k.id.Name, late, s.outOfSyncReason(k)))
+			broken = append(broken, fmt.Sprintf("%s is not in sync for %s: %s", k.id.Name, late, s.outOfSyncReason(k)))
 		}
 	}
 	return broken

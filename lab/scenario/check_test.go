@@ -23,7 +23,7 @@ func TestABrokenRuleIsReported(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStage(t)
 				setUp(t, s, behavior.Supersede)
-				runStep(t, s, "scale web nodes=(n1)", "clock 10s", "expect level")
+				runStep(t, s, "scale web nodes=(n1)", "clock 10s", "expect in-sync")
 				x.with(t, s)
 				err := s.runChecks()
 				if err == nil || !strings.Contains(err.Error(), "check \""+x.check+"\" does not hold") {
@@ -50,7 +50,7 @@ func TestAWrongStepIsRefused(t *testing.T) {
 			"clock soon":                          "invalid duration",
 			"expect":                              "expect what?",
 			"expect pool=web holds=(n4)":          "pool web holds",
-			"expect level":                        "is not level",
+			"expect in-sync":                      "is not in sync",
 			"node-lost n9":                        "there is no node n9",
 			"kill at=GET nth=one":                 "want a number",
 			"delete-pool none":                    "there is no pool none",

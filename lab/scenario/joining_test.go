@@ -38,7 +38,7 @@ func TestTwoHundredNodesJoinAPool(t *testing.T) {
 			trace.WriteString(do(s, "clock 1s", ""))
 		}
 		trace.WriteString(do(s, "clock 1m", ""))
-		do(s, "expect level", "")
+		do(s, "expect in-sync", "")
 		writes := 0
 		for line := range strings.Lines(trace.String()) {
 			if strings.Contains(line, " shared ") && strings.Contains(line, " PUT ") {

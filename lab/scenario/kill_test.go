@@ -126,7 +126,7 @@ func TestKilledAtEveryCall(t *testing.T) {
 	if killed != points {
 		t.Errorf("killed %d times, want %d", killed, points)
 	}
-	t.Logf("killed %d times in %d workloads, and level each time", killed, len(allWorkloads()))
+	t.Logf("killed %d times in %d workloads, and in sync each time", killed, len(allWorkloads()))
 }
 
 // worldStep returns the world's step with a policy for overlapping writes.

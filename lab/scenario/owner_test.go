@@ -16,7 +16,7 @@ func TestOwnersOfAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		setUp(t, s, behavior.Supersede)
-		runStep(t, s, "scale web nodes=(n1)", "clock 10s", "restart", "scale web nodes=(n1, n2)", "clock 10s", "expect level")
+		runStep(t, s, "scale web nodes=(n1)", "clock 10s", "restart", "scale web nodes=(n1, n2)", "clock 10s", "expect in-sync")
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		put, _ := s.weirAddresses(s.poolNamed("web"))

@@ -173,8 +173,8 @@ func (s *Stage) updateTimers(k *pool) {
 		k.faultEnd = latest(k.faultEnd, until)
 	}
 	wanted := membership.Fingerprint(s.desiredAddresses(k))
-	switch level := k.deleted || s.outOfSyncReason(k) == ""; {
-	case level:
+	switch inSync := k.deleted || s.outOfSyncReason(k) == ""; {
+	case inSync:
 		k.outOfSyncSince = time.Time{}
 	case k.outOfSyncSince.IsZero() || wanted != k.membershipHash:
 		k.outOfSyncSince = time.Now()

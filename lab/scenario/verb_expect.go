@@ -18,7 +18,7 @@ type expectation struct {
 
 func allExpectations() []expectation {
 	return []expectation{
-		{"level", expectInSync},
+		{"in-sync", expectInSync},
 		{"calm", func(s *Stage, a *argReader) error { a.flagArg("calm"); return s.expectIdle() }},
 		{"pool", expectMembers},
 		{"events", expectEvents},
@@ -52,7 +52,7 @@ func doExpect(s *Stage, a *argReader) (string, error) {
 }
 
 func expectInSync(s *Stage, a *argReader) error {
-	a.flagArg("level")
+	a.flagArg("in-sync")
 	named := a.wordArgs()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +68,7 @@ func (s *Stage) checkInSync(named []string) error {
 			continue
 		}
 		if how := s.outOfSyncReason(k); how != "" {
-			errs = append(errs, fmt.Errorf("%s is not level: %s", k.id.Name, how))
+			errs = append(errs, fmt.Errorf("%s is not in sync: %s", k.id.Name, how))
 		}
 	}
 	return errors.Join(errs...)

@@ -74,7 +74,7 @@ func doStatus(s *Stage, a *argReader) (string, error) {
 		case k.gaveUp:
 			out.WriteString("; nothing tries again")
 		case k.inSync:
-			out.WriteString("; level")
+			out.WriteString("; in sync")
 		}
 		out.WriteString("\n")
 	}

@@ -51,7 +51,7 @@ func allVerbs() map[string]verb {
 		"stale":              {"SERVICE…|nodes [for=D] [by=D] [muted]", "delays updates of these until the end, or each by so much; muted delays events alone, the snapshot is up to date", doStale},
 		"restart":            {"[dead]", "starts a process with an empty memory, which lists the cluster; dead does so only if none runs", doRestart},
 		"clock":              {"D", "advances the time", doClock},
-		"expect":             {"level [POOL…] | calm | pool=POOL holds=(NODE, …) | events=(SERVICE:WORD, …) | calls=N | most-calls=N | queue=N | parked=POOL | success=N failure=N", "fails the script unless it is so", doExpect},
+		"expect":             {"in sync [POOL…] | calm | pool=POOL holds=(NODE, …) | events=(SERVICE:WORD, …) | calls=N | most-calls=N | queue=N | parked=POOL | success=N failure=N", "fails the script unless it is so", doExpect},
 		"events":             {"", "prints the events of Services since the last events or expect events", doEvents},
 		"flows":              {"", "prints which members take new flows in pools with a probe, and what was misdirected so far", doFlows},
 		"calls":              {"[when]", "counts the calls since the last calls or expect calls; when lists the reads that begin an attempt", doCalls},

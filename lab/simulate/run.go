@@ -37,7 +37,7 @@ type SkippedStep struct {
 func (o Result) HasFailed() bool { return o.Check != "" }
 
 func (o Result) failureKind() string {
-	for _, what := range []string{"not level: it does not exist", "not level", "writes in", "waits"} {
+	for _, what := range []string{"not in sync: it does not exist", "not in sync", "writes in", "waits"} {
 		if o.Check == "expect" && strings.Contains(o.Detail, what) {
 			return o.Check + " " + what
 		}

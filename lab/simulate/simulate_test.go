@@ -96,7 +96,7 @@ func TestSchedules(t *testing.T) {
 func earlyRequestFailure(t *testing.T) Result {
 	t.Helper()
 	for seed := range uint64(20) { // s1 may be missing or paused
-		schedule := append(Schedule(seed, 20), parseLines([]string{"clock 10m", "scale s1 nodes=(n1, n2)", "scale s1 nodes=(n3)", "clock 200ms", "expect level", "clock 1h"})...)
+		schedule := append(Schedule(seed, 20), parseLines([]string{"clock 10m", "scale s1 nodes=(n1, n2)", "scale s1 nodes=(n3)", "clock 200ms", "expect in-sync", "clock 1h"})...)
 		if o := RunSchedule(schedule); o.Check == "expect" && strings.Contains(schedule[0].Input, "service s1 pools=(a) ") {
 			return o
 		}

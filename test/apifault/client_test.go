@@ -34,7 +34,7 @@ type requestKind struct {
 }
 
 // bigBody exceeds one packet and one HTTP/2 frame.
-var bigBody = strings.Repeat("level ", 20_000)
+var bigBody = strings.Repeat("in sync ", 20_000)
 
 var requestKinds = []requestKind{
 	{"GET", "get", func(ctx context.Context, c *caller, cm *corev1.ConfigMap) error {

@@ -82,7 +82,7 @@ func TestTheControllerUnderFaults(t *testing.T) {
 			if sent > maxRequests {
 				t.Errorf("%d requests, more than %d: it does not leave the API server alone", sent, maxRequests)
 			}
-			t.Logf("level %s after it; %d requests, %d came through", took.Round(time.Millisecond), sent, reached)
+			t.Logf("in sync %s after it; %d requests, %d came through", took.Round(time.Millisecond), sent, reached)
 		})
 	}
 }

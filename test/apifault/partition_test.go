@@ -179,7 +179,7 @@ func (s *stage) endPartition(within time.Duration) {
 		s.Fatal(err)
 	}
 	took := s.waitInSync(5, 6)
-	s.Logf("level %s after it", took.Round(10*time.Millisecond))
+	s.Logf("in sync %s after it", took.Round(10*time.Millisecond))
 	if took > within {
 		s.Errorf("it took %s to catch up, longer than %s", took, within)
 	}

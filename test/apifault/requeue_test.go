@@ -35,7 +35,7 @@ func TestTheBackOffHoldsUpNoEvent(t *testing.T) {
 	s.waitInSync(1)
 	s.rejectNextReport(http.StatusForbidden)
 	s.waitFault(2 * time.Second) // 400 times the default
-	if c := meta.FindStatusCondition(s.status().Conditions, v1alpha1.ConditionSynced); c == nil || c.Reason == v1alpha1.ReasonLevel {
+	if c := meta.FindStatusCondition(s.status().Conditions, v1alpha1.ConditionSynced); c == nil || c.Reason == v1alpha1.ReasonInSync {
 		t.Errorf("%+v: the status was written within the back-off", c)
 	}
 	s.moveEndpoints(3)
@@ -140,7 +140,7 @@ func TestTheBackOffHoldsUpNoLookAndNoLane(t *testing.T) {
 	if err := s.cloud.Put(network+"/loadBalancers/"+s.ns+"/backendAddressPools/late", []byte(`{"name":"late","properties":{"virtualNetwork":{"id":"`+vnetID+`"}}}`)); err != nil {
 		t.Fatal(err)
 	}
-	becomes(v1alpha1.ReasonLevel)
+	becomes(v1alpha1.ReasonInSync)
 
 	s.conflictNextWrites(1)
 	s.moveEndpoints(4)

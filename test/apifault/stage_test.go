@@ -189,7 +189,7 @@ func (s *stage) waitInSync(on ...int) time.Duration {
 		}
 		status := s.status()
 		written := slices.Sorted(slices.Values(status.WrittenAddresses))
-		if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSynced); c == nil || c.Reason != v1alpha1.ReasonLevel || len(written) != len(on) {
+		if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSynced); c == nil || c.Reason != v1alpha1.ReasonInSync || len(written) != len(on) {
 			return fmt.Errorf("the BackendPool says %+v and records %v", c, written)
 		}
 		return nil

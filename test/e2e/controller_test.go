@@ -40,7 +40,7 @@ func TestTheControllerRunsWithTheRolesThatWeShip(t *testing.T) {
 
 	l.eventually("kubectl get", func() error {
 		out, err := l.cluster.kubectl(t.Context(), "-n", l.namespace, "get", "backendpools")
-		if err != nil || !strings.Contains(out, "Level") {
+		if err != nil || !strings.Contains(out, "InSync") {
 			return fmt.Errorf("%w: %s", err, out)
 		}
 		return nil
@@ -93,7 +93,7 @@ func TestTheControllerRunsWithTheRolesThatWeShip(t *testing.T) {
 	}
 	l.eventually("weir explain", func() error {
 		code, story := l.runCommand("explain", "service", "web")
-		for _, want := range []string{"Service " + l.namespace + "/web: ", "Level for ", "1 are wanted, Azure showed 2, 1 of them not managed by Weir", "10.0.0.2   InPool", "LoadBalancerBackendPoolUpdated"} {
+		for _, want := range []string{"Service " + l.namespace + "/web: ", "InSync for ", "1 are wanted, Azure showed 2, 1 of them not managed by Weir", "10.0.0.2   InPool", "LoadBalancerBackendPoolUpdated"} {
 			if code != 0 || !strings.Contains(story, want) {
 				return fmt.Errorf("exit code %d, no %q in\n%s", code, want, story)
 			}

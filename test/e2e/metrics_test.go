@@ -48,7 +48,7 @@ func TestMetricsAreForTheirReadersAlone(t *testing.T) {
 		t.Error("metrics are served in clear text")
 	}
 	l.eventually("the series that alerts begin with", func() error {
-		return checkSeries(insecure, weir.metrics, reader, "\nweir_build_info{", "\nweir_backendpools_not_level_oldest_seconds ", "\nweir_leftovers ")
+		return checkSeries(insecure, weir.metrics, reader, "\nweir_build_info{", "\nweir_backendpools_out_of_sync_oldest_seconds ", "\nweir_leftovers ")
 	})
 }
 

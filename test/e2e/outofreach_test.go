@@ -260,9 +260,9 @@ func (l *lab) expectInSyncAfter(limit time.Duration, end func() error, want ...s
 	start := time.Now()
 	l.becomes("web", want...)
 	took := time.Since(start)
-	l.t.Logf("level %s after it", took.Round(10*time.Millisecond))
+	l.t.Logf("in sync %s after it", took.Round(10*time.Millisecond))
 	if took > limit {
-		l.t.Errorf("level only %s after it", took)
+		l.t.Errorf("in sync only %s after it", took)
 	}
 	l.eventually("the word", func() error {
 		if now := l.countReports().updated; now != before+1 {

@@ -117,10 +117,10 @@ func (b *neighbour) renderInSync() picture {
 	b.ingress("web", 1)
 	b.ingress("all", 1)
 	var p picture
-	b.eventually("the neighbour is level", func() error {
+	b.eventually("the neighbour is in sync", func() error {
 		p = b.picture()
 		for _, pool := range []string{"web." + b.namespace, "edge"} {
-			if got := p["state of "+pool]; got != v1alpha1.ReasonLevel {
+			if got := p["state of "+pool]; got != v1alpha1.ReasonInSync {
 				return fmt.Errorf("BackendPool %s is %q", pool, got)
 			}
 		}

@@ -19,7 +19,7 @@ import (
 var healthy = map[string]func(minute int) float64{
 	`weir_build_info{version="v1",goversion="go1",goarch="amd64"}`: constant(1),
 	`weir_provisioner_build_info{version="v1"}`:                    constant(1),
-	`weir_backendpools_not_level_oldest_seconds`:                   constant(40),
+	`weir_backendpools_out_of_sync_oldest_seconds`:                 constant(40),
 	`weir_services{state="ready"}`:                                 constant(9),
 	`weir_services{state="failed"}`:                                constant(0),
 	`weir_services{state="kept"}`:                                  constant(0),
@@ -126,7 +126,7 @@ func TestAlertsFire(t *testing.T) {
 	}{
 		{one(`weir_build_info{version="v1",goversion="go1",goarch="amd64"}`, absent), "WeirDown", 5, false},
 		{one(`weir_provisioner_build_info{version="v1"}`, stopsAt(30)), "WeirProvisionerDown", 35, false},
-		{one(`weir_backendpools_not_level_oldest_seconds`, increasing(60)), "WeirPoolNotLevel", 21, false},
+		{one(`weir_backendpools_out_of_sync_oldest_seconds`, increasing(60)), "WeirPoolOutOfSync", 21, false},
 		{one(`weir_services{state="failed"}`, constant(1)), "WeirServiceWithoutLoadBalancer", 15, false},
 		{one(`weir_services{state="deferred"}`, constant(1)), "WeirServiceWithoutLoadBalancer", 15, false},
 		{one(`weir_services{state="refused"}`, constant(1)), "WeirServiceWithoutLoadBalancer", 15, false},

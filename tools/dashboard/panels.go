@@ -26,9 +26,9 @@ const (
 
 // dashboardRows are ordered from overview to details.
 var dashboardRows = []row{
-	{"Is all level?", []panel{
-		{"Not level for longest", "For how long the BackendPool that has waited longest has not been level.", statPanel, unitSeconds,
-			[]query{{`max(weir_backendpools_not_level_oldest_seconds)`, ""}}},
+	{"Is all in sync?", []panel{
+		{"Out of sync for longest", "For how long the BackendPool that has waited longest has been out of sync.", statPanel, unitSeconds,
+			[]query{{`max(weir_backendpools_out_of_sync_oldest_seconds)`, ""}}},
 		{"Services without their load balancer", "Refused ones have to be mended; failed ones are tried again.", statPanel, unitNumber,
 			[]query{{`sum(weir_services{state=~"refused|failed|deferred"})`, ""}}},
 		{"Contested", "What another client keeps undoing in Azure.", statPanel, unitNumber,
@@ -38,11 +38,11 @@ var dashboardRows = []row{
 		{"Running", "Replicas by version.", statPanel, unitNumber,
 			[]query{{`count by (version) (weir_build_info)`, "{{version}}"}}},
 	}},
-	{"What is not level", []panel{
-		{"BackendPools by state", "Level ones are left out.", timeSeriesPanel, unitNumber,
-			[]query{{`sum by (state) (weir_backendpools{state!="Level"}) > 0`, "{{state}}"}}},
+	{"What is out of sync", []panel{
+		{"BackendPools by state", "Pools in sync are left out.", timeSeriesPanel, unitNumber,
+			[]query{{`sum by (state) (weir_backendpools{state!="InSync"}) > 0`, "{{state}}"}}},
 		{"The pools that have waited longest", "weir explain pool NAME says why.", tablePanel, unitSeconds,
-			[]query{{`topk(20, max by (namespace, name, state) (weir_backendpool_not_level_seconds))`, ""}}},
+			[]query{{`topk(20, max by (namespace, name, state) (weir_backendpool_out_of_sync_seconds))`, ""}}},
 		{"Services by state", "Ready ones are left out.", timeSeriesPanel, unitNumber,
 			[]query{{`sum by (state) (weir_services{state!="ready"}) > 0`, "{{state}}"}}},
 	}},

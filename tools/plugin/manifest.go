@@ -35,7 +35,7 @@ func newManifest(version string) plugin {
 		Metadata: map[string]string{"name": "weir"},
 		Spec: pluginSpec{
 			Version: version, Homepage: "https://weir.dev/weir",
-			ShortDescription: "See why an Azure load balancer is not level",
+			ShortDescription: "See why an Azure load balancer is not in sync",
 			Description: `What Weir, the Azure Load Balancer controller, knows of a cluster: what is wrong, since when,
 for whom and what helps (kubectl weir status), the way from an address to its nodes
 (kubectl weir explain), each call to Azure (kubectl weir calls), and what people ask of it:

@@ -29,7 +29,7 @@ func TestTheLogNamesRequests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		log.WithGroup("g").With("a", 1).Warn("not level", "pool", "shop/web", "err", tt.err)
+		log.WithGroup("g").With("a", 1).Warn("not in sync", "pool", "shop/web", "err", tt.err)
 		got := strings.ReplaceAll(strings.TrimSpace(out.String()), "g.", "")
 		if !strings.HasSuffix(got, tt.want) {
 			t.Errorf("%s\nwant at its end %s", got, tt.want)

@@ -335,18 +335,18 @@ func TestWhatComesNextForAPausedPool(t *testing.T) {
 }
 
 // A contested pool, or one without some nodes, is not reported as in sync.
-func TestAPoolThatIsNotAsLevelAsItLooks(t *testing.T) {
+func TestPoolThatOnlyLooksInSync(t *testing.T) {
 	for _, tt := range []struct {
 		message   string
 		contested bool
 		want      string
 	}{
-		{"level with 2 nodes", false, v1alpha1.ReasonLevel},
-		{"level with 2 nodes", true, v1alpha1.ConditionContested},
-		{"level with 2 nodes; left out: n3 has no InternalIP of IPv4", false, status.NodesLeftOut},
+		{"in sync with 2 nodes", false, v1alpha1.ReasonInSync},
+		{"in sync with 2 nodes", true, v1alpha1.ConditionContested},
+		{"in sync with 2 nodes; left out: n3 has no InternalIP of IPv4", false, status.NodesLeftOut},
 	} {
 		p := &v1alpha1.BackendPool{Status: v1alpha1.BackendPoolStatus{Conditions: []metav1.Condition{
-			{Type: v1alpha1.ConditionSynced, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonLevel, Message: tt.message},
+			{Type: v1alpha1.ConditionSynced, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonInSync, Message: tt.message},
 		}}}
 		if tt.contested {
 			p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionContested, Status: metav1.ConditionTrue, Message: "another writer"})

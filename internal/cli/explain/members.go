@@ -205,7 +205,7 @@ func newPool(p *v1alpha1.BackendPool) Pool {
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionSynced); c != nil {
 		out.State, out.Why, out.Since = c.Reason, c.Message, c.LastTransitionTime.Time
 	}
-	if cause, since, why := status.InSyncProblem(p); cause != "" && out.State == v1alpha1.ReasonLevel {
+	if cause, since, why := status.InSyncProblem(p); cause != "" && out.State == v1alpha1.ReasonInSync {
 		out.State, out.Since, out.Why = cause, since, why
 	}
 	out.Cause = out.State

@@ -193,7 +193,7 @@ func (s Explanation) writePool(b *strings.Builder, p Pool) {
 // stateStyle colors a pool by whether it is in sync, and whether there is a remedy.
 func (p Pool) stateStyle() humanize.Style {
 	switch {
-	case p.State == v1alpha1.ReasonLevel:
+	case p.State == v1alpha1.ReasonInSync:
 		return humanize.Good
 	case p.remedy() != "":
 		return humanize.Bad

@@ -53,7 +53,7 @@ func authenticatorOf(t *testing.T) (*authenticator, map[string]int) {
 			if token == "" {
 				return nil, errors.New("no token")
 			}
-			return server(lease(), poolOf("shop", token, "kubernetes", "Level", "", 1, 1), poolOf("other", token, "kubernetes", "Level", "", 1, 1)), nil
+			return server(lease(), poolOf("shop", token, "kubernetes", "InSync", "", 1, 1), poolOf("other", token, "kubernetes", "InSync", "", 1, 1)), nil
 		},
 	}, status
 }

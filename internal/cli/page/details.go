@@ -26,10 +26,10 @@ type detailPage struct {
 type poolDetails struct {
 	explain.Pool
 
-	Is    string
-	Level memberCounts
-	Do    string
-	Shown []explain.Member
+	Is     string
+	Counts memberCounts
+	Do     string
+	Shown  []explain.Member
 }
 
 // Limits of a story; a node may be in every pool.
@@ -45,7 +45,7 @@ func newDetailPage(s explain.Explanation, kind, namespace, name string) *detailP
 	slices.SortStableFunc(s.Pools, func(a, b explain.Pool) int { return stateOrder(stateOf(a.State)) - stateOrder(stateOf(b.State)) })
 	out.MorePools = max(0, len(s.Pools)-maxPools)
 	for _, p := range s.Pools[:len(s.Pools)-out.MorePools] {
-		t := poolDetails{Pool: p, Is: stateOf(p.State), Level: countMembers(&p), Do: status.RemedyOf(p.Cause, status.Problem{Namespace: p.Namespace, Name: p.Name})}
+		t := poolDetails{Pool: p, Is: stateOf(p.State), Counts: countMembers(&p), Do: status.RemedyOf(p.Cause, status.Problem{Namespace: p.Namespace, Name: p.Name})}
 		slices.SortStableFunc(p.Members, func(a, b explain.Member) int { return cmp.Compare(memberOrder(a.Is), memberOrder(b.Is)) })
 		t.Shown = p.Members[:min(len(p.Members), maxMembers)]
 		out.Told = append(out.Told, t)
@@ -57,7 +57,7 @@ func newDetailPage(s explain.Explanation, kind, namespace, name string) *detailP
 
 func stateOf(state string) string {
 	switch state {
-	case v1alpha1.ReasonLevel:
+	case v1alpha1.ReasonInSync:
 		return stateInSync
 	case v1alpha1.ReasonPending, v1alpha1.ReasonUpdating, v1alpha1.ReasonPace, v1alpha1.ReasonDeferred, v1alpha1.ReasonLeaving:
 		return stateUpdating
@@ -119,8 +119,8 @@ func (s *pageServer) healthReader(r *http.Request) func(ctx context.Context, nam
 func (s *detailPage) summaryText() string {
 	for _, t := range s.Told {
 		if t.Is != stateInSync {
-			return t.Name + " is " + t.State + ": " + t.Level.Words()
+			return t.Name + " is " + t.State + ": " + t.Counts.Words()
 		}
 	}
-	return s.Name + " is level"
+	return s.Name + " is in sync"
 }

@@ -33,7 +33,7 @@ const (
 	stateFailed   = "wrong"
 	stateUpdating = "underway"
 	statePaused   = "paused"
-	stateInSync   = "level"
+	stateInSync   = "insync"
 	// stateUnknown is the state of a Weir that the user cannot see.
 	stateUnknown = "unknown"
 )
@@ -45,14 +45,14 @@ type poolRow struct {
 	// Next is the earliest time of the next attempt; zero if nothing waits.
 	Next time.Time
 	// Gate is the reason: RetryAfter, or GateClosed if another pool received it.
-	Gate  string
-	Level memberCounts
+	Gate   string
+	Counts memberCounts
 }
 
 type loadBalancer struct {
-	Name                       string
-	All, Level, UnderWay, Away int // Away counts pools with a problem
-	Paused                     int
+	Name                        string
+	All, InSync, UnderWay, Away int // Away counts pools with a problem
+	Paused                      int
 	// Pools is a sample, failed ones first, proportional to the number in each state.
 	Pools []poolRow
 	// Busy is a sample of the pools in progress; failed ones are listed by cause.
@@ -73,9 +73,9 @@ func (c problemCause) More() int { return len(c.All) - len(c.Shown()) }
 type problemObject struct {
 	status.Problem
 
-	Is    string
-	Next  time.Time
-	Level memberCounts
+	Is     string
+	Next   time.Time
+	Counts memberCounts
 }
 
 // frontPage summarizes a cluster. It is small enough to cache.
@@ -180,7 +180,7 @@ func stateOrder(is string) int {
 func newPoolRow(p *v1alpha1.BackendPool, wrong map[string]bool, now time.Time) poolRow {
 	row := poolRow{
 		Namespace: p.Namespace, Name: p.Name, Pool: p.Spec.PoolName, Balancer: p.Spec.LoadBalancer.Name,
-		Is: stateUpdating, State: v1alpha1.ReasonPending, Level: newMemberCounts(&p.Status),
+		Is: stateUpdating, State: v1alpha1.ReasonPending, Counts: newMemberCounts(&p.Status),
 	}
 	if g := p.Spec.LoadBalancer.ResourceGroup; g != "" {
 		row.Balancer = g + "/" + row.Balancer
@@ -194,7 +194,7 @@ func newPoolRow(p *v1alpha1.BackendPool, wrong map[string]bool, now time.Time) p
 	switch {
 	case wrong[p.Namespace+"/"+p.Name]:
 		row.Is = stateFailed
-	case row.State == v1alpha1.ReasonLevel:
+	case row.State == v1alpha1.ReasonInSync:
 		row.Is = stateInSync
 	case row.State == v1alpha1.ReasonPaused:
 		row.Is = statePaused
@@ -213,7 +213,7 @@ func newCauses(all []status.Cause, is string, pools map[string]*poolRow) []probl
 		for _, o := range c.Of {
 			of := problemObject{Problem: o, Is: is}
 			if p := pools[o.Namespace+"/"+o.Name]; p != nil && o.Kind == "BackendPool" {
-				of.Next, of.Level = p.Next, p.Level
+				of.Next, of.Counts = p.Next, p.Counts
 			}
 			out[i].All = append(out[i].All, of)
 		}
@@ -257,7 +257,7 @@ func (b *loadBalancer) countPool(p *poolRow) {
 	case statePaused:
 		b.Paused++
 	default:
-		b.Level++
+		b.InSync++
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 func many(n int) status.Snapshot {
 	seen := status.Snapshot{At: time.Now(), Leader: status.Leader{Known: true, Holder: "weir-0"}}
 	for i := range n {
-		state, why := v1alpha1.ReasonLevel, "level with 3 nodes"
+		state, why := v1alpha1.ReasonInSync, "in sync with 3 nodes"
 		if i%4 == 0 {
 			state, why = v1alpha1.ReasonRetrying, fmt.Sprintf("the last attempt failed: write pool %d: 429 TooManyRequests", i)
 		}
@@ -76,7 +76,7 @@ func TestWhatIsPausedIsShownApart(t *testing.T) {
 	p.Spec.Pause = &v1alpha1.Pause{Why: "the <b>database</b> moves", By: "jane", Until: new(metav1.NewTime(time.Now().Add(time.Hour)))}
 	seen := status.Snapshot{At: time.Now(), Leader: status.Leader{Known: true, Holder: "weir-0"}, Pools: []v1alpha1.BackendPool{*p}}
 	f := newFrontPage(seen)
-	if f.Is != stateInSync || len(f.Paused) != 1 || f.Balancers[0].Paused != 1 || f.Balancers[0].Level != 0 {
+	if f.Is != stateInSync || len(f.Paused) != 1 || f.Balancers[0].Paused != 1 || f.Balancers[0].InSync != 0 {
 		t.Errorf("%s, %+v, %+v", f.Is, f.Paused, f.Balancers)
 	}
 	var out strings.Builder
@@ -103,7 +103,7 @@ func TestWhetherWeirRuns(t *testing.T) {
 		"no Lease":    {status.Leader{Known: true}, stateUnknown, "Whether Weir runs is not known"},
 		"two leaders": {status.Leader{Known: true, Holder: "weir-0", Rivals: []status.Leader{{Known: true, Holder: "other"}}}, stateFailed, "two Weirs write at once"},
 	} {
-		p := poolOf("shop", "db", "kubernetes", v1alpha1.ReasonLevel, "level with 2 nodes", 2, 2)
+		p := poolOf("shop", "db", "kubernetes", v1alpha1.ReasonInSync, "in sync with 2 nodes", 2, 2)
 		f := newFrontPage(status.Snapshot{At: time.Now(), Leader: tt.leader, Pools: []v1alpha1.BackendPool{*p}})
 		if f.RunningIs != tt.is || !strings.HasPrefix(f.Running, tt.text) || strings.Contains(f.Verdict, "leads") {
 			t.Errorf("%s: %s, %q; %q", name, f.RunningIs, f.Running, f.Verdict)

@@ -27,7 +27,7 @@ func TestLevels(t *testing.T) {
 	}{
 		{"not read yet", v1alpha1.BackendPoolStatus{}, "not known yet", 0, ""},
 		{"wanted, and not read yet", v1alpha1.BackendPoolStatus{Desired: ptr.To(int32(3))}, "not known yet", 0, ""},
-		{"level", is(3, 3, 0, 0, nil), "3 of 3", 100, ""},
+		{"in sync", is(3, 3, 0, 0, nil), "3 of 3", 100, ""},
 		{"nothing is wanted", is(0, 0, 0, 0, nil), "0 of 0", 100, ""},
 		{"with another owner's", is(3, 5, 2, 0, nil), "3 of 3, 2 foreign", 100, "foreign"},
 		{"one is missing, by the counts", is(3, 2, 0, 0, nil), "2 of 3, 1 missing", 66, ""},
@@ -85,7 +85,7 @@ func TestAPictureIsFair(t *testing.T) {
 	for _, p := range b.Pools {
 		drawn[p.Is]++
 	}
-	if b.Words() != "10000 pools, 7500 level, 2499 on their way, 1 wrong" || b.More() != 9940 || drawn[stateFailed] != 1 || drawn[stateUpdating] != 14 || drawn[stateInSync] != 45 {
+	if b.Words() != "10000 pools, 7500 in sync, 2499 on their way, 1 wrong" || b.More() != 9940 || drawn[stateFailed] != 1 || drawn[stateUpdating] != 14 || drawn[stateInSync] != 45 {
 		t.Errorf("%s, %v", b.Words(), drawn)
 	}
 	if b := groupByLoadBalancer(pools[:3])[0]; len(b.Pools) != 3 || len(b.Busy) != 2 {

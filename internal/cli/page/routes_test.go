@@ -135,8 +135,8 @@ func shop() []client.Object {
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}}, AddressType: discoveryv1.AddressTypeIPv4}
 	objects := []client.Object{
 		lease(), web, slice,
-		poolOf("shop", "api", "kubernetes", v1alpha1.ReasonLevel, "level with 2 nodes", 2, 2),
-		poolOf("cart", "cart", "internal", v1alpha1.ReasonLevel, "level with 2 nodes", 2, 2),
+		poolOf("shop", "api", "kubernetes", v1alpha1.ReasonInSync, "in sync with 2 nodes", 2, 2),
+		poolOf("cart", "cart", "internal", v1alpha1.ReasonInSync, "in sync with 2 nodes", 2, 2),
 		&corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Finalizers: []string{metadata.ServiceFinalizer}, Annotations: map[string]string{metadata.PlaceAnnotation: "kubernetes"}},
 			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Name: "http", Protocol: "TCP", Port: 80}, {Protocol: "SCTP", Port: 81}}},
@@ -182,7 +182,7 @@ func TestSheetsOfGateways(t *testing.T) {
 	ask := asks(t, Options{API: server(append(shop(), gateway, fine, class)...)})
 	for path, want := range map[string]string{
 		"/":                      "1 of 2 Gateways|gateway/shop/edge",
-		"/services":              "1 to 3 of 3: 1 Service of type LoadBalancer, 2 Gateways|<span class=\"kind\">Gateway</span> <a href=\"/KEY/gateway/shop/edge\"|192.0.2.7|listener web not Programmed: Invalid|state level\">Programmed",
+		"/services":              "1 to 3 of 3: 1 Service of type LoadBalancer, 2 Gateways|<span class=\"kind\">Gateway</span> <a href=\"/KEY/gateway/shop/edge\"|192.0.2.7|listener web not Programmed: Invalid|state in sync\">Programmed",
 		"/services?find=gateway": "1 to 2 of 2: 0 Services of type LoadBalancer, 2 Gateways",
 		"/gateway/shop/edge":     "192.0.2.7|TCP 443|not Programmed: Invalid: Gateway &lt;b&gt;/a has it|ListenerNotProgrammed",
 		"/gateway/shop/fine":     "192.0.2.7|TCP 443|weir, which Weir serves",
@@ -205,8 +205,8 @@ func TestSheets(t *testing.T) {
 		has    string // separated by |
 		hasNot string
 	}{
-		{"/", 200, "Something is wrong with 1 of 3 BackendPools and 1 of 1 Service.</h1>|<p class=\"running level\"><span class=\"state level\">Weir runs: weir-0 leads.|members of others|<a href=\"/KEY/pool/shop/api\" tabindex=\"-1\"><rect|<li><a href=\"/KEY/pool/cart/cart\">|aks-west|TooManyRequests|3 of 5, 2 missing|/KEY/pool/shop/web\"|/KEY/service/shop/web\"|" +
-			"2 pools, 1 level, 1 wrong|1 pool, 1 level|data-count>in 5|<time datetime=\"2099-01-01T12:00:42Z\" data-until>", "level with 2 nodes"},
+		{"/", 200, "Something is wrong with 1 of 3 BackendPools and 1 of 1 Service.</h1>|<p class=\"running insync\"><span class=\"state insync\">Weir runs: weir-0 leads.|members of others|<a href=\"/KEY/pool/shop/api\" tabindex=\"-1\"><rect|<li><a href=\"/KEY/pool/cart/cart\">|aks-west|TooManyRequests|3 of 5, 2 missing|/KEY/pool/shop/web\"|/KEY/service/shop/web\"|" +
+			"2 pools, 1 in sync, 1 wrong|1 pool, 1 in sync|data-count>in 5|<time datetime=\"2099-01-01T12:00:42Z\" data-until>", "in sync with 2 nodes"},
 		{"/services", 200, "1 to 1 of 1|/KEY/service/shop/web\"|192.0.2.1|kubernetes|state wrong\">Invalid", "shop/api"},
 		{"/services?find=192.0.2.1", 200, "1 to 1 of 1|shop/web|value=\"192.0.2.1\"", ""},
 		{"/services?find=other", 200, "No Gateway, and no Service", "<table"},
@@ -331,7 +331,7 @@ func TestWhatCannotBeAsked(t *testing.T) {
 func TestAPageOfTenThousandPools(t *testing.T) {
 	var objects []client.Object
 	for i := range 10_000 {
-		p := poolOf(fmt.Sprintf("team-%03d", i%100), fmt.Sprintf("pool-%05d", i), fmt.Sprintf("lb-%02d", i%80), v1alpha1.ReasonLevel, "level with 3 nodes", 3, 3)
+		p := poolOf(fmt.Sprintf("team-%03d", i%100), fmt.Sprintf("pool-%05d", i), fmt.Sprintf("lb-%02d", i%80), v1alpha1.ReasonInSync, "in sync with 3 nodes", 3, 3)
 		if i%4 == 0 {
 			p = parked(poolOf(p.Namespace, p.Name, p.Spec.LoadBalancer.Name, v1alpha1.ReasonRetrying, "the last attempt failed: 429", 3, 2), "TooManyRequests", time.Minute)
 		}

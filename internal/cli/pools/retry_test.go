@@ -43,7 +43,7 @@ func TestRetry(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := fake.NewClientBuilder().WithScheme(metadata.Scheme()).WithObjects(
-				poolRetry("shop", "web.kubernetes", "web", v1alpha1.ReasonRetrying), poolRetry("shop", "web.kubernetes-internal", "web", v1alpha1.ReasonLevel),
+				poolRetry("shop", "web.kubernetes", "web", v1alpha1.ReasonRetrying), poolRetry("shop", "web.kubernetes-internal", "web", v1alpha1.ReasonInSync),
 				poolRetry("shop", "paused", "other", v1alpha1.ReasonPaused), poolRetry("bank", "api", "api", v1alpha1.ReasonFailed),
 			).Build()
 			var out bytes.Buffer
@@ -51,7 +51,7 @@ func TestRetry(t *testing.T) {
 			err := d.RetryFailed(t.Context(), now)
 			if tt.names != nil {
 				api = fake.NewClientBuilder().WithScheme(metadata.Scheme()).WithObjects(
-					poolRetry("shop", "web.kubernetes", "web", v1alpha1.ReasonRetrying), poolRetry("shop", "web.kubernetes-internal", "web", v1alpha1.ReasonLevel), poolRetry("bank", "api", "api", v1alpha1.ReasonFailed)).Build()
+					poolRetry("shop", "web.kubernetes", "web", v1alpha1.ReasonRetrying), poolRetry("shop", "web.kubernetes-internal", "web", v1alpha1.ReasonInSync), poolRetry("bank", "api", "api", v1alpha1.ReasonFailed)).Build()
 				d.API = api
 				out.Reset()
 				err = d.RetryPools(t.Context(), tt.names, now)

@@ -32,15 +32,15 @@ func TestServicesThatAreDown(t *testing.T) {
 	rule := func(name string, members ...lb.MemberHealth) []app.RuleHealth {
 		return []app.RuleHealth{{Rule: name, Probe: "p", Members: members}}
 	}
-	nodes := withMember(pool("nodes", v1alpha1.ReasonLevel, "level with 1 node", time.Hour))
+	nodes := withMember(pool("nodes", v1alpha1.ReasonInSync, "in sync with 1 node", time.Hour))
 	nodes.Spec.ServiceRef = nil
 	var reads []string
 	seen := Snapshot{At: noon, Leader: leads,
 		Services: []corev1.Service{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "api", UID: types.UID("0f-1")}}},
 		Pools: []v1alpha1.BackendPool{
-			withMember(pool("web", v1alpha1.ReasonLevel, "level with 1 node", time.Hour)), pool("empty", v1alpha1.ReasonLevel, "level with no nodes", time.Hour),
-			withMember(pool("no-probe", v1alpha1.ReasonLevel, "level with 1 node", time.Hour)), withMember(pool("ok", v1alpha1.ReasonLevel, "level with 1 node", time.Hour)),
-			nodes, withMember(pool("fails", v1alpha1.ReasonLevel, "level with 1 node", time.Hour)), withMember(pool("later", v1alpha1.ReasonLevel, "level with 1 node", time.Hour)),
+			withMember(pool("web", v1alpha1.ReasonInSync, "in sync with 1 node", time.Hour)), pool("empty", v1alpha1.ReasonInSync, "in sync with no nodes", time.Hour),
+			withMember(pool("no-probe", v1alpha1.ReasonInSync, "in sync with 1 node", time.Hour)), withMember(pool("ok", v1alpha1.ReasonInSync, "in sync with 1 node", time.Hour)),
+			nodes, withMember(pool("fails", v1alpha1.ReasonInSync, "in sync with 1 node", time.Hour)), withMember(pool("later", v1alpha1.ReasonInSync, "in sync with 1 node", time.Hour)),
 		},
 	}
 	seen.ReadHealth(t.Context(), func(_ context.Context, namespace, name string) ([]app.RuleHealth, error) {
@@ -78,7 +78,7 @@ func TestServicesThatAreDown(t *testing.T) {
 func TestReadsOfHealthAreBounded(t *testing.T) {
 	var seen Snapshot
 	for i := range maxHealthPools + 5 {
-		seen.Pools = append(seen.Pools, withMember(pool(fmt.Sprint(i), v1alpha1.ReasonLevel, "", time.Hour)))
+		seen.Pools = append(seen.Pools, withMember(pool(fmt.Sprint(i), v1alpha1.ReasonInSync, "", time.Hour)))
 	}
 	seen.ReadHealth(t.Context(), func(context.Context, string, string) ([]app.RuleHealth, error) { return nil, nil })
 	if seen.Health.Read != maxHealthPools || seen.Health.Error == "" {

@@ -26,7 +26,7 @@ const maxPendingAge = 10 * time.Minute
 type Report struct {
 	At time.Time `json:"at"`
 	// InSync is true if there is no problem; objects may be in progress.
-	InSync bool   `json:"level"`
+	InSync bool   `json:"inSync"`
 	Leader Leader `json:"leader"`
 	// Namespace is the one that was read; empty means all.
 	Namespace string `json:"namespace,omitempty"`
@@ -222,7 +222,7 @@ func checkPool(p *v1alpha1.BackendPool, now time.Time) (found, waits []Problem) 
 	w.State, w.Since, w.Why = synced.Reason, synced.LastTransitionTime.Time, synced.Message
 	w.cause = w.State
 	switch {
-	case w.State == v1alpha1.ReasonLevel:
+	case w.State == v1alpha1.ReasonInSync:
 		if w.cause, w.Since, w.Why = InSyncProblem(p); w.cause == "" {
 			return nil, nil
 		}
@@ -247,7 +247,7 @@ func checkPool(p *v1alpha1.BackendPool, now time.Time) (found, waits []Problem) 
 const (
 	leftOutPart = "; left out: "
 	keptOutPart = "; kept out: "
-	noNodesPart = "level with no nodes"
+	noNodesPart = "in sync with no nodes"
 )
 
 // Causes for in-sync pools that lack some or all nodes.

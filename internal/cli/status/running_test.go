@@ -66,7 +66,7 @@ func TestServicesThatWait(t *testing.T) {
 		}), leads, nil, "NoAddress[web]"},
 		{"it is being deleted", waits(others, time.Minute, func(s *corev1.Service) { s.DeletionTimestamp = new(ago(0)) }), leads, nil, ""},
 		{"it is of another type", waits(nil, time.Minute, func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort }), leads, nil, ""},
-		{"its load balancer is made by others", waits(nil, time.Minute, nil), leads, []v1alpha1.BackendPool{pool("web", v1alpha1.ReasonLevel, "level with 2 nodes", time.Hour)}, ""},
+		{"its load balancer is made by others", waits(nil, time.Minute, nil), leads, []v1alpha1.BackendPool{pool("web", v1alpha1.ReasonInSync, "in sync with 2 nodes", time.Hour)}, ""},
 	} {
 		r := NewReport(Snapshot{At: noon, Leader: tt.leader, Services: []corev1.Service{tt.svc}, Pools: tt.pools})
 		if got := causeNames(r); got != tt.cause || r.InSync != (tt.cause == "") {

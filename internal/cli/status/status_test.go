@@ -80,7 +80,7 @@ func until(d time.Duration) *v1alpha1.Pause {
 }
 
 func contested(name string) v1alpha1.BackendPool {
-	p := pool(name, v1alpha1.ReasonLevel, "level with 2 nodes", time.Hour)
+	p := pool(name, v1alpha1.ReasonInSync, "in sync with 2 nodes", time.Hour)
 	p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionContested, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonUndone, Message: "somebody keeps taking 10.0.0.1 out", LastTransitionTime: ago(5 * time.Minute),
 	})
@@ -105,7 +105,7 @@ func TestWhatIsWrong(t *testing.T) {
 		underWay int
 	}{
 		{"nothing is there", Snapshot{Leader: leads}, "", 0},
-		{"level", Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{pool("web", v1alpha1.ReasonLevel, "level with 2 nodes", time.Hour)}}, "", 0},
+		{"in sync", Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{pool("web", v1alpha1.ReasonInSync, "in sync with 2 nodes", time.Hour)}}, "", 0},
 		{"nobody leads", Snapshot{Leader: Leader{Known: true, Namespace: "weir-system"}}, "NoLeader[weir-controller]", 0},
 		{"it is not known who leads", Snapshot{}, "", 0},
 		{"there is no Lease", Snapshot{Leader: Leader{Known: true}}, "", 0},
@@ -122,15 +122,15 @@ func TestWhatIsWrong(t *testing.T) {
 		{"paused", Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{paused("a", nil), paused("b", until(time.Hour))}}, "", 0},
 		{"paused, and about to go on", Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{paused("a", until(-9*time.Minute))}}, "", 0},
 		{"paused for longer than it was to be", Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{paused("a", until(-10*time.Minute))}}, "PauseOver[a]", 0},
-		{"level, and contested", Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{contested("a")}}, "Contested[a]", 0},
-		{"level without a node", Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{
-			pool("a", v1alpha1.ReasonLevel, "level with 2 nodes; left out: n3 has no InternalIP of IPv4", time.Hour),
+		{"in sync, and contested", Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{contested("a")}}, "Contested[a]", 0},
+		{"in sync without a node", Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{
+			pool("a", v1alpha1.ReasonInSync, "in sync with 2 nodes; left out: n3 has no InternalIP of IPv4", time.Hour),
 		}}, "NodesLeftOut[a]", 0},
-		{"level, and labels keep nodes out", Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{
-			pool("a", v1alpha1.ReasonLevel, "level with 2 nodes; kept out: node cp: it is a control-plane node", time.Hour),
+		{"in sync, and labels keep nodes out", Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{
+			pool("a", v1alpha1.ReasonInSync, "in sync with 2 nodes; kept out: node cp: it is a control-plane node", time.Hour),
 		}}, "", 0},
-		{"level, and labels keep all nodes out", Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{
-			pool("a", v1alpha1.ReasonLevel, "level with no nodes; kept out: node cp: it is a control-plane node", time.Hour),
+		{"in sync, and labels keep all nodes out", Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{
+			pool("a", v1alpha1.ReasonInSync, "in sync with no nodes; kept out: node cp: it is a control-plane node", time.Hour),
 		}}, "NoNodeLeft[a]", 0},
 		{"Weir has said nothing", Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{{ObjectMeta: metav1.ObjectMeta{Name: "a", CreationTimestamp: ago(time.Hour)}}}}, "Pending[a]", 0},
 		{"a Service of another owner's", Snapshot{Leader: leads, Services: []corev1.Service{newService("web", nil, metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse})}}, "", 0},
@@ -163,7 +163,7 @@ func TestWhatIsWrong(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s%v", c.Name, names))
 		}
 		if text := strings.Join(got, " "); text != tt.causes || r.InSync != (tt.causes == "") || r.Pools.UnderWay+r.Services.UnderWay != tt.underWay {
-			t.Errorf("%s: %q, level %t, %d under way; want %q, %d", tt.name, text, r.InSync, r.Pools.UnderWay+r.Services.UnderWay, tt.causes, tt.underWay)
+			t.Errorf("%s: %q, in sync %t, %d under way; want %q, %d", tt.name, text, r.InSync, r.Pools.UnderWay+r.Services.UnderWay, tt.causes, tt.underWay)
 		}
 	}
 }
@@ -187,7 +187,7 @@ NoEndpoints: no endpoint is ready
   service shop/web   NoEndpoints
 `
 	if !r.InSync || text.String() != want || !strings.Contains(program.String(), `"notes": [`) {
-		t.Errorf("level %t\n%s\n%s", r.InSync, text.String(), program.String())
+		t.Errorf("in sync %t\n%s\n%s", r.InSync, text.String(), program.String())
 	}
 }
 
@@ -197,8 +197,8 @@ func TestWhatLooksWellAndIsNot(t *testing.T) {
 	r := NewReport(Snapshot{
 		At: noon, Leader: leads, Services: []corev1.Service{newService("web", []string{metadata.ServiceFinalizer}, open)},
 		Pools: []v1alpha1.BackendPool{
-			pool("bare", v1alpha1.ReasonLevel, "level with no nodes; left out: node n1: it has no InternalIP", time.Minute),
-			pool("some", v1alpha1.ReasonLevel, "level with 2 nodes; left out: node n1: it has no InternalIP", time.Minute),
+			pool("bare", v1alpha1.ReasonInSync, "in sync with no nodes; left out: node n1: it has no InternalIP", time.Minute),
+			pool("some", v1alpha1.ReasonInSync, "in sync with 2 nodes; left out: node n1: it has no InternalIP", time.Minute),
 		},
 	})
 	var causes []string
@@ -209,7 +209,7 @@ func TestWhatLooksWellAndIsNot(t *testing.T) {
 		causes = append(causes, c.Name+" "+c.Of[0].Name)
 	}
 	if got := strings.Join(causes, ", "); r.InSync || got != "NoNodeLeft bare, NodesLeftOut some, RestrictionHasNoEffect web" {
-		t.Errorf("level %t: %s", r.InSync, got)
+		t.Errorf("in sync %t: %s", r.InSync, got)
 	}
 	var text bytes.Buffer
 	if err := r.WriteText(&text); err != nil || !strings.HasPrefix(text.String(), "Something is wrong with 2 of 2 BackendPools and 1 of 1 Service. weir-0 leads. It is 2026-") {
@@ -220,7 +220,7 @@ func TestWhatLooksWellAndIsNot(t *testing.T) {
 // Text output, with control characters removed.
 func TestWhatPeopleSee(t *testing.T) {
 	seen := Snapshot{At: noon, Leader: leads, Services: []corev1.Service{newService("web", []string{metadata.ServiceFinalizer})}}
-	seen.Pools = append(seen.Pools, paused("db", nil), paused("cache", until(2*time.Hour)), paused("queue", until(time.Hour)), failed("api", "AuthorizationFailed\x1b[31m", time.Hour), pool("ok", v1alpha1.ReasonLevel, "level with 1 node", time.Hour))
+	seen.Pools = append(seen.Pools, paused("db", nil), paused("cache", until(2*time.Hour)), paused("queue", until(time.Hour)), failed("api", "AuthorizationFailed\x1b[31m", time.Hour), pool("ok", v1alpha1.ReasonInSync, "in sync with 1 node", time.Hour))
 	for i := range 12 {
 		seen.Pools = append(seen.Pools, failed(fmt.Sprintf("web-%02d", i), "AuthorizationFailed", time.Duration(20-i)*time.Minute))
 	}
@@ -274,7 +274,7 @@ func TestTheVerdict(t *testing.T) {
 // Each state that needs action and has no Azure error code has a remedy, or a message that explains it.
 func TestRemedies(t *testing.T) {
 	said := map[string]bool{
-		v1alpha1.ReasonLevel: true, v1alpha1.ReasonPending: true, v1alpha1.ReasonUpdating: true, v1alpha1.ReasonPace: true, v1alpha1.ReasonDeferred: true, v1alpha1.ReasonLeaving: true, // in progress
+		v1alpha1.ReasonInSync: true, v1alpha1.ReasonPending: true, v1alpha1.ReasonUpdating: true, v1alpha1.ReasonPace: true, v1alpha1.ReasonDeferred: true, v1alpha1.ReasonLeaving: true, // in progress
 		v1alpha1.ReasonRetrying: true, v1alpha1.ReasonFailed: true, // remedy by Azure's code
 		v1alpha1.ReasonNotAllowed: true, v1alpha1.ReasonNICPool: true, v1alpha1.ReasonAddressPool: true, v1alpha1.ReasonOverlappingNodes: true, // explained by the message
 	}
@@ -302,16 +302,16 @@ func TestWatchPrintsChanges(t *testing.T) {
 		if err := (Command{API: api, Out: &out, JSON: true}).WatchReport(ctx); err != nil {
 			t.Fatal(err)
 		}
-		var levels []bool
+		var synced []bool
 		for lines := json.NewDecoder(&out); ; {
 			var r Report
 			if lines.Decode(&r) != nil {
 				break
 			}
-			levels = append(levels, r.InSync)
+			synced = append(synced, r.InSync)
 		}
-		if fmt.Sprint(levels) != "[false true]" { // throttled; then resolved
-			t.Error(levels)
+		if fmt.Sprint(synced) != "[false true]" { // throttled; then resolved
+			t.Error(synced)
 		}
 	})
 }
@@ -322,7 +322,7 @@ func TestNoProvisioner(t *testing.T) {
 	lapsed := Leader{Known: true, Namespace: "weir-system", Last: "p-0", Renewed: noon.Add(-time.Hour)}
 	for name, tt := range map[string]struct {
 		p           Provisioner
-		level       bool
+		inSync      bool
 		wrong, note string
 	}{
 		"it leads":           {Provisioner{Leader: leads, Waiting: 2}, true, "", ""},
@@ -342,7 +342,7 @@ func TestNoProvisioner(t *testing.T) {
 			return of[0].Of[0].Why
 		}
 		wrong, note := first(r.Causes), first(r.Notes)
-		if r.InSync != tt.level || !strings.HasPrefix(wrong, tt.wrong) || (wrong == "") != (tt.wrong == "") || !strings.HasPrefix(note, tt.note) || (note == "") != (tt.note == "") {
+		if r.InSync != tt.inSync || !strings.HasPrefix(wrong, tt.wrong) || (wrong == "") != (tt.wrong == "") || !strings.HasPrefix(note, tt.note) || (note == "") != (tt.note == "") {
 			t.Errorf("%s: %t, %q, %q", name, r.InSync, wrong, note)
 		}
 	}
@@ -399,13 +399,13 @@ func TestWhatMayNotBeRead(t *testing.T) {
 // Colors are added to the text, and nothing else differs.
 func TestColors(t *testing.T) {
 	wrong := NewReport(Snapshot{At: noon, Leader: leads, Pools: []v1alpha1.BackendPool{failed("api", "AuthorizationFailed", time.Hour)}})
-	level := NewReport(Snapshot{At: noon, Leader: leads, Pools: []v1alpha1.BackendPool{pool("ok", v1alpha1.ReasonLevel, "level with 1 node", time.Hour)}})
+	inSync := NewReport(Snapshot{At: noon, Leader: leads, Pools: []v1alpha1.BackendPool{pool("ok", v1alpha1.ReasonInSync, "in sync with 1 node", time.Hour)}})
 	for _, c := range []struct {
 		report Report
 		want   []string
 	}{
 		{wrong, []string{"\x1b[31mSomething is wrong with 1 of 1 BackendPool", "\x1b[31mAuthorizationFailed:\x1b[0m ", "  \x1b[1mWhat to do:\x1b[0m "}},
-		{level, []string{"\x1b[32mIn sync: 1 BackendPool, 0 Services. weir-0 leads.\x1b[0m\n"}},
+		{inSync, []string{"\x1b[32mIn sync: 1 BackendPool, 0 Services. weir-0 leads.\x1b[0m\n"}},
 	} {
 		var plain, colored bytes.Buffer
 		if err := errors.Join(c.report.WriteText(&plain), c.report.WriteColored(&colored)); err != nil {

@@ -28,7 +28,7 @@ type Command struct {
 }
 
 // PrintReport prints the report and returns whether there is no problem.
-func (d Command) PrintReport(ctx context.Context) (level bool, err error) {
+func (d Command) PrintReport(ctx context.Context) (inSync bool, err error) {
 	if err := CheckNamespace(ctx, d.API, d.Namespace); err != nil {
 		return false, err
 	}

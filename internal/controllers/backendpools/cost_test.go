@@ -42,7 +42,7 @@ func newLargeCluster(tb testing.TB, services int) *Reconciler {
 	for i := range services {
 		p := bp(fmt.Sprint("s", i), 0, func(p *v1alpha1.BackendPool) {
 			p.Spec.ServiceRef.Name, p.Spec.PoolName, p.Spec.LoadBalancer.Name = p.Name, p.Name, fmt.Sprint("lb", i%50)
-			p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionSynced, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonLevel}}
+			p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionSynced, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonInSync}}
 		})
 		pools = append(pools, p)
 		objects = append(objects, p, slice(i, 0), &corev1.Service{

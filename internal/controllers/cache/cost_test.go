@@ -26,7 +26,7 @@ func TestWhatIsCachedIsSmall(t *testing.T) {
 		most uint64
 	}{
 		{"slice of ten endpoints", newDecodedSlice, 1300},
-		{"level BackendPool", newDecodedPool, 1400},
+		{"BackendPool in sync", newDecodedPool, 1400},
 	} {
 		before := heapInUse()
 		kept := make([]client.Object, objects)
@@ -96,7 +96,7 @@ func newDecodedPool(i int) client.Object {
 		p.Status.WrittenAddresses = append(p.Status.WrittenAddresses, fmt.Sprint("10.0.0.", e))
 	}
 	for _, c := range []string{v1alpha1.ConditionSynced, v1alpha1.ConditionParked, v1alpha1.ConditionPaused} {
-		p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{Type: c, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonLevel, Message: "level with 10 nodes", LastTransitionTime: metav1.Unix(0, 0)})
+		p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{Type: c, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonInSync, Message: "in sync with 10 nodes", LastTransitionTime: metav1.Unix(0, 0)})
 	}
 	return decodeObject(p, stripPool)
 }
@@ -106,7 +106,7 @@ func TestStatusesShareWhatTheyHaveInCommon(t *testing.T) {
 	decoded := func() *v1alpha1.BackendPoolStatus { // with separate memory
 		text := func(s string) string { return string([]byte(s)) }
 		return &v1alpha1.BackendPoolStatus{
-			Conditions:       append(make([]metav1.Condition, 0, 4), metav1.Condition{Type: text("Synced"), Status: metav1.ConditionStatus(text("True")), Reason: text("Level"), Message: text("level with 1 node")}),
+			Conditions:       append(make([]metav1.Condition, 0, 4), metav1.Condition{Type: text("Synced"), Status: metav1.ConditionStatus(text("True")), Reason: text("InSync"), Message: text("in sync with 1 node")}),
 			WrittenAddresses: append(make([]string, 0, 16), text("10.0.0.1")),
 		}
 	}

@@ -20,7 +20,7 @@ import (
 func connected(t *testing.T, n int) (w *town, clears func() time.Duration, connect func(first, n int)) {
 	t.Helper()
 	w = newTown(1)
-	w.level(t)
+	w.inSync(t)
 	key := slices.Collect(maps.Keys(w.links))[0]
 	connect = func(first, n int) {
 		w.mu.Lock()

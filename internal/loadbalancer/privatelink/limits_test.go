@@ -47,7 +47,7 @@ func (n *town) due(t *testing.T, requests ...*Request) {
 	t.Helper()
 	all := n.requests
 	n.requests = requests
-	n.level(t)
+	n.inSync(t)
 	n.requests = all
 }
 
@@ -76,7 +76,7 @@ func TestOneNamespaceLeavesPrivateLinkServicesForOthers(t *testing.T) {
 				if tt.first > 0 {
 					n.due(t, n.requests[:tt.first]...)
 				}
-				n.level(t)
+				n.inSync(t)
 				if got := n.published(); !maps.Equal(got, tt.want) {
 					t.Errorf("published %v, want %v", got, tt.want)
 				}
@@ -109,7 +109,7 @@ func TestPrivateLinkServicesAboveTheBoundStay(t *testing.T) {
 		n.sharers[shop.Owner] = without
 		n.requests[0].Desired.Link.FQDNs = []string{"web.example"}
 		n.requests[1].Desired.Link.Name = "renamed"
-		n.level(t)
+		n.inSync(t)
 		if got := n.published(); got["team"] != 7 || got["shop"] != 1 {
 			t.Errorf("published %v", got)
 		}

@@ -184,8 +184,8 @@ func newTown(n int) *town {
 	return w
 }
 
-// level runs a round and returns its calls.
-func (n *town) level(t *testing.T) map[string]int {
+// inSync runs a round and returns its calls.
+func (n *town) inSync(t *testing.T) map[string]int {
 	t.Helper()
 	n.mu.Lock()
 	clear(n.calls)
@@ -207,7 +207,7 @@ func TestWhatARoundCosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, began := newTown(20), time.Now()
 		n.closed = true
-		wants(t, "a crowd", n.level(t), map[string]int{"list rg": 1, "subnet": 1, "open": 1, "put": 20})
+		wants(t, "a crowd", n.inSync(t), map[string]int{"list rg": 1, "subnet": 1, "open": 1, "put": 20})
 		if took := time.Since(began); n.most != 20 || took != 20*time.Second {
 			t.Errorf("%d side by side, %v in all", n.most, took)
 		}
@@ -216,11 +216,11 @@ func TestWhatARoundCosts(t *testing.T) {
 				t.Fatalf("%s: %+v, %v", r.Service, r.State, r.Err)
 			}
 		}
-		wants(t, "a look", n.level(t), map[string]int{"list rg": 1})
+		wants(t, "a look", n.inSync(t), map[string]int{"list rg": 1})
 		n.requests[7].Desired.Link.FQDNs = []string{"web.example"}
-		wants(t, "a change", n.level(t), map[string]int{"list rg": 1, "put": 1})
+		wants(t, "a change", n.inSync(t), map[string]int{"list rg": 1, "put": 1})
 		n.requests[7].Desired.Link.ProxyProtocol, n.requests = true, n.requests[:3]
-		wants(t, "a round without the Service that changed", n.level(t), map[string]int{"list rg": 1})
+		wants(t, "a round without the Service that changed", n.inSync(t), map[string]int{"list rg": 1})
 	})
 }
 
@@ -228,7 +228,7 @@ func TestWhatARoundCosts(t *testing.T) {
 func TestFrontendsAreClearedBeforeTheyGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newTown(1)
-		n.level(t)
+		n.inSync(t)
 		key := slices.Collect(maps.Keys(n.links))[0]
 		p := n.links[key]
 		p.Connections = []lb.PrivateEndpointConnection{{Name: "one"}, {Name: "two"}}
@@ -332,7 +332,7 @@ func TestWhatGoesWrong(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newTown(2)
 				trouble.before(n)
-				wants(t, about, n.level(t), trouble.want)
+				wants(t, about, n.inSync(t), trouble.want)
 				if err := trouble.check(n); err != nil {
 					t.Error(err)
 				}

@@ -37,13 +37,13 @@ func TestLeavingServiceWaitsForRemainingOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newTown(2)
 		n.share(nil, func(*desired.FrontendService) {})
-		n.level(t)
+		n.inSync(t)
 		n.share(nil, func(s *desired.FrontendService) { s.Frozen = true })
 		n.asksNoMore()
 		r := n.requests[0]
 		var pauses []time.Duration
 		for range 4 {
-			n.level(t)
+			n.inSync(t)
 			f := armerror.FromError(r.Err)
 			if f == nil || f.Code != CodeUpdating || !r.IsIncomplete || len(n.links) != 1 {
 				t.Fatalf("it says %v, and %d are left", r.Err, len(n.links))
@@ -54,7 +54,7 @@ func TestLeavingServiceWaitsForRemainingOnes(t *testing.T) {
 			t.Errorf("tried again after %v", pauses)
 		}
 		n.share(nil, func(s *desired.FrontendService) { s.Frozen = false })
-		if n.level(t); r.Err != nil || len(n.links) > 0 {
+		if n.inSync(t); r.Err != nil || len(n.links) > 0 {
 			t.Errorf("once nobody holds it: %v, and %d are left", r.Err, len(n.links))
 		}
 	})
@@ -67,17 +67,17 @@ func TestNextOwnerCreatesPrivateLinkService(t *testing.T) {
 		n := newTown(2)
 		elsewhere := &service.PrivateLink{Subnet: "nodes", Count: 1, ResourceGroup: "elsewhere", SetAnnotations: map[string]string{}}
 		n.share(nil, func(*desired.FrontendService) {})
-		n.level(t)
+		n.inSync(t)
 		n.share(elsewhere, func(s *desired.FrontendService) { s.ResourceGroups = []string{"before"} })
 		n.asksNoMore()
 		all := n.requests
 		n.requests = all[:1]
-		wants(t, "the end of the first one", n.level(t), map[string]int{"list rg": 1, "list elsewhere": 1, "list before": 1, "subnet": 1, "delete": 1})
+		wants(t, "the end of the first one", n.inSync(t), map[string]int{"list rg": 1, "list elsewhere": 1, "list before": 1, "subnet": 1, "delete": 1})
 		if n.requests[0].Err != nil {
 			t.Error(n.requests[0].Err)
 		}
 		n.requests = all[1:]
-		if n.level(t); n.requests[0].Err != nil || len(n.links) != 1 || slices.Collect(maps.Values(n.links))[0].ID.ResourceGroup != "elsewhere" {
+		if n.inSync(t); n.requests[0].Err != nil || len(n.links) != 1 || slices.Collect(maps.Values(n.links))[0].ID.ResourceGroup != "elsewhere" {
 			t.Errorf("the second one says %v, and there is %v", n.requests[0].Err, n.links)
 		}
 	})
@@ -90,7 +90,7 @@ func TestAGroupThatCannotBeRead(t *testing.T) {
 		n := newTown(3)
 		n.closes = "closed"
 		n.requests[1].ResourceGroups = []string{"closed"}
-		wants(t, "the round", n.level(t), map[string]int{"list rg": 1, "list closed": 1, "subnet": 1, "put": 2})
+		wants(t, "the round", n.inSync(t), map[string]int{"list rg": 1, "list closed": 1, "subnet": 1, "put": 2})
 		if n.requests[0].Err != nil || n.requests[1].Err == nil || n.requests[2].Err != nil {
 			t.Errorf("they say %v, %v, %v", n.requests[0].Err, n.requests[1].Err, n.requests[2].Err)
 		}
@@ -101,11 +101,11 @@ func TestAGroupThatCannotBeRead(t *testing.T) {
 		}
 		n = newTown(2)
 		n.share(nil, func(*desired.FrontendService) {})
-		n.level(t)
+		n.inSync(t)
 		n.closes = "closed"
 		n.share(nil, func(s *desired.FrontendService) { s.ResourceGroups = []string{"closed"} })
 		n.requests = n.requests[:1]
-		if n.level(t); n.requests[0].State == nil || n.requests[0].State.Reason != ReasonFrozen {
+		if n.inSync(t); n.requests[0].State == nil || n.requests[0].State.Reason != ReasonFrozen {
 			t.Errorf("beside one that names it: %+v", n.requests[0].State)
 		}
 	})

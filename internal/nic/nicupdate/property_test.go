@@ -100,18 +100,18 @@ func ours(said string) string {
 // hand reports whether Azure shows a pool as wanted, and sets its target if not, or always.
 func (p *player) hand(name string, always bool) bool {
 	var leaves []string
-	level, want := true, p.desired()
+	inSync, want := true, p.desired()
 	for _, m := range all {
 		is := slices.Contains(poolsIn(p.shows(m)), name)
-		level = level && is == slices.Contains(poolsIn(p.belongs(want, m)), name)
+		inSync = inSync && is == slices.Contains(poolsIn(p.belongs(want, m)), name)
 		if is && !slices.Contains(strings.Fields(p.wanted[name]), m) {
 			leaves = append(leaves, m)
 		}
 	}
-	if !level || always {
+	if !inSync || always {
 		p.u.SetTarget(p.target(name, leaves))
 	}
-	return level
+	return inSync
 }
 
 func (p *player) target(name string, leaves []string) nic.Target {
@@ -134,11 +134,11 @@ func wanted(p nic.Pools) string {
 }
 
 // rounds sets targets until all pools are in sync, or n rounds have passed.
-func (p *player) rounds(n int) (level bool) {
+func (p *player) rounds(n int) (inSync bool) {
 	for range n {
-		level = true
+		inSync = true
 		for _, name := range poolNames {
-			level = p.hand(name, false) && level
+			inSync = p.hand(name, false) && inSync
 		}
 		p.wait(30 * time.Second)
 		p.set(func() {
@@ -150,7 +150,7 @@ func (p *player) rounds(n int) (level bool) {
 			}
 		})
 	}
-	return level
+	return inSync
 }
 
 // step is one random event.
@@ -300,7 +300,7 @@ func TestLawOfMembership(t *testing.T) {
 			}
 			p.rounds(60)
 			if !p.rounds(1) {
-				v.Errorf("not level after half an hour")
+				v.Errorf("not in sync after half an hour")
 			}
 			p.expectDesired()
 			p.wait(10 * time.Minute)

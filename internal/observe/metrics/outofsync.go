@@ -25,10 +25,10 @@ type OutOfSyncPool struct {
 func RegisterOutOfSync(reg prometheus.Registerer, pools func() []OutOfSyncPool) {
 	reg.MustRegister(outOfSyncCollector{
 		pools: pools,
-		each: prometheus.NewDesc("weir_backendpool_not_level_seconds",
+		each: prometheus.NewDesc("weir_backendpool_out_of_sync_seconds",
 			"Time for which a BackendPool has been out of sync, by name; the 100 longest. Paused pools and dry runs are excluded.",
 			[]string{"namespace", "name", "state"}, nil),
-		oldest: prometheus.NewDesc("weir_backendpools_not_level_oldest_seconds",
+		oldest: prometheus.NewDesc("weir_backendpools_out_of_sync_oldest_seconds",
 			"Longest time for which a BackendPool has been out of sync; 0 if all are in sync.", nil, nil),
 	})
 }

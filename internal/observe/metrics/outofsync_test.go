@@ -16,12 +16,12 @@ import (
 	"weir.dev/weir/internal/observe/metrics"
 )
 
-func TestPoolsThatAreNotLevelSayForHowLong(t *testing.T) {
+func TestPoolsOutOfSyncReportForHowLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := prometheus.NewPedanticRegistry()
 		var pools []metrics.OutOfSyncPool
 		metrics.RegisterOutOfSync(reg, func() []metrics.OutOfSyncPool { return pools })
-		const each, oldest = "weir_backendpool_not_level_seconds", "weir_backendpools_not_level_oldest_seconds"
+		const each, oldest = "weir_backendpool_out_of_sync_seconds", "weir_backendpools_out_of_sync_oldest_seconds"
 		shows := func(want string) {
 			t.Helper()
 			head := "# HELP " + oldest + " Longest time for which a BackendPool has been out of sync; 0 if all are in sync.\n# TYPE " + oldest + " gauge\n"
@@ -49,7 +49,7 @@ func TestPoolsThatAreNotLevelSayForHowLong(t *testing.T) {
 }
 
 // At most a hundred series, for the oldest pools, however many BackendPools users create.
-func TestSeriesOfPoolsThatAreNotLevelAreBounded(t *testing.T) {
+func TestSeriesOfPoolsOutOfSyncAreBounded(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	metrics.RegisterOutOfSync(reg, func() (pools []metrics.OutOfSyncPool) {
 		for i := range 1000 {

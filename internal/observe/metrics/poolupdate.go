@@ -133,7 +133,7 @@ func (p *PoolUpdates) CountConflict(resource string, settled bool) {
 // RegisterStates registers the gauge of BackendPools by state.
 func RegisterStates(reg prometheus.Registerer, states func() map[string]int) {
 	reg.MustRegister(countGauge{states, prometheus.NewDesc("weir_backendpools",
-		"BackendPools by the reason of their Synced condition; all reasons but Level are out of sync.", []string{"state"}, nil)})
+		"BackendPools by the reason of their Synced condition; all reasons but InSync are out of sync.", []string{"state"}, nil)})
 }
 
 // RegisterServices registers the gauge of Services by state.

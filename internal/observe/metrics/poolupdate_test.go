@@ -111,12 +111,12 @@ cloudprovider_azure_op_failure_count{request="services_local_update_backend_pool
 
 func TestPoolsAreCountedByState(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	metrics.RegisterStates(reg, func() map[string]int { return map[string]int{"Level": 3, "Failed": 0} })
+	metrics.RegisterStates(reg, func() map[string]int { return map[string]int{"InSync": 3, "Failed": 0} })
 	want := `
-# HELP weir_backendpools BackendPools by the reason of their Synced condition; all reasons but Level are out of sync.
+# HELP weir_backendpools BackendPools by the reason of their Synced condition; all reasons but InSync are out of sync.
 # TYPE weir_backendpools gauge
 weir_backendpools{state="Failed"} 0
-weir_backendpools{state="Level"} 3
+weir_backendpools{state="InSync"} 3
 `
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "weir_backendpools"); err != nil {
 		t.Error(err)

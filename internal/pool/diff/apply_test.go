@@ -28,7 +28,7 @@ func TestApply(t *testing.T) {
 		observed, wanted, written, next string
 	}{
 		{"an empty pool is filled", "", "n2=10.0.0.2 n1=10.0.0.1", "", "n1=10.0.0.1 n2=10.0.0.2"},
-		{"what is level stays as it is", "n1=10.0.0.1", "n1=10.0.0.1", "10.0.0.1", "n1=10.0.0.1"},
+		{"what is in sync stays as it is", "n1=10.0.0.1", "n1=10.0.0.1", "10.0.0.1", "n1=10.0.0.1"},
 		{"ours that nobody wants goes", "n1=10.0.0.1 n2=10.0.0.2", "n2=10.0.0.2", "10.0.0.1 10.0.0.2", "n2=10.0.0.2"},
 		{"foreign stays", "vm=10.9.9.9 n1=10.0.0.1", "n2=10.0.0.2", "10.0.0.1", "vm=10.9.9.9 n2=10.0.0.2"},
 		{"an address that stands under another name keeps it", "ip-1=10.0.0.1", "n1=10.0.0.1 n2=10.0.0.2", "", "ip-1=10.0.0.1 n2=10.0.0.2"},

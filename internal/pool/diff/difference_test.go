@@ -36,7 +36,7 @@ func TestHowAPoolDiffers(t *testing.T) {
 		missing        MemberList
 		surplus, alien MemberList
 	}{
-		{"level", poolOf(1, 2), poolOf(1, 2), some(), some(), some()},
+		{"in sync", poolOf(1, 2), poolOf(1, 2), some(), some(), some()},
 		{"all at once", poolOf(9, 3, 1, 8, 2), poolOf(6, 1, 5), some(5, 6), some(2, 3), some(8, 9)},
 		{"an address twice", poolOf(1, 1, 2), poolOf(1, 2), some(), some(1), some()},
 	} {

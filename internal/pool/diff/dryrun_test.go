@@ -28,7 +28,7 @@ func TestRehearseMembers(t *testing.T) {
 		wanted, ours   string
 		is, next, fail string
 	}{
-		{"level", nics("n1 n2"), "n1 n2", "n1 n2", "n1 n2", "n1 n2", ""},
+		{"in sync", nics("n1 n2"), "n1 n2", "n1 n2", "n1 n2", "n1 n2", ""},
 		{"one joins", nics("n1"), "n1 n2", "n1 n2", "n1", "n1 n2", ""},
 		{"all do", nics(""), "n1 n2", "n1 n2", "", "n1 n2", ""},
 		{"one leaves", nics("n1 n3"), "n1", "n1 n2 n3", "n1 rg_n3nicip", "n1", ""},

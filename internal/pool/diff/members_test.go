@@ -146,7 +146,7 @@ func TestLawOfMembers(t *testing.T) {
 		}
 		again := NewResult(Memory{}, false)
 		if write, _, err = again.PrepareMembers(next, want, adminState); err != nil || !again.MachineTarget.IsInSync() {
-			t.Fatalf("not level: %v, %v", again.MachineTarget, err)
+			t.Fatalf("not in sync: %v, %v", again.MachineTarget, err)
 		}
 		if write && !slices.ContainsFunc(again.Change.MarkedDown, func(ip netip.Addr) bool { return !there[int(ip.As4()[3])] }) && !again.Change.recordHasMore {
 			t.Fatalf("admin states are written twice: %+v", again.Change)

@@ -33,7 +33,7 @@ func settleTable() string {
 // meaning describes each outcome for the documentation.
 var meaning = map[diff.Outcome]string{
 	diff.Written:   "Azure shows what was written",
-	diff.Unchanged: "the pool was level already",
+	diff.Unchanged: "the pool was in sync already",
 	diff.Retriable: "see below",
 	diff.Terminal:  "see below",
 	diff.Stale:     "pool or load balancer are gone",

@@ -42,7 +42,7 @@ func TestDownIsRecordedBeforeItIsWritten(t *testing.T) {
 			"+250ms PUT web n1=10.0.0.1/Down n2=10.0.0.2/Down")
 		w.expectDown("10.0.0.1")
 		if !w.lanes.IsInSync(web, membership.Fingerprint(addresses("n1=10.0.0.1/Down n2=10.0.0.2"))) {
-			t.Error("it is not known to be level")
+			t.Error("it is not known to be in sync")
 		}
 		w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
 		w.wait(5 * time.Second)
@@ -89,7 +89,7 @@ func TestTheNextBackendPoolTakesBackWhatIsDown(t *testing.T) {
 func TestALostDownCannotLandLater(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
 		inAdminWorld(t, func(w *world) {
-			w.level(web)
+			w.inSync(web)
 			w.failing("PUT", 1, armerror.Failure{ResultUnknown: true})
 			w.change(web, "n1=10.0.0.1/Down")
 			w.wait(time.Second)
@@ -211,7 +211,7 @@ func (w *world) puts() string {
 // One write covers the draining nodes and the debounced change.
 func TestAdminStatesWaitForNothingAndTakeTheMembershipAlong(t *testing.T) {
 	inAdminWorld(t, func(w *world) {
-		w.level(web)
+		w.inSync(web)
 		w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
 		w.drain(web, "n1=10.0.0.1/Down n2=10.0.0.2")
 		w.wait(interval)
@@ -229,7 +229,7 @@ func TestAdminStatesWaitForNothingAndTakeTheMembershipAlong(t *testing.T) {
 // without limit and reported once.
 func TestAdminStatesHaveABackOffOfTheirOwnAndNoBudget(t *testing.T) {
 	inAdminWorld(t, func(w *world) {
-		w.level(web)
+		w.inSync(web)
 		w.set(func() { w.calls = nil })
 		w.failing("PUT", 8, armerror.Failure{Status: 400})
 		w.drain(web, "n1=10.0.0.1/Down")
@@ -249,7 +249,7 @@ func TestAdminStatesHaveABackOffOfTheirOwnAndNoBudget(t *testing.T) {
 // An operation included in an attempt for the other is not charged for its failure.
 func TestAFailureIsThatOfWhateverCausedIt(t *testing.T) {
 	inAdminWorld(t, func(w *world) {
-		w.level(web)
+		w.inSync(web)
 		w.failing("PUT", 3, armerror.Failure{Status: 409})
 		w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
 		w.wait(interval / 2) // failed, and due in half an interval
@@ -269,7 +269,7 @@ func TestAFailureIsThatOfWhateverCausedIt(t *testing.T) {
 // If members and admin states are both due, both have caused the attempt.
 func TestAnAttemptForBothIsOneOfBoth(t *testing.T) {
 	inAdminWorld(t, func(w *world) {
-		w.level(web)
+		w.inSync(web)
 		w.failing("PUT", 1, armerror.Failure{Status: 409})
 		unlock, err := w.lanes.Lock(w.t.Context(), web.LoadBalancer)
 		if err != nil {
@@ -287,7 +287,7 @@ func TestAnAttemptForBothIsOneOfBoth(t *testing.T) {
 // Retry-After also delays admin states.
 func TestAdminStatesWaitForRetryAfter(t *testing.T) {
 	inAdminWorld(t, func(w *world) {
-		w.level(web)
+		w.inSync(web)
 		w.failingPool("PUT", web, 1, func() armerror.Failure {
 			return armerror.Failure{Status: 429, RetryAt: w.start.Add(5 * time.Minute)}
 		})
@@ -316,7 +316,7 @@ func TestAdminStatesOfAPoolThatIsGoneAreDropped(t *testing.T) {
 // A flapping taint queues one operation per pool, which keeps its backoff.
 func TestOneAdminOperationAPool(t *testing.T) {
 	inAdminWorld(t, func(w *world) {
-		w.level(web)
+		w.inSync(web)
 		w.failing("PUT", 3, armerror.Failure{Status: 403})
 		w.set(func() { w.calls = nil })
 		for i := range 10 {
@@ -339,7 +339,7 @@ func TestOneAdminOperationAPool(t *testing.T) {
 // process is not reported again.
 func TestDownIsReportedOnce(t *testing.T) {
 	inAdminWorld(t, func(w *world) {
-		w.level(web)
+		w.inSync(web)
 		w.set(func() {
 			w.fail = func(call string, id lb.PoolID) error {
 				if call != "PUT" {
@@ -364,7 +364,7 @@ func TestDownIsReportedOnce(t *testing.T) {
 // Failing admin states do not delay a retry.
 func TestAdminStatesDelayNoRetry(t *testing.T) {
 	inAdminWorld(t, func(w *world) {
-		w.level(web)
+		w.inSync(web)
 		w.puts()
 		w.failing("PUT", 100, armerror.Failure{Status: 409})
 		w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
@@ -381,7 +381,7 @@ func TestAdminStatesDelayNoRetry(t *testing.T) {
 // the pool's Service, even if the admin operation had none.
 func TestAdminStatesGiveNothingUp(t *testing.T) {
 	inWorldOf(t, Config{MaxRetries: 3, AdminState: true, ResyncPeriod: period}, func(w *world) {
-		w.level(web)
+		w.inSync(web)
 		w.failing("PUT", 2, armerror.Failure{Status: 403})
 		w.set(func() { w.wanted["web"] = addresses("n1=10.0.0.1/Down") })
 		w.lanes.Add(schedule.Operation{Ref: schedule.Ref{Name: "web"}, Pool: web, Admin: true, ChangedAt: time.Now()})

@@ -101,7 +101,7 @@ func TestRequestsOfAttempt(t *testing.T) {
 		outcome            diff.Outcome
 		overtaken, nowhole bool
 	}{
-		"a pool that is not level":         {asks: "GET RECORD PUT", outcome: diff.Written},
+		"a pool that is not in sync":       {asks: "GET RECORD PUT", outcome: diff.Written},
 		"a pool that is":                   {set: func(o *outside) { o.wants = nil }, asks: "GET", outcome: diff.Unchanged},
 		"it cannot be read":                {set: fails("GET", armerror.Failure{Status: 409}), asks: "GET", outcome: diff.Retriable},
 		"nobody knows what it has to hold": {set: func(o *outside) { o.unsure = true }, asks: "GET", outcome: diff.Postponed},

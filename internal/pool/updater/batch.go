@@ -55,7 +55,7 @@ func (q *queue) takeBatch(pool lb.PoolKey, now time.Time) poolBatch {
 
 // finishBatch ends an attempt: retries rank before newer operations. A pool forgotten since is ignored,
 // even if it was added again.
-func (q *queue) finishBatch(t poolBatch, requeue []schedule.Operation, h schedule.History, level *uint64, notified map[schedule.Notification][]schedule.ServiceName) {
+func (q *queue) finishBatch(t poolBatch, requeue []schedule.Operation, h schedule.History, inSync *uint64, notified map[schedule.Notification][]schedule.ServiceName) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	w := t.entry
@@ -70,7 +70,7 @@ func (q *queue) finishBatch(t poolBatch, requeue []schedule.Operation, h schedul
 	requeue = slices.DeleteFunc(requeue, func(op schedule.Operation) bool { return op.Resync })
 	w.storeHistory(h)
 	q.setOps(t.pool, w, schedule.MergeOperations(requeue, w.ops...))
-	w.inFlight, w.syncedFingerprint = false, level
+	w.inFlight, w.syncedFingerprint = false, inSync
 	q.scheduleCheck(t.pool, w, time.Now())
 	for _, notification := range []schedule.Notification{schedule.NotifyUpdated, schedule.NotifyRetrying, schedule.NotifyFailed} {
 		for _, s := range notified[notification] {

@@ -15,7 +15,7 @@ import (
 
 // inLevelLane sets up a load balancer with that many pools in sync. change changes one of them and
 // waits for the write. Writes do not overlap.
-func inLevelLane(t *testing.T, pools int, story func(change func(i int))) {
+func inSyncLane(t *testing.T, pools int, story func(change func(i int))) {
 	inWholeWorldOf(t, pools, func(*Config) {}, func(w *whole, ids []lb.PoolID) {
 		w.writeTime = time.Millisecond
 		for _, id := range ids {
@@ -73,7 +73,7 @@ func asksAbout(t *testing.T, pools int) time.Duration {
 func BenchmarkAChange(b *testing.B) {
 	for _, pools := range []int{20, 200, 2000} {
 		b.Run(fmt.Sprint(pools, " pools"), func(b *testing.B) {
-			inLevelLane(new(testing.T), pools, func(change func(int)) {
+			inSyncLane(new(testing.T), pools, func(change func(int)) {
 				b.ReportAllocs()
 				for i := 0; b.Loop(); i++ {
 					change(i)
@@ -84,7 +84,7 @@ func BenchmarkAChange(b *testing.B) {
 }
 
 // The memory for a pool in sync is bounded, including its name.
-func TestWhatIsRememberedOfALevelPoolIsSmall(t *testing.T) {
+func TestMemoryOfAPoolInSync(t *testing.T) {
 	const pools, most = 1000, 1200
 	inUse := func() uint64 {
 		var m runtime.MemStats

@@ -15,7 +15,7 @@ import (
 )
 
 // What Azure shows during a write may be rolled back: it proves nothing.
-func TestAPoolThatAzureStillUpdatesIsNotLevelYet(t *testing.T) {
+func TestPoolThatAzureStillUpdatesIsNotInSync(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		w.pool(web, "n1=10.0.0.1 n2=10.0.0.2")
 		w.pools[web.Key()].Provisioning = lb.Updating
@@ -84,7 +84,7 @@ func TestLostWriteIsNotTakenForForeignWrite(t *testing.T) {
 func TestAWriteThatAGatewayGaveUpOnMayStillLand(t *testing.T) {
 	for _, status := range []int{408, 500, 502, 503, 504, 400} {
 		inWorld(t, 3, func(w *world) {
-			w.level(web)
+			w.inSync(web)
 			w.failing("PUT", 1, armerror.Failure{Status: status})
 			w.change(web, "")
 			w.wait(time.Second)
@@ -125,7 +125,7 @@ func TestALaneEndsWithItsLastPool(t *testing.T) {
 		for i := range 200 {
 			id := poolID("lb-"+string(rune('a'+i%26))+string(rune('a'+i/26)), "web")
 			if w.lanes.IsInSync(id, 0) {
-				t.Error("a pool that nobody knows is level")
+				t.Error("a pool that nobody knows is in sync")
 			}
 			w.change(id, "")
 			w.wait(time.Second)

@@ -81,8 +81,8 @@ func TestWithoutLooksAKeptRecordHasOne(t *testing.T) {
 	for _, lands := range []bool{false, true} {
 		inWorld(t, 3, func(w *world) {
 			w.keeps = true
-			w.level(web)
-			w.level(api)
+			w.inSync(web)
+			w.inSync(api)
 			w.loseAWrite(web)
 			kept := w.reports[len(w.reports)-1]
 			w.set(func() {
@@ -108,7 +108,7 @@ func TestWithoutLooksAKeptRecordHasOne(t *testing.T) {
 func TestWithoutIfMatchTheRecordStaysAWhile(t *testing.T) {
 	for landsAfter, want := range map[time.Duration]string{0: "[10.0.0.1]", time.Minute: "[10.0.0.1]", 9 * time.Minute: "[10.0.0.1]"} {
 		inWorldOf(t, Config{MaxRetries: 3, ResyncPeriod: period, Behaviour: behavior.Behavior{PoolIfMatch: behavior.Ignored}}, func(w *world) {
-			w.level(web)
+			w.inSync(web)
 			w.loseAWrite(web)
 			if last := w.reports[len(w.reports)-1]; !last.InSync || !last.HasPendingWrite || w.recorded(web) != "[10.0.0.1 10.0.0.2]" {
 				t.Fatalf("%s, may land: %v, the ledger holds %s", last.Outcome, last.HasPendingWrite, w.recorded(web))
@@ -136,7 +136,7 @@ func TestWithoutIfMatchTheRecordStaysAWhile(t *testing.T) {
 // The same if the next write is another change without n2.
 func TestWithoutIfMatchAChangeForgetsNoLostWrite(t *testing.T) {
 	inWorldOf(t, Config{MaxRetries: 3, ResyncPeriod: period, Behaviour: behavior.Behavior{PoolIfMatch: behavior.Ignored}}, func(w *world) {
-		w.level(web)
+		w.inSync(web)
 		w.loses(web, "n1=10.0.0.1 n2=10.0.0.2", "n1=10.0.0.1 n3=10.0.0.3")
 		if got := w.recorded(web); got != "[10.0.0.1 10.0.0.2 10.0.0.3]" {
 			t.Errorf("the ledger holds %s", got)

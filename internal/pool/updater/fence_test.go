@@ -54,7 +54,7 @@ func TestWithoutANewEtagTheRecordStays(t *testing.T) {
 	for _, keeps := range []bool{false, true} {
 		inDriftingWorld(t, 3, period, func(w *world) {
 			w.keeps = keeps
-			w.level(web)
+			w.inSync(web)
 			w.loseAWrite(web)
 			last := w.reports[len(w.reports)-1]
 			want, later := "[10.0.0.1]", 1
@@ -65,7 +65,7 @@ func TestWithoutANewEtagTheRecordStays(t *testing.T) {
 				t.Fatalf("keeps %v: %s, may land: %v, the ledger holds %s", keeps, last.Outcome, last.HasPendingWrite, w.recorded(web))
 			}
 			if known := w.standing(web).syncedFingerprint != nil; known == keeps {
-				t.Errorf("keeps %v: known to be level: %v", keeps, known)
+				t.Errorf("keeps %v: known to be in sync: %v", keeps, known)
 			}
 			w.set(func() { w.calls, w.reports = nil, nil })
 			w.wait(2*period - time.Minute)
@@ -93,7 +93,7 @@ func TestWhatLandsAfterAllIsTakenBackByALook(t *testing.T) {
 	for landsAfter, within := range map[time.Duration]time.Duration{30 * time.Second: 2 * time.Minute, 5 * time.Minute: 6 * time.Minute} {
 		inDriftingWorld(t, 3, period, func(w *world) {
 			w.keeps = true
-			w.level(web)
+			w.inSync(web)
 			w.loseAWrite(web)
 			w.wait(landsAfter)
 			w.set(func() {
@@ -113,7 +113,7 @@ func TestWhatLandsAfterAllIsTakenBackByALook(t *testing.T) {
 func TestTheNextProcessWritesOnceAndKeepsTheRecord(t *testing.T) {
 	inDriftingWorld(t, 3, period, func(w *world) {
 		w.keeps = true
-		w.level(web)
+		w.inSync(web)
 		w.set(func() { w.ledger["web"] = append(w.ledger["web"], netip.MustParseAddr("10.0.0.2")) })
 		w.hold() // never released: the process ends here
 		defer w.die()()
@@ -130,7 +130,7 @@ func TestTheNextProcessWritesOnceAndKeepsTheRecord(t *testing.T) {
 func TestARecordOutlivesNoDeletion(t *testing.T) {
 	inDriftingWorld(t, 3, period, func(w *world) {
 		w.keeps = true
-		w.level(web)
+		w.inSync(web)
 		w.loseAWrite(web)
 		w.set(func() { w.pool(web, ""); w.pools[web.Key()].Etag = "9" })
 		w.set(func() { w.ledger["web"] = []netip.Addr{netip.MustParseAddr("10.0.0.2")} })
@@ -152,7 +152,7 @@ func TestARecordOutlivesNoDeletion(t *testing.T) {
 func TestAFailedPoolIsWrittenOnceALook(t *testing.T) {
 	inDriftingWorld(t, 3, period, func(w *world) {
 		w.keeps = true
-		w.level(web)
+		w.inSync(web)
 		w.set(func() { w.pools[web.Key()].Provisioning = lb.Failed })
 		w.wait(period)
 		if n := w.wrote(web); n != 1 || w.pools[web.Key()].Provisioning != lb.Succeeded {

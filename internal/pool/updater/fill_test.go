@@ -15,8 +15,8 @@ import (
 // new pools is unknown, so none are sent; each pool is filled at once by its own recorded write.
 func TestPoolsThatComeBackAreFilledAtOnce(t *testing.T) {
 	inDriftingWorld(t, 3, 100*period, func(w *world) {
-		w.level(web)
-		w.level(api)
+		w.inSync(web)
+		w.inSync(api)
 		w.set(func() { w.pools, w.ledger["web"] = map[lb.PoolKey]*lb.Pool{}, nil })
 		unlock := w.hold()
 		next, settle := w.lanes.StagePools(web.LoadBalancer, w.whole(web, api))
@@ -57,7 +57,7 @@ func TestALoadBalancerWriteCarriesNothingOfPools(t *testing.T) {
 // A pool without a BackendPool is not filled, because it has no record.
 func TestAPoolWithoutABackendPoolIsLeftEmpty(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
-		w.level(api) // so that a worker exists
+		w.inSync(api) // so that a worker exists
 		planned := lb.Pool{ID: web, Addresses: addresses("n1=10.0.0.1")}
 		unlock := w.hold()
 		next, settle := w.lanes.StagePools(web.LoadBalancer, []lb.Pool{planned})

@@ -73,7 +73,7 @@ func TestMachinesLeaveAPool(t *testing.T) {
 
 // A pool in sync is handed over, too, because writes of its machines for other pools must keep them
 // in it. Checking it costs only the read, and an idle one nothing.
-func TestALevelPoolIsHandedOver(t *testing.T) {
+func TestPoolInSyncIsHandedOver(t *testing.T) {
 	inMemberWorld(t, Config{MaxRetries: 3, ResyncPeriod: 10 * time.Minute}, func(w *world) {
 		w.nics(web, "n1")
 		w.look(web, "n1=10.0.0.1")
@@ -83,7 +83,7 @@ func TestALevelPoolIsHandedOver(t *testing.T) {
 			t.Error("it was not handed over")
 		}
 		if !w.lanes.IsInSync(web, membership.Fingerprint(w.wanted["web"])) {
-			t.Error("it is not known to be level")
+			t.Error("it is not known to be in sync")
 		}
 	})
 }
@@ -187,7 +187,7 @@ func TestAMachineThatIsNotThere(t *testing.T) {
 			t.Errorf("reported %+v", last)
 		}
 		if !w.lanes.IsInSync(web, membership.Fingerprint(w.wanted["web"])) {
-			t.Error("it is not known to be level")
+			t.Error("it is not known to be in sync")
 		}
 		w.set(func() { w.calls = nil })
 		w.wait(10 * time.Minute)

@@ -105,18 +105,18 @@ func TestMergedOperationWakesNoWorker(t *testing.T) {
 }
 
 // A pool is not reported in sync while something may change it.
-func TestAPoolWithAQueuedOperationIsNotLevel(t *testing.T) {
+func TestPoolWithAQueuedOperationIsOutOfSync(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
-		w.level(web)
-		level := membership.Fingerprint(w.wanted["web"])
-		if !w.lanes.IsInSync(web, level) {
-			t.Fatal("a pool that was read is not known to be level")
+		w.inSync(web)
+		inSync := membership.Fingerprint(w.wanted["web"])
+		if !w.lanes.IsInSync(web, inSync) {
+			t.Fatal("a pool that was read is not known to be in sync")
 		}
 		w.set(func() { w.gates = time.Now().Add(time.Hour) })
 		w.change(web, "n2=10.0.0.2")
 		w.wait(time.Minute)
-		if w.lanes.IsInSync(web, level) {
-			t.Error("a change waits, and the pool passes for level as it was before it")
+		if w.lanes.IsInSync(web, inSync) {
+			t.Error("a change waits, and the pool passes for in sync as it was before it")
 		}
 	})
 }
@@ -125,7 +125,7 @@ func TestAPoolWithAQueuedOperationIsNotLevel(t *testing.T) {
 // what the pool holds.
 func TestAWriteWhoseServiceIsGoneIsReported(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
-		w.level(web)
+		w.inSync(web)
 		w.change(web, "n2=10.0.0.2")
 		w.wait(time.Second)
 		if got := len(w.ledger["web"]); got != 2 {
@@ -152,7 +152,7 @@ func TestAWriteThatEndsWellWhileStoppingIsReported(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		stopped = w
 		w.lanes.cfg.Azure = deaf{w}
-		w.level(web)
+		w.inSync(web)
 		w.change(web, "n2=10.0.0.2")
 		w.wait(time.Second)
 	})

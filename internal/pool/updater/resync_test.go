@@ -14,8 +14,8 @@ import (
 
 const period = 10 * time.Minute
 
-// level gets a pool in sync with n1 and clears the traces.
-func (w *world) level(id lb.PoolID) {
+// inSync gets a pool in sync with n1 and clears the traces.
+func (w *world) inSync(id lb.PoolID) {
 	w.pool(id, "n1=10.0.0.1")
 	w.change(id, "n1=10.0.0.1")
 	w.wait(10 * time.Second)
@@ -24,7 +24,7 @@ func (w *world) level(id lb.PoolID) {
 
 func TestForeignChangeIsRepairedWithinPeriod(t *testing.T) {
 	inDriftingWorld(t, 3, period, func(w *world) {
-		w.level(web)
+		w.inSync(web)
 		w.set(func() { w.pool(web, "vm=10.9.9.9") })
 		w.wait(period)
 		w.expectPool(web, "vm=10.9.9.9 n1=10.0.0.1")
@@ -34,7 +34,7 @@ func TestForeignChangeIsRepairedWithinPeriod(t *testing.T) {
 
 func TestQuietPoolIsReadOncePerPeriodWithoutEvent(t *testing.T) {
 	inDriftingWorld(t, 3, period, func(w *world) {
-		w.level(web)
+		w.inSync(web)
 		w.wait(5 * period)
 		if n := len(w.calls); n != 5 {
 			t.Errorf("%d calls in five periods: %q", n, w.calls)
@@ -53,7 +53,7 @@ func TestQuietPoolIsReadOncePerPeriodWithoutEvent(t *testing.T) {
 
 func TestAPeriodOfZeroNeverLooks(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
-		w.level(web)
+		w.inSync(web)
 		w.wait(100 * time.Hour)
 		w.expectCalls()
 	})
@@ -107,7 +107,7 @@ func TestFour500sAreOverWithinTwoIntervalsAndTwoMinutes(t *testing.T) {
 			changed := time.Now()
 			w.wait(2*interval + 2*time.Minute)
 			w.expectPool(web, "n1=10.0.0.1")
-			t.Logf("changed %s after the start: level after %s", phase, w.reports[1].At.Sub(changed))
+			t.Logf("changed %s after the start: in sync after %s", phase, w.reports[1].At.Sub(changed))
 			w.reports = w.reports[:2] // a drift check may follow
 			w.expectReports("web Terminal Failed:web", "web Written Updated:web")
 		})
@@ -117,7 +117,7 @@ func TestFour500sAreOverWithinTwoIntervalsAndTwoMinutes(t *testing.T) {
 // What a check finds and cannot fix at once is treated like a change.
 func TestFailedCheckOfPoolInSyncIsRetriedAndReported(t *testing.T) {
 	inDriftingWorld(t, 1, period, func(w *world) {
-		w.level(web)
+		w.inSync(web)
 		w.set(func() { w.pool(web, "") })
 		w.failing("PUT", 2, armerror.Failure{Status: 409})
 		w.wait(period + time.Minute)
@@ -146,7 +146,7 @@ func TestALookWaitsForRetryAfter(t *testing.T) {
 // An irrelevant pool is not checked.
 func TestPausedPoolIsNotRead(t *testing.T) {
 	inDriftingWorld(t, 3, period, func(w *world) {
-		w.level(web)
+		w.inSync(web)
 		w.set(func() { w.gone["web"] = true })
 		w.wait(3 * period)
 		w.expectCalls()
@@ -159,7 +159,7 @@ func TestPausedPoolIsNotRead(t *testing.T) {
 // A postponed check is made later.
 func TestALookThatIsPostponedIsNotLost(t *testing.T) {
 	inDriftingWorld(t, 3, period, func(w *world) {
-		w.level(web)
+		w.inSync(web)
 		w.failing("READ LEDGER", 3, armerror.Failure{})
 		w.wait(period)
 		w.expectReports("web Postponed", "web Postponed", "web Postponed", "web Unchanged")
@@ -191,7 +191,7 @@ func TestResyncedPoolReportsNothingTwice(t *testing.T) {
 // A check behind a closed gate is silent, too.
 func TestALookBehindAGateIsNoBacklog(t *testing.T) {
 	inDriftingWorld(t, 3, period, func(w *world) {
-		w.level(web)
+		w.inSync(web)
 		w.set(func() { w.gates = w.start.Add(2 * period) })
 		w.wait(period)
 		if b := w.lanes.Backlog(); b != (Backlog{}) {

@@ -135,14 +135,14 @@ func TestLawHoweverItEndsNothingIsLost(t *testing.T) {
 				w.wait(period)
 			}
 			for _, id := range cast {
-				s.expectLevel(rt, w, id)
+				s.expectInSync(rt, w, id)
 			}
 		})
 	})
 }
 
 // expectLevel compares a pool with its last change.
-func (s scene) expectLevel(t *rapid.T, w *world, id lb.PoolID) {
+func (s scene) expectInSync(t *rapid.T, w *world, id lb.PoolID) {
 	wanted, changed := w.wanted[id.Name]
 	if !changed {
 		return

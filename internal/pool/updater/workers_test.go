@@ -57,7 +57,7 @@ func TestUnchangedPoolCausesNoWriteAndNoEvent(t *testing.T) {
 		w.expectCalls("+250ms GET web")
 		w.expectReports("web Unchanged")
 		if !w.lanes.IsInSync(web, membership.Fingerprint(w.wanted["web"])) {
-			t.Error("the pool is not known to be level")
+			t.Error("the pool is not known to be in sync")
 		}
 	})
 }
@@ -69,7 +69,7 @@ func TestAChangeDuringAWriteIsWrittenNext(t *testing.T) {
 		w.wait(time.Second) // the write is in progress
 		w.change(web, "n2=10.0.0.2")
 		if w.lanes.IsInSync(web, membership.Fingerprint(w.wanted["web"])) {
-			t.Error("a pool with a write under way passes for level")
+			t.Error("a pool with a write under way passes for in sync")
 		}
 		w.wait(10 * time.Second)
 		w.expectPool(web, "n2=10.0.0.2")
@@ -168,7 +168,7 @@ func TestAChangeThatIsTakenBackDuringAWriteIsNotLost(t *testing.T) {
 		w.change(web, "n2=10.0.0.2")
 		w.wait(time.Second) // the write is in progress, and the endpoints are restored
 		if w.lanes.IsInSync(web, before) {
-			t.Error("a pool passes for level as it was before the write under way")
+			t.Error("a pool passes for in sync as it was before the write under way")
 		}
 	})
 }

@@ -76,7 +76,7 @@ func setAttemptConditions(s *v1alpha1.BackendPoolStatus, is Binding, set members
 	case r.InSync && is.RemovesMembers():
 		reason, why = removalMessage(is, len(s.WrittenAddresses) > 0)
 	case r.InSync:
-		status, reason, why = metav1.ConditionTrue, v1alpha1.ReasonLevel, InSyncMessage(WithoutUnusable(set, r.Unusable))
+		status, reason, why = metav1.ConditionTrue, v1alpha1.ReasonInSync, InSyncMessage(WithoutUnusable(set, r.Unusable))
 	case r.Outcome == diff.Stale:
 		reason, why = missingPoolMessage(r)
 	case r.Outcome == diff.Rejected:
@@ -121,7 +121,7 @@ var problemReasons = []string{
 }
 
 // recoveredReasons are the reasons that end a problem: its recurrence gets a new event.
-var recoveredReasons = []string{v1alpha1.ReasonLevel, v1alpha1.ReasonPaused, v1alpha1.ReasonDryRun}
+var recoveredReasons = []string{v1alpha1.ReasonInSync, v1alpha1.ReasonPaused, v1alpha1.ReasonDryRun}
 
 func problemReason(conditions []metav1.Condition) string {
 	if reason := syncedReason(conditions); slices.Contains(problemReasons, reason) {
@@ -132,7 +132,7 @@ func problemReason(conditions []metav1.Condition) string {
 
 // attemptReasons are the reasons set by attempts. They remain until the next attempt.
 var attemptReasons = []string{
-	v1alpha1.ReasonLevel, v1alpha1.ReasonUpdating, v1alpha1.ReasonPace, v1alpha1.ReasonDeferred, v1alpha1.ReasonRetrying, v1alpha1.ReasonFailed,
+	v1alpha1.ReasonInSync, v1alpha1.ReasonUpdating, v1alpha1.ReasonPace, v1alpha1.ReasonDeferred, v1alpha1.ReasonRetrying, v1alpha1.ReasonFailed,
 	v1alpha1.ReasonLoadBalancerNotFound, v1alpha1.ReasonPoolNotFound, v1alpha1.ReasonNICPool, v1alpha1.ReasonAddressPool, v1alpha1.ReasonOverlappingNodes,
 }
 

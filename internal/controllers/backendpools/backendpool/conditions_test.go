@@ -34,7 +34,7 @@ func TestJudge(t *testing.T) {
 		r    updater.Report
 		want string
 	}{
-		{"level", active, updater.Report{Outcome: diff.Unchanged, InSync: true}, "True Level level with no nodes"},
+		{"in sync", active, updater.Report{Outcome: diff.Unchanged, InSync: true}, "True InSync in sync with no nodes"},
 		{"failed, and another attempt follows", active, updater.Report{Outcome: diff.Retriable, Fault: broken, WillRetry: true, RetriesUsed: 2, Budget: 3, RetryAt: at},
 			"False Retrying the last attempt failed: Bad: no way; retry 2 of 3 follows at 2026-11-21T03:00:00Z"},
 		{"what Azure asked for is over", active, updater.Report{Outcome: diff.Retriable, Fault: broken, WillRetry: true, RetriesUsed: 2, Budget: 3, RetryAt: at, NextEligibleAt: at.Add(-time.Hour), At: at.Add(-time.Hour)},
@@ -103,7 +103,7 @@ func TestLongListsOfLeftOutNodesAreCut(t *testing.T) {
 }
 
 // LastTransitionTime is when the pool was last in sync, whatever reasons follow.
-func TestSinceWhenAPoolIsNotLevel(t *testing.T) {
+func TestSinceWhenAPoolIsOutOfSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _, p := newRecordedPool(t)
 		e, start := c.statuses.GetEntry(RefOf(p)), time.Now()
@@ -112,10 +112,10 @@ func TestSinceWhenAPoolIsNotLevel(t *testing.T) {
 			reason string
 			since  time.Duration
 		}{
-			{metav1.ConditionTrue, v1alpha1.ReasonLevel, 0},
+			{metav1.ConditionTrue, v1alpha1.ReasonInSync, 0},
 			{metav1.ConditionFalse, v1alpha1.ReasonRetrying, time.Minute},
 			{metav1.ConditionFalse, v1alpha1.ReasonFailed, time.Minute},
-			{metav1.ConditionTrue, v1alpha1.ReasonLevel, 3 * time.Minute},
+			{metav1.ConditionTrue, v1alpha1.ReasonInSync, 3 * time.Minute},
 		} {
 			setCondition(&e.status, 1, v1alpha1.ConditionSynced, step.status, step.reason, "")
 			n := 0

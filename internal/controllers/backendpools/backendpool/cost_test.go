@@ -14,7 +14,7 @@ import (
 
 // The members are dropped once the pool is in sync. A failed attempt that did not compute them still reports
 // the current ones.
-func TestOfALevelPoolNoMembersAreKept(t *testing.T) {
+func TestNoMembersAreKeptOfAPoolInSync(t *testing.T) {
 	c, _, p := newRecordedPool(t)
 	ref, e := RefOf(p), c.statuses.GetEntry(RefOf(p))
 	attempt := func(o diff.Outcome) {
@@ -34,7 +34,7 @@ func TestOfALevelPoolNoMembersAreKept(t *testing.T) {
 	}
 	attempt(diff.Written)
 	if e.attemptMembers() != nil {
-		t.Error("the members of a level pool are kept")
+		t.Error("the members of a pool in sync are kept")
 	}
 	if got, want := c.membersOfAttempt(p, e), c.desiredOf(t, ref); len(got.Addresses) != len(want.Addresses) {
 		t.Errorf("%d members, want %d", len(got.Addresses), len(want.Addresses))

@@ -150,7 +150,7 @@ func TestANewBackendPoolCostsThreeWrites(t *testing.T) {
 		if api.reads != 0 || api.lists != 0 || api.finalizers != 1 || api.writes != 2 {
 			t.Errorf("%d reads, %d lists, %d finalizers, %d statuses; want 0, 0, 1 and 2", api.reads, api.lists, api.finalizers, api.writes)
 		}
-		if is := api.stored["p0"].Status; syncedReason(is.Conditions) != v1alpha1.ReasonLevel || len(is.WrittenAddresses) != 1 {
+		if is := api.stored["p0"].Status; syncedReason(is.Conditions) != v1alpha1.ReasonInSync || len(is.WrittenAddresses) != 1 {
 			t.Errorf("%+v", is)
 		}
 	})

@@ -44,7 +44,7 @@ func recordProblem(s *v1alpha1.BackendPoolStatus) (ended, began, why string) {
 		}
 		t.Problem = is
 	case slices.Contains(recoveredReasons, is):
-		if is == v1alpha1.ReasonLevel {
+		if is == v1alpha1.ReasonInSync {
 			ended = t.Problem
 		}
 		t.Problem = ""

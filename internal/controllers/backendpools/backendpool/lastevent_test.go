@@ -127,7 +127,7 @@ func TestProblemIsReportedOnceAcrossProcesses(t *testing.T) {
 	d.restartProcess()
 	d.reportAttempt(diff.Terminal)
 	if got := d.takeReasons(); got != "BackendPool Failed" {
-		t.Errorf("once it was level in between: %q", got)
+		t.Errorf("once it was in sync in between: %q", got)
 	}
 }
 

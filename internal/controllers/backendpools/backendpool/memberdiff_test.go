@@ -25,7 +25,7 @@ func TestAStatusNamesTheMembersThatDiffer(t *testing.T) {
 		}
 	}
 	const named = `{"missing":{"count":1,"named":[{"node":"n7","address":"10.0.0.7"}]},"surplus":{"count":1,"named":[{"address":"10.0.0.8"}]},"foreign":{"count":60}}`
-	level := func(r *updater.Report) { r.Diff = nil }
+	inSync := func(r *updater.Report) { r.Diff = nil }
 	for _, tt := range []struct {
 		about   string
 		outcome diff.Outcome
@@ -33,14 +33,14 @@ func TestAStatusNamesTheMembersThatDiffer(t *testing.T) {
 		want    string
 		writes  int
 	}{
-		{"it is not level", diff.Terminal, differs, named, 1},
+		{"it is not in sync", diff.Terminal, differs, named, 1},
 		{"and is not, again", diff.Terminal, differs, named, 0},
-		{"then nothing is read", diff.Terminal, level, named, 0},
-		{"it is level", diff.Written, level, "null", 1},
-		{"it is not level again", diff.Terminal, differs, named, 1},
-		{"it is gone", diff.Stale, level, "null", 1},
-		{"it is not level, and back", diff.Terminal, differs, named, 1},
-		{"it holds interfaces", diff.Rejected, level, "null", 1},
+		{"then nothing is read", diff.Terminal, inSync, named, 0},
+		{"it is in sync", diff.Written, inSync, "null", 1},
+		{"it is not in sync again", diff.Terminal, differs, named, 1},
+		{"it is gone", diff.Stale, inSync, "null", 1},
+		{"it is not in sync, and back", diff.Terminal, differs, named, 1},
+		{"it holds interfaces", diff.Rejected, inSync, "null", 1},
 	} {
 		before := len(d.api.writes)
 		d.reportAttempt(tt.outcome, tt.edit)

@@ -34,9 +34,9 @@ func RetainedMessage(set membership.Set) string {
 
 // InSyncMessage describes a pool that is in sync, with its draining, retained and excluded nodes.
 func InSyncMessage(set membership.Set) string {
-	text := "level with " + humanize.FormatCount(len(set.Addresses), "node")
+	text := "in sync with " + humanize.FormatCount(len(set.Addresses), "node")
 	if len(set.Addresses) == 0 {
-		text = "level with no nodes"
+		text = "in sync with no nodes"
 	}
 	if n := len(set.Draining); n > 0 {
 		text += fmt.Sprintf(", %d of them Down", n)

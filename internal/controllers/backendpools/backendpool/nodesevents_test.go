@@ -46,7 +46,7 @@ func TestNodePoolHasEventsOfItsOwn(t *testing.T) {
 		edit    func(*updater.Report)
 		says    string
 	}{
-		{"it was level already", diff.Unchanged, nil, ""},
+		{"it was in sync already", diff.Unchanged, nil, ""},
 		{"the first write", diff.Written, nil, "Updated"},
 		{"the next", diff.Written, nil, ""},
 		{"a failure", diff.Retriable, withRequeue, "UpdateRetrying"},

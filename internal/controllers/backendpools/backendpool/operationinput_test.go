@@ -82,7 +82,7 @@ func TestWhenToLookAgain(t *testing.T) {
 	ended := func(o diff.Outcome) updater.Report {
 		return updater.Report{Outcome: o, At: time.Unix(0, 0)}
 	}
-	level := updater.Report{Outcome: diff.Written, InSync: true, At: time.Unix(0, 0)}
+	inSync := updater.Report{Outcome: diff.Written, InSync: true, At: time.Unix(0, 0)}
 	missing := func(code string) updater.Report {
 		return updater.Report{Outcome: diff.Stale, At: time.Unix(0, 0), Fault: &armerror.Fault{Class: armerror.Stale, Code: code}}
 	}
@@ -94,16 +94,16 @@ func TestWhenToLookAgain(t *testing.T) {
 		after    time.Duration // 0 for never
 		released bool
 	}{
-		{"level", filling, []updater.Report{level}, 0, false},
+		{"in sync", filling, []updater.Report{inSync}, 0, false},
 		{"failed", filling, []updater.Report{ended(diff.Terminal)}, 0, false},
 		{"no pool", filling, []updater.Report{ended(diff.Stale)}, 5 * time.Minute, false},
 		{"interfaces", filling, []updater.Report{ended(diff.Rejected)}, 5 * time.Minute, false},
 		{"no pool, then Azure fails", filling, []updater.Report{ended(diff.Stale), ended(diff.Terminal), ended(diff.Terminal)}, 5 * time.Minute, false},
-		{"no pool, then level, then failed", filling, []updater.Report{ended(diff.Stale), level, ended(diff.Terminal)}, 0, false},
-		{"drained", draining, []updater.Report{level}, 0, false},
+		{"no pool, then in sync, then failed", filling, []updater.Report{ended(diff.Stale), inSync, ended(diff.Terminal)}, 0, false},
+		{"drained", draining, []updater.Report{inSync}, 0, false},
 		{"draining fails", draining, []updater.Report{ended(diff.Terminal)}, time.Minute, false},
 		{"draining finds no pool", draining, []updater.Report{ended(diff.Stale)}, 5 * time.Minute, false},
-		{"leaving", leaving, []updater.Report{level}, 0, true},
+		{"leaving", leaving, []updater.Report{inSync}, 0, true},
 		{"leaving fails", leaving, []updater.Report{ended(diff.Terminal)}, time.Minute, false},
 		{"leaving a pool that is gone", leaving, []updater.Report{ended(diff.Stale)}, 0, true},
 		{"leaving a pool that Azure names as gone", leaving, []updater.Report{named}, 0, true},
@@ -196,14 +196,14 @@ func TestARetryThatPeopleAskFor(t *testing.T) {
 }
 
 // A retry request reads a pool that is in sync: it may have been changed in Azure.
-func TestALevelPoolThatPeopleAskForIsRead(t *testing.T) {
+func TestRequestedPoolInSyncIsRead(t *testing.T) {
 	d := newFixture(t)
 	d.reconcileNow()
 	d.reportAttempt(diff.Written)
-	d.assertSynced(v1alpha1.ReasonLevel, "level")
+	d.assertSynced(v1alpha1.ReasonInSync, "in sync")
 	d.workers.inSync = true
 	if d.reconcileNow(); len(d.workers.ops) != 1 {
-		t.Errorf("%d operations of a level pool that nobody asks for, want the first alone", len(d.workers.ops))
+		t.Errorf("%d operations of a pool in sync that nobody asks for, want the first alone", len(d.workers.ops))
 	}
 	d.updatePool(func(p *v1alpha1.BackendPool) { p.Annotations = map[string]string{v1alpha1.RetryNowAnnotation: "12:00"} })
 	if d.reconcileNow(); len(d.workers.ops) != 2 {
@@ -211,7 +211,7 @@ func TestALevelPoolThatPeopleAskForIsRead(t *testing.T) {
 	}
 	d.assertSynced(v1alpha1.ReasonUpdating, "read again")
 	d.reportAttempt(diff.Unchanged)
-	if d.assertSynced(v1alpha1.ReasonLevel, "level"); d.takeReasons() != "" {
-		t.Error("a pool that was level all along is news")
+	if d.assertSynced(v1alpha1.ReasonInSync, "in sync"); d.takeReasons() != "" {
+		t.Error("a pool that was in sync all along is news")
 	}
 }

@@ -58,8 +58,8 @@ func (c *Controller) queueIfNeeded(ctx context.Context, p *v1alpha1.BackendPool,
 	}
 	// The updater may know the pool from before a pause or for another BackendPool: trust it only if the
 	// status agrees.
-	if e.currentReason() == v1alpha1.ReasonLevel && c.Workers.IsInSync(is.Pool, set.Fingerprint()) {
-		log.DebugContext(ctx, "level already")
+	if e.currentReason() == v1alpha1.ReasonInSync && c.Workers.IsInSync(is.Pool, set.Fingerprint()) {
+		log.DebugContext(ctx, "in sync already")
 		if changed && e.timeToNextCheck(now) > 0 {
 			c.Queue(e.ref) // no attempt follows, and only a reconciliation sets the timer
 		}
@@ -189,7 +189,7 @@ func (e *Entry) newOperations(op schedule.Operation, set membership.Set) []sched
 func updateDesiredCount(e *Entry, members int, now time.Time) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if syncedReason(e.status.Conditions) == v1alpha1.ReasonLevel {
+	if syncedReason(e.status.Conditions) == v1alpha1.ReasonInSync {
 		return false
 	}
 	return e.changeStatusLater(now, func(s *v1alpha1.BackendPoolStatus) {
@@ -201,8 +201,8 @@ func updateDesiredCount(e *Entry, members int, now time.Time) bool {
 func (c *Controller) refreshSyncedStatus(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, set membership.Set) error {
 	usable := WithoutUnusable(set, UnusableNodes(e))
 	return c.updatePoolStatus(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
-		if syncedReason(s.Conditions) == v1alpha1.ReasonLevel {
-			setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionTrue, v1alpha1.ReasonLevel, InSyncMessage(usable))
+		if syncedReason(s.Conditions) == v1alpha1.ReasonInSync {
+			setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionTrue, v1alpha1.ReasonInSync, InSyncMessage(usable))
 			SetDown(s, ParseDown(s.Down), set, metav1.Now())
 		}
 	})

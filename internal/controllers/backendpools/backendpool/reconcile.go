@@ -141,7 +141,7 @@ func (c *Controller) ensureMembers(ctx context.Context, p *v1alpha1.BackendPool,
 		clearPlanned(s)
 		reason := syncedReason(s.Conditions)
 		// A retry request for a pool that is in sync reads it again although nothing changed.
-		if !slices.Contains(attemptReasons, reason) || asked && reason == v1alpha1.ReasonLevel {
+		if !slices.Contains(attemptReasons, reason) || asked && reason == v1alpha1.ReasonInSync {
 			setPending(s, p.Generation)
 		}
 	})

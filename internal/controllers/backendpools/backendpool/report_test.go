@@ -49,7 +49,7 @@ func TestALostWriteThatMayLandIsInTheStatus(t *testing.T) {
 	d := newFixture(t)
 	mayLand := func(r *updater.Report) { r.HasPendingWrite = true }
 	d.reportAttempt(diff.Unchanged, withManagedAddress, mayLand)
-	d.assertSynced(v1alpha1.ReasonLevel, "a write whose response was lost may still be applied")
+	d.assertSynced(v1alpha1.ReasonInSync, "a write whose response was lost may still be applied")
 	d.reportAttempt(diff.Unchanged, withManagedAddress)
 	if s := d.poolStatus(); strings.Contains(s.Conditions[0].Message, "may land") {
 		t.Errorf("%+v", s.Conditions)
@@ -66,7 +66,7 @@ func TestWhatAReportLeavesInTheStatus(t *testing.T) {
 	d.reportAttempt(diff.Unchanged, withManagedAddress)
 	s := d.poolStatus()
 	if !strings.HasSuffix(s.PoolID, "/loadBalancers/lb/backendAddressPools/web") || len(s.WrittenAddresses) != 1 || s.LastWrite != nil {
-		t.Errorf("a pool that was level: %+v", s)
+		t.Errorf("a pool that was in sync: %+v", s)
 	}
 	d.reportAttempt(diff.Rejected, func(r *updater.Report) { r.Observed = 7 })
 	if s = d.poolStatus(); *s.Observed != 1 || *s.Desired != 1 {
@@ -161,7 +161,7 @@ func TestRecoveryIsReportedOnce(t *testing.T) {
 			d.reportAttempt(diff.Written, withManagedAddress)
 		}
 		if got := d.takeReasons(); got != "BackendPool LoadBalancerBackendPoolUpdated" {
-			t.Errorf("restarted %t: events after it is level: %s", restarted, got)
+			t.Errorf("restarted %t: events after it is in sync: %s", restarted, got)
 		}
 		d.reportAttempt(diff.Terminal)
 		if got := d.takeReasons(); got != "BackendPool Failed" {

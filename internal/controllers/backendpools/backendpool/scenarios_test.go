@@ -79,7 +79,7 @@ func TestLifeOfAPoolOfAService(t *testing.T) {
 		l.inSync = true
 		l.reconcilePool()
 
-		l.BeginChapter("Endpoints change, and the pool is level already; one is left out now, and then no more.")
+		l.BeginChapter("Endpoints change, and the pool is in sync already; one is left out now, and then no more.")
 		l.changeEndpoints()
 		l.members.NonMembers = []membership.NonMember{{Node: "n3", Reason: "it is gone"}}
 		l.members.EndpointsWithoutNode, l.members.UnsupportedSlices = 1, 1
@@ -219,13 +219,13 @@ func TestLifeOfAPoolOfNodes(t *testing.T) {
 		l.BeginChapter("Somebody keeps undoing it.")
 		l.endAttempt(diff.Written, withMembers("n1", "n2"), func(r *updater.Report) { r.Conflicting = []netip.Addr{nodeIP("n1")} })
 		l.endAttempt(diff.Written, withMembers("n1", "n2"), func(r *updater.Report) { r.Conflicting = []netip.Addr{nodeIP("n1")} })
-		level := 0
+		inSync := 0
 		l.statuses.Synced(func(_ schedule.Ref, is metav1.Condition) {
-			if is.Reason == v1alpha1.ReasonLevel {
-				level++
+			if is.Reason == v1alpha1.ReasonInSync {
+				inSync++
 			}
 		})
-		l.AddLine("contested %d, reasons %v", l.statuses.CountConflicting(), level)
+		l.AddLine("contested %d, reasons %v", l.statuses.CountConflicting(), inSync)
 		l.endAttempt(diff.Unchanged, withMembers("n1", "n2"))
 		l.AddLine("contested %d", l.statuses.CountConflicting())
 		l.BeginChapter("A node goes.")
@@ -319,7 +319,7 @@ func TestLifeOfAPoolOfInterfaces(t *testing.T) {
 		l.startAttempt(&diff.Intent{Written: []netip.Addr{nodeIP("n1"), nodeIP("n2")}, Down: []netip.Addr{nodeIP("n2")}, Add: 1, Desired: 2})
 		l.endAttempt(diff.Postponed, waits("waiting: 1 of 1 machine is being written; 1 waits: node n1: it has no spec.providerID yet"), withDown("n2"))
 		l.reconcilePool()
-		l.BeginChapter("It is level.")
+		l.BeginChapter("It is in sync.")
 		delete(l.failures, "machine of n1")
 		l.startAttempt(nil)
 		l.endAttempt(diff.Written, withMembers("n1", "n2"))

@@ -209,7 +209,7 @@ func (s *Statuses) ManagedFor(p *v1alpha1.BackendPool) (owner string) {
 // IsInSync reports whether the status of a BackendPool is in sync.
 func (s *Statuses) IsInSync(p *v1alpha1.BackendPool) bool {
 	e := s.GetEntry(RefOf(p))
-	return e != nil && e.currentReason() == v1alpha1.ReasonLevel
+	return e != nil && e.currentReason() == v1alpha1.ReasonInSync
 }
 
 // HasNoForeign reports whether an attempt found no foreign addresses in the pool.

@@ -67,8 +67,8 @@ func TestReportThatCannotBeWrittenIsWrittenLater(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(api.writes) != 1 || e.currentReason() != v1alpha1.ReasonLevel {
-		t.Errorf("%d writes, reason %s; want one write of Level", len(api.writes), e.currentReason())
+	if len(api.writes) != 1 || e.currentReason() != v1alpha1.ReasonInSync {
+		t.Errorf("%d writes, reason %s; want one write of InSync", len(api.writes), e.currentReason())
 	}
 }
 
@@ -150,7 +150,7 @@ func TestStatusListsDownAddresses(t *testing.T) {
 	if text := updatingMessage(diff.Intent{Update: 2}); !strings.HasPrefix(text, "changing the admin state of 2;") {
 		t.Error(text)
 	}
-	setCondition(&e.status, 1, v1alpha1.ConditionSynced, metav1.ConditionTrue, v1alpha1.ReasonLevel, "")
+	setCondition(&e.status, 1, v1alpha1.ConditionSynced, metav1.ConditionTrue, v1alpha1.ReasonInSync, "")
 	both := membership.Set{Draining: []membership.Drain{{Node: "n1", IP: one, Reason: "out-of-service, spot-eviction"}}}
 	if err := c.refreshSyncedStatus(t.Context(), p, e, both); err != nil || e.status.Down[0].Reason != "out-of-service, spot-eviction" || e.status.Down[0].Since != since {
 		t.Errorf("a second taint: %v %+v", err, e.status.Down)

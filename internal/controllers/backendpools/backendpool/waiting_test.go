@@ -204,7 +204,7 @@ func TestAWaitFromBeforeTheLastAttemptIsOld(t *testing.T) {
 	seen := time.Now()
 	d.reportAttempt(diff.Written, func(r *updater.Report) { r.At = seen.Add(time.Second) })
 	d.reportWait(func(w *updater.Waiting) { w.Since = seen })
-	d.assertSynced(v1alpha1.ReasonLevel, "")
+	d.assertSynced(v1alpha1.ReasonInSync, "")
 }
 
 // The end of a pause is a change, even if an attempt was running when it began.

@@ -19,7 +19,7 @@ func TestServicesAreCountedByState(t *testing.T) {
 	now := time.Now()
 	azures := &armerror.Fault{Class: armerror.Terminal, Code: "SubnetIsFull", Err: errors.New("full")}
 	r := New(Config{Settings: Settings{Class: "weir.dev/azure"}})
-	level := func(st *State) { st.Sync.request = &loadbalancer.Request{} }
+	inSync := func(st *State) { st.Sync.request = &loadbalancer.Request{} }
 	trouble := func(is Condition) func(*State) { return func(st *State) { st.Events.failure = is } }
 	for _, tt := range []struct {
 		about string
@@ -28,15 +28,15 @@ func TestServicesAreCountedByState(t *testing.T) {
 		want  Condition
 	}{
 		{"new", func(*State) {}, true, ConditionWaiting},
-		{"served", level, true, ConditionReady},
-		{"somebody undoes it", func(st *State) { level(st); st.Sync.conflicts = []conflict.Conflict{{}} }, true, ConditionConflict},
+		{"served", inSync, true, ConditionReady},
+		{"somebody undoes it", func(st *State) { inSync(st); st.Sync.conflicts = []conflict.Conflict{{}} }, true, ConditionConflict},
 		{"wrong", trouble(ConditionRejected), true, ConditionRejected},
 		{"the plan has no room", trouble(conditionOf(errors.New("no room"))), true, ConditionRejected},
 		{"Azure has no room", trouble(conditionOf(azures)), true, ConditionFailed},
-		{"it had one before", func(st *State) { level(st); st.Events.failure = ConditionFailed }, true, ConditionFailed},
+		{"it had one before", func(st *State) { inSync(st); st.Events.failure = ConditionFailed }, true, ConditionFailed},
 		{"Azure asked for patience", func(st *State) { st.Events.failure, st.Waiting.notBefore = ConditionFailed, now.Add(time.Second) }, true, ConditionWaiting},
 		{"and it is over", func(st *State) { st.Events.failure, st.Waiting.notBefore = ConditionFailed, now }, true, ConditionFailed},
-		{"it goes", level, false, ConditionLeaving},
+		{"it goes", inSync, false, ConditionLeaving},
 		{"it is of another class", trouble(ConditionRetained), false, ConditionRetained},
 		{"it would lose its address", trouble(ConditionBlocked), true, ConditionBlocked},
 		{"its namespace has used its share", trouble(ConditionDeferred), true, ConditionDeferred},

@@ -326,7 +326,7 @@ func TestAProcessThatBeginsWritesNoNews(t *testing.T) {
 
 func TestWhyAServiceIsNotProgrammed(t *testing.T) {
 	now := time.Now()
-	level := func(st *State) { st.Sync.request = &loadbalancer.Request{} }
+	inSync := func(st *State) { st.Sync.request = &loadbalancer.Request{} }
 	for _, tt := range []struct {
 		about  string
 		state  func(*State)
@@ -341,7 +341,7 @@ func TestWhyAServiceIsNotProgrammed(t *testing.T) {
 		}, false, ConditionReasonRetryAfter},
 		{"pools have to be filled", func(st *State) { st.Fill.startWait(loadbalancer.Result{}, now) }, false, ConditionReasonPoolFilling},
 		{"it would lose its address", func(st *State) { st.Events.failure, st.Events.lastWarning = ConditionBlocked, "198.18.0.1" }, false, ConditionReasonRemovalBlocked},
-		{"it is only planned", level, true, ConditionReasonDryRun},
+		{"it is only planned", inSync, true, ConditionReasonDryRun},
 		{"a rehearsal fails", func(st *State) { st.Events.failure, st.Events.lastWarning = ConditionFailed, "throttled" }, true, ConditionReasonFailed},
 		{"somebody undoes it", func(st *State) {
 			st.Sync.request, st.Sync.conflicts = &loadbalancer.Request{}, []conflict.Conflict{{}}

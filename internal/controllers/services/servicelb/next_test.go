@@ -28,11 +28,11 @@ func TestNext(t *testing.T) {
 	}
 	nothing := func(d *Desired) { d.Spec = nil }
 	wrong := func(d *Desired) { d.Problems = []service.Problem{{Field: "f"}} }
-	level := func(st *State) {
+	inSync := func(st *State) {
 		st.Placement.bound = true
 		st.Sync.recordInSync(loadbalancer.Result{Request: loadbalancer.Request{Desired: wants().Spec, On: lb.LoadBalancerID{Name: "kubernetes"}}}, Pending{selectorResult: "y"}, now, 0)
 	}
-	lookAt := func(at time.Time) func(*State) { return func(st *State) { level(st); st.Sync.resyncAt = at } }
+	lookAt := func(at time.Time) func(*State) { return func(st *State) { inSync(st); st.Sync.resyncAt = at } }
 	filling := func(st *State) {
 		st.Fill.startWait(loadbalancer.Result{Request: loadbalancer.Request{Desired: wants().Spec}, FillingPools: []lb.PoolID{{Name: "p"}}}, now)
 	}
@@ -41,7 +41,7 @@ func TestNext(t *testing.T) {
 		st.Drain.startWait(loadbalancer.Result{Request: loadbalancer.Request{Desired: w}, DrainingPools: []plan.DrainingPool{{Interfaces: 3}}}, now)
 	}
 	bound := Service{Ownership: Ownership{Finalizer: true}}
-	unused := func(st *State) { level(st); st.Sync.unused = true }
+	unused := func(st *State) { inSync(st); st.Sync.unused = true }
 	allows := Service{Ownership: Ownership{Finalizer: true}, AllowRemoval: true}
 	dry := Service{Ownership: Ownership{Finalizer: true}, DryRun: true}
 	for _, tt := range []struct {
@@ -53,20 +53,20 @@ func TestNext(t *testing.T) {
 	}{
 		{"it is new", nil, Service{}, wants(), StepRequest},
 		{"something is wrong with it", nil, Service{}, wants(wrong), StepReject},
-		{"something is wrong with one that is level", level, bound, wants(wrong), StepReject},
-		{"it has what it wants", level, bound, wants(), StepPublish},
-		{"it wants something else", level, bound, wants(func(d *Desired) { d.Spec = &service.Spec{Owner: "a1", Internal: true} }), StepRequest},
-		{"its labels move it", level, bound, wants(func(d *Desired) { d.SelectorResult = "n" }), StepRequest},
-		{"its security rules name other nodes", level, bound, wants(func(d *Desired) { d.NodesChanged = true }), StepRequest},
-		{"a person wants it written again", level, Service{Ownership: Ownership{Finalizer: true}, RetryToken: "please"}, wants(), StepRequest},
+		{"something is wrong with one that is in sync", inSync, bound, wants(wrong), StepReject},
+		{"it has what it wants", inSync, bound, wants(), StepPublish},
+		{"it wants something else", inSync, bound, wants(func(d *Desired) { d.Spec = &service.Spec{Owner: "a1", Internal: true} }), StepRequest},
+		{"its labels move it", inSync, bound, wants(func(d *Desired) { d.SelectorResult = "n" }), StepRequest},
+		{"its security rules name other nodes", inSync, bound, wants(func(d *Desired) { d.NodesChanged = true }), StepRequest},
+		{"a person wants it written again", inSync, Service{Ownership: Ownership{Finalizer: true}, RetryToken: "please"}, wants(), StepRequest},
 		{"it has a public IP that it does not use", unused, bound, wants(), StepPublish},
 		{"a person has that deleted", unused, allows, wants(), StepRequest},
-		{"there is none", level, allows, wants(), StepPublish},
-		{"somebody took the finalizer away", level, Service{}, wants(), StepRequest},
-		{"the informer has not shown the finalizer yet", func(st *State) { level(st); st.Placement.bound = false }, Service{}, wants(), StepPublish},
+		{"there is none", inSync, allows, wants(), StepPublish},
+		{"somebody took the finalizer away", inSync, Service{}, wants(), StepRequest},
+		{"the informer has not shown the finalizer yet", func(st *State) { inSync(st); st.Placement.bound = false }, Service{}, wants(), StepPublish},
 		{"it is not time to look again", lookAt(now.Add(time.Second)), bound, wants(), StepPublish},
 		{"it is time to look again", lookAt(now), bound, wants(), StepRequest},
-		{"it leaves", level, bound, wants(nothing), StepRequest},
+		{"it leaves", inSync, bound, wants(nothing), StepRequest},
 		{"it has left", func(st *State) { st.Placement.free = true }, bound, wants(nothing), StepNone},
 		{"it has left, and comes back", func(st *State) { st.Placement.free = true }, bound, wants(), StepRequest},
 		{"a pool has to be filled first", filling, bound, wants(), StepNone},
@@ -76,13 +76,13 @@ func TestNext(t *testing.T) {
 		{"they have left", func(st *State) { emptying(st, nil); st.Drain.recordDrained(true) }, bound, wants(nothing), StepRequest},
 		{"nobody says that they have", func(st *State) { emptying(st, nil); st.Drain.until = now }, bound, wants(nothing), StepRequest},
 		{"it comes back while they leave", func(st *State) { emptying(st, nil) }, bound, wants(), StepRequest},
-		{"they leave what it has left", func(st *State) { level(st); emptying(st, wants().Spec) }, bound, wants(), StepPublish},
-		{"they have left what it has left", func(st *State) { level(st); emptying(st, wants().Spec); st.Drain.recordDrained(true) }, bound, wants(), StepRequest},
+		{"they leave what it has left", func(st *State) { inSync(st); emptying(st, wants().Spec) }, bound, wants(), StepPublish},
+		{"they have left what it has left", func(st *State) { inSync(st); emptying(st, wants().Spec); st.Drain.recordDrained(true) }, bound, wants(), StepRequest},
 		{"a dry run while they leave", func(st *State) { emptying(st, wants().Spec) }, dry, wants(), StepDryRun},
 		{"a dry run", nil, dry, wants(), StepDryRun},
-		{"a dry run of one that is level", level, dry, wants(), StepDryRun},
+		{"a dry run of one that is in sync", inSync, dry, wants(), StepDryRun},
 		{"a dry run while a pool is filled", filling, dry, wants(), StepDryRun},
-		{"a dry run with something wrong", level, dry, wants(wrong), StepReject},
+		{"a dry run with something wrong", inSync, dry, wants(wrong), StepReject},
 	} {
 		var st State
 		if tt.state != nil {
@@ -141,21 +141,21 @@ func TestSettle(t *testing.T) {
 func TestUntilWhenAServiceWaits(t *testing.T) {
 	now := time.Unix(1000, 0)
 	in := func(s time.Duration) time.Time { return now.Add(s * time.Second) }
-	level := SyncState{request: &loadbalancer.Request{}, resyncAt: in(600)}
+	inSync := SyncState{request: &loadbalancer.Request{}, resyncAt: in(600)}
 	for _, tt := range []struct {
 		about string
 		st    State
 		want  time.Duration
 	}{
 		{"nothing is known", State{}, 0},
-		{"a look", State{Sync: level}, 600 * time.Second},
+		{"a look", State{Sync: inSync}, 600 * time.Second},
 		{"never", State{Sync: SyncState{request: &loadbalancer.Request{}}}, 0},
 		{"a look that is due, and nothing followed", State{Sync: SyncState{request: &loadbalancer.Request{}, resyncAt: now}}, 0},
-		{"it is under way", State{Sync: level, Pending: Pending{Running: true}}, 0},
-		{"pools are filled", State{Sync: level, Fill: FillState{request: &loadbalancer.Request{}, until: in(30)}}, 30 * time.Second},
-		{"interfaces leave", State{Sync: level, Drain: DrainState{request: &loadbalancer.Request{}, until: in(30)}}, 30 * time.Second},
-		{"a person is waited for", State{Sync: level, Removal: Removal{addresses: lost, retryAt: in(60)}}, 60 * time.Second},
-		{"a dry run", State{Sync: level, DryRun: DryRunState{reported: true, until: in(5)}}, 5 * time.Second},
+		{"it is under way", State{Sync: inSync, Pending: Pending{Running: true}}, 0},
+		{"pools are filled", State{Sync: inSync, Fill: FillState{request: &loadbalancer.Request{}, until: in(30)}}, 30 * time.Second},
+		{"interfaces leave", State{Sync: inSync, Drain: DrainState{request: &loadbalancer.Request{}, until: in(30)}}, 30 * time.Second},
+		{"a person is waited for", State{Sync: inSync, Removal: Removal{addresses: lost, retryAt: in(60)}}, 60 * time.Second},
+		{"a dry run", State{Sync: inSync, DryRun: DryRunState{reported: true, until: in(5)}}, 5 * time.Second},
 	} {
 		if got := tt.st.nextDelay(now); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.about, got, tt.want)

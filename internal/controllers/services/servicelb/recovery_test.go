@@ -115,7 +115,7 @@ func TestADryRunWhilePoolsAreFilledRests(t *testing.T) {
 
 // W1 is in sync; W2 is requested and done while the Service leaves, and no request is possible; it returns with
 // W1.
-func TestOneThatComesBackIsNotTakenForLevel(t *testing.T) {
+func TestRecreatedPoolIsNotInSync(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := served(t)
 		w.s.Object.Annotations = map[string]string{service.Internal: "true"}

@@ -20,7 +20,7 @@ type Action string
 // The actions. [ActionInSync] is in sync; [ActionWait] waits for Azure, [ActionKeep] for users to fix reported
 // problems, [ActionReject] for users to follow the reason. These four write nothing.
 const (
-	ActionInSync     Action = "level"
+	ActionInSync     Action = "in sync"
 	ActionCreate     Action = "create"
 	ActionUpdate     Action = "change"
 	ActionOpenSubnet Action = "open the subnet"
