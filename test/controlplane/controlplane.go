@@ -148,7 +148,7 @@ func newEnvironment(crds bool) (*envtest.Environment, error) {
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
-rules: [{in sync: Metadata}]
+rules: [{level: Metadata}]
 `
 
 // enableAudit enables the API server's audit log, written before the response.
