@@ -451,7 +451,7 @@ func TestGatewayAPIIsInstalledLater(t *testing.T) {
 		s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster
 	}, node)
 	l.ingress("web", 1)
-	if out := weir.ReadOutput(); strings.Contains(out, `"in sync":"ERROR"`) || strings.Contains(out, "forbidden") {
+	if out := weir.ReadOutput(); strings.Contains(out, `"level":"ERROR"`) || strings.Contains(out, "forbidden") {
 		t.Errorf("without Gateway API:\n%s", out)
 	}
 
@@ -491,7 +491,7 @@ func TestGatewayAPIIsInstalledLater(t *testing.T) {
 	l.installGatewayAPI()
 	create("again")
 	out := weir.ReadOutput()
-	if missing := strings.Count(out, "of Gateway API was removed"); missing == 0 || missing > len(gatewayTypes)+1 || strings.Contains(out, `"in sync":"ERROR"`) {
+	if missing := strings.Count(out, "of Gateway API was removed"); missing == 0 || missing > len(gatewayTypes)+1 || strings.Contains(out, `"level":"ERROR"`) {
 		t.Errorf("%d types are reported as removed, or there is another error", missing)
 	}
 	l.must(l.cluster.Delete(t.Context(), l.newGateway("again")))

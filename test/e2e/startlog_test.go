@@ -32,7 +32,7 @@ func TestStartLogIsShort(t *testing.T) {
 		l.becomes("web", "10.0.0.1")
 		if told {
 			l.eventually("all parts", func() error {
-				if out := weir.ReadOutput(); !strings.Contains(out, `"in sync":"DEBUG","msg":"Starting workers"`) || !strings.Contains(out, `"in sync":"DEBUG","msg":"starting server"`) {
+				if out := weir.ReadOutput(); !strings.Contains(out, `"level":"DEBUG","msg":"Starting workers"`) || !strings.Contains(out, `"level":"DEBUG","msg":"starting server"`) {
 					return errors.New(out)
 				}
 				return nil
@@ -45,7 +45,7 @@ func TestStartLogIsShort(t *testing.T) {
 				t.Errorf("an operator hears of %q:\n%s", part, out)
 			}
 		}
-		if !strings.Contains(out, `"in sync":"INFO","msg":"weir starts"`) {
+		if !strings.Contains(out, `"level":"INFO","msg":"weir starts"`) {
 			t.Errorf("verbosity %s:\n%s", verbosity, out)
 		}
 	}

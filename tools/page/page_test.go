@@ -81,7 +81,7 @@ func TestPages(t *testing.T) {
 
 // If everything is in sync, the page says little else.
 func TestInSync(t *testing.T) {
-	_, api := serve(t, "in sync.json")
+	_, api := serve(t, "in-sync.json")
 	address, _ := weirPage(t, api.URL)
 	for _, l := range []browserConfig{desktop, phone} {
 		b := openTab(t, l, address)
@@ -148,7 +148,7 @@ func TestLiveUpdate(t *testing.T) {
 	if !strings.HasPrefix(first, "in ") {
 		t.Errorf("the next try is %q", first)
 	}
-	cluster.file.Store("in sync.json")
+	cluster.file.Store("in-sync.json")
 	b.waitUntil(`document.querySelector("h1").innerText.startsWith("In sync: 34 BackendPools")`)
 	if got := evaluate[string](b, `window.loaded + " " + document.activeElement.innerText + " " + document.querySelector("[role=status]").textContent`); !strings.HasPrefix(got, "once edge In sync: 34 BackendPools") {
 		t.Errorf("loaded, focus and what is said: %q", got)
@@ -157,14 +157,14 @@ func TestLiveUpdate(t *testing.T) {
 
 // The last state remains on the page when the API server or weir page fails, with its age.
 func TestStaleData(t *testing.T) {
-	cluster, api := serve(t, "in sync.json")
+	cluster, api := serve(t, "in-sync.json")
 	address, stop := weirPage(t, api.URL)
 	b := openTab(t, desktop, address)
 	b.waitUntil(`document.getElementById("stale").hidden`)
 	cluster.file.Store("")
 	b.waitUntil(`document.getElementById("stale").checkVisibility() && document.getElementById("stale").innerText.includes("cannot be reached. The page shows the state at ")`)
 	b.saveScreenshot("stale")
-	cluster.file.Store("in sync.json")
+	cluster.file.Store("in-sync.json")
 	b.waitUntil(`document.getElementById("stale").hidden`)
 	stop()
 	b.waitUntil(`document.getElementById("stale").checkVisibility() && document.getElementById("stale").innerText.startsWith("weir page does not answer. The page shows the state at ")`)

@@ -73,6 +73,10 @@ func (r *recordedAPI) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		r.t.Error(err)
 	}
 	group, parts := splitPath(req.URL.Path)
+	if len(parts) == 0 { // an API that is not installed
+		http.NotFound(w, req)
+		return
+	}
 	namespace, plural, name := "", "", ""
 	if len(parts) > 2 && parts[0] == "namespaces" {
 		namespace, parts = parts[1], parts[2:]
