@@ -80,7 +80,7 @@ not be made, or is not complete.`,
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVar(&opts.ConfigFile, "config", config.DefaultPath, "azure.json: which Azure, and what in it")
-	f.StringArrayVarP(&opts.Files, "file", "f", nil, "file with Nodes, Services, EndpointSlices, BackendPools and Namespaces, in place of a cluster; - is standard input; may be repeated")
+	f.StringArrayVarP(&opts.Files, "file", "f", nil, "file with Nodes, Services, EndpointSlices, BackendPools, Namespaces and objects of Gateway API, in place of a cluster; - is standard input; may be repeated")
 	f.BoolVar(&opts.ServerDryRun, "server-dry-run", false, "with -f: have the API server check the objects of the files, too; it keeps none of them")
 	f.BoolVar(&failOnRefused, "fail-on-refused", false, "exit with code 4 if a Service is refused")
 	addOutputFlag(cmd, f, &output, "text or json")

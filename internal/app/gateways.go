@@ -4,6 +4,7 @@ package app
 
 import (
 	"context"
+	"slices"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -28,4 +29,22 @@ func addGateways(o Options, cluster *controllers.Cluster, mgr ctrl.Manager) func
 			o.Log.ErrorContext(ctx, "Gateways are not reconciled until weir restarts", "err", err)
 		}
 	}
+}
+
+// addGateways adds the Gateways of the files as Services, with the rules of their routes. It returns the problems of
+// Gateways and routes.
+func (p *planner) addGateways(ctx context.Context) (problems []string, err error) {
+	if len(p.objects.Gateways) == 0 {
+		return nil, nil
+	}
+	all, c := slices.Clone(p.objects.Gateways), p.cluster.Controllers
+	for i := range p.objects.Services {
+		all = append(all, &p.objects.Services[i])
+	}
+	r, problems, err := gateways.ReconcileAll(ctx, gateways.Config{View: c.View, Gateways: c.View.AddGateways(), Services: c.Services}, all)
+	if err != nil {
+		return nil, err
+	}
+	c.Services.SetGateways(r)
+	return problems, nil
 }

@@ -125,12 +125,16 @@ func (p *planner) runDryRun(ctx context.Context) (report.Plan, error) {
 	if err := p.cluster.AddObjects(p.objects); err != nil {
 		return report.Plan{}, err
 	}
+	problems, err := p.addGateways(ctx)
+	if err != nil {
+		return report.Plan{}, err
+	}
 	outcome, err := dryrun.Plan(ctx, rehearsal, p.cluster, p.planScope(), p.cfg.SetsAdminState())
 	if err != nil {
 		return report.Plan{}, err
 	}
 	shown := report.NewClusterPlan(outcome)
-	shown.Notes, shown.Stops = p.listHints(outcome), p.listBlockers(outcome)
+	shown.Notes, shown.Stops = append(p.listHints(outcome), problems...), p.listBlockers(outcome)
 	if ips, err := p.client.ListPublicIPs(ctx, p.cfg.SubscriptionID, p.cfg.ResourceGroup); err == nil { // a failure is that of the plan
 		if n := len(publicip.ListRetained(ips, p.ClusterName)); n > 0 {
 			shown.Notes = append(shown.Notes, fmt.Sprintf("%s retained for former Services: weir address list shows them", formatCount(n, "public IP")))

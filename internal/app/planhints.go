@@ -79,5 +79,8 @@ func (p *planner) listHints(o dryrun.PlanResult) []string {
 			notes = append(notes, fmt.Sprintf("Service %s/%s has no UID yet: its names in Azure and its node ports are stand-ins", s.Namespace, s.Name))
 		}
 	}
+	if len(p.objects.Gateways) > 0 {
+		notes = append(notes, "UIDs of Gateways and node ports that the files do not have are stand-ins, and so are the node ports of copies of Services")
+	}
 	return notes
 }

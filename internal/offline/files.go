@@ -23,7 +23,7 @@ import (
 )
 
 // DecodeFile adds the objects of a YAML or JSON file, including lists. It returns one error per
-// document with a Service, BackendPool or Namespace that an API server would reject.
+// document with a Service, BackendPool, Namespace or object of Gateway API that an API server would reject.
 func (o *Objects) DecodeFile(file string, from io.Reader) []error {
 	docs := utilyaml.NewYAMLReader(bufio.NewReader(from))
 	var errs []error
@@ -89,6 +89,10 @@ func (o *Objects) addDocument(doc []byte) error {
 			return joinErrors(validateBackendPool(p))
 		})
 	default:
+		if obj := newGatewayObject(head.TypeMeta); obj != nil {
+			err = o.addGatewayObject(doc, obj)
+			break
+		}
 		for i, item := range head.Items { // a List
 			if err := o.addDocument(item); err != nil {
 				return fmt.Errorf("item %d: %w", i+1, err)
@@ -152,10 +156,12 @@ func setDefaults(s *corev1.Service, before int) {
 			s.Spec.Ports[i].Protocol = corev1.ProtocolTCP
 		}
 	}
-	if !withUID(&s.ObjectMeta, "Service") || s.Spec.Type != corev1.ServiceTypeLoadBalancer {
+	if !withUID(&s.ObjectMeta, "Service") || s.Spec.Type != corev1.ServiceTypeLoadBalancer && s.Spec.Type != corev1.ServiceTypeNodePort {
 		return
 	}
-	metav1.SetMetaDataAnnotation(&s.ObjectMeta, metadata.NotCreatedAnnotation, "true")
+	if s.Spec.Type == corev1.ServiceTypeLoadBalancer {
+		metav1.SetMetaDataAnnotation(&s.ObjectMeta, metadata.NotCreatedAnnotation, "true")
+	}
 	next := int32(firstNodePort + before*16%2000) //nolint:gosec // a port
 	setPort := func(port *int32) {
 		if *port == 0 {
@@ -168,7 +174,7 @@ func setDefaults(s *corev1.Service, before int) {
 			setPort(&s.Spec.Ports[i].NodePort)
 		}
 	}
-	if s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
+	if s.Spec.Type == corev1.ServiceTypeLoadBalancer && s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
 		setPort(&s.Spec.HealthCheckNodePort)
 	}
 }
@@ -195,6 +201,9 @@ func (o *Objects) FindDuplicate() string {
 	}
 	for _, x := range o.Pools {
 		checkName("BackendPool", x.ObjectMeta)
+	}
+	for _, x := range o.Gateways {
+		checkName(x.GetObjectKind().GroupVersionKind().Kind, metav1.ObjectMeta{Namespace: x.GetNamespace(), Name: x.GetName()})
 	}
 	return duplicate
 }

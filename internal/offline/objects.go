@@ -22,6 +22,8 @@ type Objects struct {
 	Slices     []discoveryv1.EndpointSlice
 	Pools      []v1alpha1.BackendPool
 	Namespaces []corev1.Namespace
+	// Gateways are objects of Gateway API.
+	Gateways []client.Object
 
 	// reading is the document being read.
 	sources         []objectSource
