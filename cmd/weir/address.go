@@ -109,7 +109,7 @@ func newAddressCommand(output *outputFormat, run func(context.Context, address.C
 			return err
 		}
 		return run(cmd.Context(), address.Command{
-			Azure: azure.Client, SubscriptionID: azure.Config.SubscriptionID, ResourceGroup: cmp.Or(group, azure.Config.ResourceGroup),
+			Azure: azure.Client, SubscriptionID: azure.Config.NetworkSubscriptionID(), ResourceGroup: cmp.Or(group, azure.Config.ResourceGroup),
 			ClusterName: opts.ClusterName, Settings: azure.Settings, Out: cmd.OutOrStdout(), JSON: output.isJSON(),
 		}, args)
 	}}

@@ -38,6 +38,9 @@ func newObservedClient(o Options, cfg config.Config, opts azure.Options, observe
 
 // azureOptions returns the endpoint and credentials.
 func azureOptions(o Options, cfg config.Config) (opts azure.Options, err error) {
+	if tenant := cfg.NetworkTenantID(); tenant != "" {
+		opts.NetworkTenant = azure.NetworkTenant{SubscriptionID: cfg.NetworkSubscriptionID(), TenantID: tenant, OwnTenantID: cfg.TenantID}
+	}
 	if o.AzureEndpoint != "" {
 		opts.Endpoint, opts.Credential, err = azure.LocalEndpoint(o.AzureEndpoint)
 		if err != nil {
@@ -56,7 +59,7 @@ func azureOptions(o Options, cfg config.Config) (opts azure.Options, err error) 
 		return opts, &UsageError{Err: fmt.Errorf("%s: %w", o.ConfigFile, err)}
 	}
 	opts.Credential, err = azure.Credentials{
-		TenantID: cfg.TenantID, ClientID: cfg.AADClientID,
+		TenantID: cfg.TenantID, ClientID: cfg.AADClientID, OtherTenants: otherTenants(cfg),
 		WorkloadIdentity: cfg.WorkloadIdentity(), FederatedTokenFile: cfg.AADFederatedTokenFile,
 		ManagedIdentity: cfg.ManagedIdentity(), UserAssignedIdentityID: cfg.UserAssignedIdentityID,
 		ClientSecret:    cfg.AADClientSecret.Reveal(),
@@ -66,6 +69,13 @@ func azureOptions(o Options, cfg config.Config) (opts azure.Options, err error) 
 		return opts, &UsageError{Err: fmt.Errorf("%s: %w", o.ConfigFile, err)}
 	}
 	return opts, nil
+}
+
+func otherTenants(cfg config.Config) []string {
+	if tenant := cfg.NetworkTenantID(); tenant != "" {
+		return []string{tenant}
+	}
+	return nil
 }
 
 // Azure is a parsed azure.json with a client for it.

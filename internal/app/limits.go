@@ -58,7 +58,7 @@ func limitRatios(list func() []plan.LimitUsage) func() []metrics.LimitUsage {
 
 // ListRegionUsages returns the usage of the subscription's quotas in a region.
 func (a Azure) ListRegionUsages(ctx context.Context, location string) ([]plan.RegionUsage, error) {
-	reported, err := azure.ListUsages(ctx, a.Client, a.Config.SubscriptionID, location)
+	reported, err := azure.ListUsages(ctx, a.Client, a.Config.NetworkSubscriptionID(), location)
 	all := make([]plan.RegionUsage, len(reported))
 	for i, u := range reported {
 		all[i] = plan.RegionUsage{Name: u.Name, Used: u.Used, Max: u.Limit}

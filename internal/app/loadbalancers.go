@@ -29,12 +29,12 @@ func loadBalancerSettings(cfg config.Config, cluster string) (loadbalancer.Setti
 		Settings: service.Settings{
 			ClusterName:    cluster,
 			PrivateLinks:   cfg.PrivateLinkServices(),
-			PublicIPs:      lb.ResourceID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.ResourceGroup},
+			PublicIPs:      lb.ResourceID{SubscriptionID: cfg.NetworkSubscriptionID(), ResourceGroup: cfg.ResourceGroup},
 			VirtualNetwork: cfg.VirtualNetworkID(), Subnet: cfg.SubnetName,
 			Interfaces: cfg.HasInterfaceMembers(), ConvertsPools: cfg.ShouldConvertPools(),
 			LocalPools: service.LocalPools(cfg.LocalServicePools), SeveralLoadBalancers: len(cfg.Configurations) > 0, DisableOutboundSNAT: cfg.DisableOutboundSNAT, RetainAddresses: cfg.RetainAddresses, Tags: cfg.ResourceTags(),
 		},
-		Place:    lb.LoadBalancerID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.BackendResourceGroup()},
+		Place:    lb.LoadBalancerID{SubscriptionID: cfg.NetworkSubscriptionID(), ResourceGroup: cfg.BackendResourceGroup()},
 		Location: cfg.Location, DefaultZones: cfg.ZoneChoice(),
 		MaxRules: cfg.MaxRules(), RulesBy: cfg.RuleLimitSource(),
 

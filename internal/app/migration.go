@@ -58,7 +58,7 @@ func migrationConfig(o Options, cfg config.Config, client *azure.Client, of *ser
 	return skumigration.Config{
 		Azure: migrationClient{client, azure.NewMachineClient(client), azure.NewPrivateLinkClient(client)}, LoadBalancers: services.LoadBalancers(of),
 		Services: func() []phase.Service { return services.MigratedServices(of) },
-		Home:     lb.ResourceID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.ResourceGroup},
+		Home:     lb.ResourceID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.ResourceGroup}, PublicIPs: of.Options().Settings.PublicIPs,
 		Location: cfg.Location, Zones: migrationZones(cfg, o.zones), AutoStart: cfg.ShouldMigrate(), AcceptRequests: cfg.LoadBalancerSKU != "",
 		Options: phase.Options{
 			NodePools:            of.Options().Settings.SharedPools(),
@@ -90,7 +90,7 @@ func PlanMigration(ctx context.Context, o PlanOptions) (skumigration.Plan, error
 }
 
 func (p *planner) offlineMigrationConfig() (skumigration.Config, error) {
-	cluster := offline.New(controllers.Options{SubscriptionID: p.cfg.SubscriptionID, ResourceGroup: p.cfg.BackendResourceGroup()})
+	cluster := offline.New(controllers.Options{SubscriptionID: p.cfg.NetworkSubscriptionID(), ResourceGroup: p.cfg.BackendResourceGroup()})
 	rehearsal := dryrun.New(loadbalancer.Config{Settings: p.settings, Cluster: cluster.LoadBalancers()}, p.client)
 	cluster.Controllers.EnableLoadBalancers(rehearsal, serviceOptions(p.Options, p.cfg, p.settings, p.client, systemNamespace))
 	if err := cluster.AddObjects(p.objects); err != nil {

@@ -108,7 +108,7 @@ type planner struct {
 // runDryRun plans for the objects, loaded into an offline cluster.
 func (p *planner) runDryRun(ctx context.Context) (report.Plan, error) {
 	p.cluster = offline.New(controllers.Options{
-		SubscriptionID: p.cfg.SubscriptionID, ResourceGroup: p.cfg.BackendResourceGroup(),
+		SubscriptionID: p.cfg.NetworkSubscriptionID(), ResourceGroup: p.cfg.BackendResourceGroup(),
 		ExcludeControlPlane: p.cfg.ShouldExcludeControlPlane(), Draining: p.cfg.Signals(),
 	})
 	rehearsal := dryrun.New(loadbalancer.Config{Settings: p.settings, PrivateLinks: azure.NewPrivateLinkClient(p.client), Cluster: p.cluster.LoadBalancers(), Owners: p.owners, PrivateIPs: p.privateIPs, LeftPools: p.leftPools, ReservedAddress: p.owedAddresses().Address, Zones: p.zones}, p.client)
@@ -135,7 +135,7 @@ func (p *planner) runDryRun(ctx context.Context) (report.Plan, error) {
 	}
 	shown := report.NewClusterPlan(outcome)
 	shown.Notes, shown.Stops = append(p.listHints(outcome), problems...), p.listBlockers(outcome)
-	if ips, err := p.client.ListPublicIPs(ctx, p.cfg.SubscriptionID, p.cfg.ResourceGroup); err == nil { // a failure is that of the plan
+	if ips, err := p.client.ListPublicIPs(ctx, p.cfg.NetworkSubscriptionID(), p.cfg.ResourceGroup); err == nil { // a failure is that of the plan
 		if n := len(publicip.ListRetained(ips, p.ClusterName)); n > 0 {
 			shown.Notes = append(shown.Notes, fmt.Sprintf("%s retained for former Services: weir address list shows them", formatCount(n, "public IP")))
 		}

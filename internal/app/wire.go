@@ -190,7 +190,7 @@ func newUpdaters(o Options, in Dependencies, client *azure.Client, cluster *cont
 }
 
 func loadBalancerScope(cfg config.Config) lb.LoadBalancerID {
-	return lb.LoadBalancerID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.BackendResourceGroup()}
+	return lb.LoadBalancerID{SubscriptionID: cfg.NetworkSubscriptionID(), ResourceGroup: cfg.BackendResourceGroup()}
 }
 
 func registerMetrics(reg prometheus.Registerer, cfg config.Config, cluster *controllers.Cluster, lanes *updater.Workers, writes *ratelimit.Budgets) {
@@ -221,13 +221,13 @@ func newManager(ctx context.Context, o Options, cfg config.Config, rc *rest.Conf
 }
 
 func resourceGroupID(cfg config.Config) string {
-	return "/subscriptions/" + cfg.SubscriptionID + "/resourceGroups/" + cfg.BackendResourceGroup()
+	return "/subscriptions/" + cfg.NetworkSubscriptionID() + "/resourceGroups/" + cfg.BackendResourceGroup()
 }
 
 func newCluster(ctx context.Context, o Options, in Dependencies, mgr ctrl.Manager, reach *k8s.Connection) (*controllers.Cluster, error) {
 	cfg := in.Config
 	return controllers.New(ctx, mgr, controllers.Options{
-		SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.BackendResourceGroup(),
+		SubscriptionID: cfg.NetworkSubscriptionID(), ResourceGroup: cfg.BackendResourceGroup(),
 		ExcludeControlPlane: cfg.ShouldExcludeControlPlane(), Draining: cfg.Signals(), Requeue: o.Requeue, Connection: reach, Log: o.Log,
 	})
 }

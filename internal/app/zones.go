@@ -22,7 +22,7 @@ func newRegions(o Options, cfg config.Config, client *azure.Client) *zones.Regio
 		log = slog.New(slog.DiscardHandler)
 	}
 	return zones.NewRegions(func(ctx context.Context) (map[string][]string, error) {
-		return azure.ListZones(ctx, client, cfg.SubscriptionID)
+		return azure.ListZones(ctx, client, cfg.NetworkSubscriptionID())
 	}, log)
 }
 

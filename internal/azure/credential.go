@@ -23,6 +23,8 @@ import (
 type Credentials struct {
 	TenantID string
 	ClientID string
+	// OtherTenants are tenants other than TenantID that may issue tokens.
+	OtherTenants []string
 
 	// WorkloadIdentity exchanges a Kubernetes service account token.
 	WorkloadIdentity bool
@@ -56,7 +58,7 @@ func (c Credentials) NewTokenCredential(e Endpoint, transport Transport) (azcore
 	case c.WorkloadIdentity:
 		cred, err := azidentity.NewWorkloadIdentityCredential(&azidentity.WorkloadIdentityCredentialOptions{
 			ClientOptions: options, ClientID: c.ClientID, TenantID: c.TenantID,
-			TokenFilePath: c.FederatedTokenFile, DisableInstanceDiscovery: e.Private,
+			TokenFilePath: c.FederatedTokenFile, DisableInstanceDiscovery: e.Private, AdditionallyAllowedTenants: c.OtherTenants,
 		})
 		return wrapCredential(cred, err, "workload identity (useFederatedWorkloadIdentityExtension): set aadClientId, tenantId and aadFederatedTokenFile, or have the webhook set AZURE_CLIENT_ID, AZURE_TENANT_ID and AZURE_FEDERATED_TOKEN_FILE")
 	case c.ManagedIdentity:
@@ -66,7 +68,7 @@ func (c Credentials) NewTokenCredential(e Endpoint, transport Transport) (azcore
 		return wrapCredential(cred, err, "managed identity (useManagedIdentityExtension)")
 	case c.ClientSecret != "":
 		cred, err := azidentity.NewClientSecretCredential(c.TenantID, c.ClientID, c.ClientSecret, &azidentity.ClientSecretCredentialOptions{
-			ClientOptions: options, DisableInstanceDiscovery: e.Private,
+			ClientOptions: options, DisableInstanceDiscovery: e.Private, AdditionallyAllowedTenants: c.OtherTenants,
 		})
 		return wrapCredential(cred, err, "client secret: check tenantId, aadClientId and aadClientSecret")
 	case c.CertificatePath != "":
@@ -99,7 +101,7 @@ func (c Credentials) newCertificateCredential(e Endpoint, options azcore.ClientO
 		return nil, fmt.Errorf("aadClientCertPath: %w", err)
 	}
 	cred, err := azidentity.NewClientCertificateCredential(c.TenantID, c.ClientID, certs, key, &azidentity.ClientCertificateCredentialOptions{
-		ClientOptions: options, DisableInstanceDiscovery: e.Private,
+		ClientOptions: options, DisableInstanceDiscovery: e.Private, AdditionallyAllowedTenants: c.OtherTenants,
 	})
 	return wrapCredential(cred, err, "client certificate: check tenantId, aadClientId and aadClientCertPath")
 }

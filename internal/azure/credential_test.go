@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -159,6 +160,34 @@ func TestCredentialsThatCannotBe(t *testing.T) {
 				t.Errorf("a secret is printed: %v %#v", err, tt.c)
 			}
 		})
+	}
+}
+
+// A token of another tenant is requested of that tenant, and only if it is configured.
+func TestTokensOfAnotherTenant(t *testing.T) {
+	for name, c := range map[string]Credentials{
+		"workload identity": fullResource(t),
+		"secret":            {TenantID: "tenant", ClientID: "client", ClientSecret: "password"},
+		"certificate":       {TenantID: "tenant", ClientID: "client", CertificatePath: certificateFile(t)},
+	} {
+		for _, others := range [][]string{{"other"}, nil} {
+			c.OtherTenants = others
+			e := &entra{}
+			cred, err := c.NewTokenCredential(publicEndpoint(t), e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, tenant := range []string{"tenant", "other"} {
+				_, err := tenantCredential{cred, tenant}.GetToken(t.Context(), policy.TokenRequestOptions{Scopes: []string{"https://arm.example/.default"}})
+				allowed := tenant == "tenant" || others != nil
+				if (err == nil) != allowed {
+					t.Errorf("%s, others %v: token of %s: %v", name, others, tenant, err)
+				}
+				if allowed && !slices.ContainsFunc(e.asked, func(u *url.URL) bool { return strings.HasPrefix(u.Path, "/"+tenant+"/v2.0/") }) {
+					t.Errorf("%s: token of %s is requested at %v", name, tenant, e.asked)
+				}
+			}
+		}
 	}
 }
 

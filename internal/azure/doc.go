@@ -18,6 +18,7 @@
 //	raw.go         prebuilt requests
 //	read.go        get and list
 //	target.go      the resource of a request
+//	tenants.go     the token of a request, with a network in another tenant
 //	write.go       guarded writes
 //	versions.go    the api-version of a write
 //	wait.go        polls an accepted write

@@ -30,6 +30,8 @@ type Options struct {
 	Endpoint Endpoint
 	// Credential authorizes requests; see [Credentials] and [LocalEndpoint].
 	Credential azcore.TokenCredential
+	// NetworkTenant is authorized by tokens of its tenant; it is for a Credential that may request them.
+	NetworkTenant NetworkTenant
 	// Transport sends the requests; the default is an HTTP client that does not follow redirects.
 	Transport Transport
 	// TracerProvider receives one span per request on the wire; may be nil.
@@ -106,7 +108,7 @@ func New(opts Options) (*Client, error) {
 	}
 	c.clientOptions.Transport = limitedTransport{defaultTransport(opts.Transport, opts.Fence)}
 	var err error
-	if c.armClient, err = arm.NewClient("weir.dev/weir/internal/azure", "v1.0.0", opts.Credential, c.clientOptions); err != nil {
+	if c.armClients, err = newARMClients(opts.Credential, opts.NetworkTenant, *c.clientOptions); err != nil {
 		return nil, fmt.Errorf("azure: %w", err)
 	}
 	return c, nil

@@ -104,11 +104,12 @@ var successStatuses = map[string][]int{http.MethodGet: {200}, http.MethodPut: {2
 
 // sendRequest takes a path, or the link to the next page of a list.
 func (d *documentClient) sendRequest(ctx context.Context, method, at, version string, body any) (resp *http.Response, err error) {
-	ctx, end := runtime.StartSpan(ctx, "Plain."+method, d.armClient.Tracer(), nil)
+	client := d.armClients.own
+	ctx, end := runtime.StartSpan(ctx, "Plain."+method, client.Tracer(), nil)
 	defer func() { end(err) }()
 	link := !strings.HasPrefix(at, "/")
 	if !link {
-		at = runtime.JoinPaths(d.armClient.Endpoint(), at)
+		at = runtime.JoinPaths(client.Endpoint(), at)
 	}
 	req, err := runtime.NewRequest(ctx, method, at)
 	if err != nil {
@@ -117,6 +118,7 @@ func (d *documentClient) sendRequest(ctx context.Context, method, at, version st
 	if !link {
 		req.Raw().URL.RawQuery = "api-version=" + version
 	}
+	client = d.armClients.forPath(req.Raw().URL.Path)
 	req.Raw().Header.Set("Accept", "application/json")
 	if body != nil {
 		text, err := codec.Marshal(body)
@@ -127,7 +129,7 @@ func (d *documentClient) sendRequest(ctx context.Context, method, at, version st
 			return nil, err
 		}
 	}
-	if resp, err = d.armClient.Pipeline().Do(req); err != nil {
+	if resp, err = client.Pipeline().Do(req); err != nil {
 		return nil, err
 	}
 	if !runtime.HasStatusCode(resp, successStatuses[method]...) {

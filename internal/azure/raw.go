@@ -70,7 +70,7 @@ type RawClient struct {
 
 // NewRawClient returns a RawClient.
 func (c *Client) NewRawClient() (*RawClient, error) {
-	return &RawClient{Endpoint: c.armClient.Endpoint(), pipe: c.armClient.Pipeline()}, nil
+	return &RawClient{Endpoint: c.armClients.own.Endpoint(), pipe: c.armClients.own.Pipeline()}, nil
 }
 
 type rawWrite struct {

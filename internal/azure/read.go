@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
@@ -20,7 +19,7 @@ import (
 )
 
 type documentClient struct {
-	armClient      *arm.Client
+	armClients     armClients
 	withoutIfMatch bool
 	versions       versionCache
 }

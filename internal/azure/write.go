@@ -112,9 +112,9 @@ func (d *documentClient) sendWrite(ctx context.Context, r request, version strin
 	resp, err := d.sendRequest(started, r.method, r.path, version, body) //nolint:bodyclose // the pipeline has read the body to its end
 	if err == nil {
 		resp, a.etag = shortenResponse(resp) //nolint:bodyclose // its body is in memory
-		a.poller, err = runtime.NewPoller(resp, d.armClient.Pipeline(), &runtime.NewPollerOptions[json.RawMessage]{
+		a.poller, err = runtime.NewPoller(resp, d.armClients.forPath(r.path).Pipeline(), &runtime.NewPollerOptions[json.RawMessage]{
 			FinalStateVia: runtime.FinalStateViaAzureAsyncOp, // an action needs no final GET; a PUT is read again
-			Tracer:        d.armClient.Tracer(),
+			Tracer:        d.armClients.own.Tracer(),
 		})
 	}
 	if err != nil {

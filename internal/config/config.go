@@ -77,8 +77,10 @@ type Network struct {
 	SecurityGroupResourceGroup string `json:"securityGroupResourceGroup,omitempty"`
 	// RequireEffectiveRestrictions rejects Services whose source restrictions would have no effect.
 	RequireEffectiveRestrictions bool `json:"requireEffectiveRestrictions,omitempty"`
-	// NetworkResourceSubscriptionID is the network's subscription, if not the cluster's.
+	// NetworkResourceSubscriptionID is the subscription of network resources, if not the cluster's.
 	NetworkResourceSubscriptionID string `json:"networkResourceSubscriptionID,omitempty"`
+	// NetworkResourceTenantID is the tenant of that subscription, if not the cluster's.
+	NetworkResourceTenantID string `json:"networkResourceTenantID,omitempty"`
 }
 
 // PoolUpdate configures the pace of pool writes.
@@ -101,6 +103,20 @@ type PoolUpdate struct {
 	WriteStrategy WriteStrategy `json:"loadBalancerWriteStrategy,omitempty"`
 }
 
+// NetworkSubscriptionID returns the subscription of load balancers and other network resources, except network
+// interfaces.
+func (c Config) NetworkSubscriptionID() string {
+	return firstNonEmpty(c.NetworkResourceSubscriptionID, c.SubscriptionID)
+}
+
+// NetworkTenantID returns the tenant of NetworkSubscriptionID if it is not the cluster's, otherwise "".
+func (c Config) NetworkTenantID() string {
+	if strings.EqualFold(c.NetworkResourceTenantID, c.TenantID) {
+		return ""
+	}
+	return c.NetworkResourceTenantID
+}
+
 // BackendResourceGroup returns the load balancers' resource group.
 func (c Config) BackendResourceGroup() string {
 	return firstNonEmpty(c.LoadBalancerResourceGroup, c.ResourceGroup)
@@ -111,7 +127,7 @@ func (c Config) VirtualNetworkID() string {
 	if c.VnetName == "" {
 		return ""
 	}
-	return "/subscriptions/" + firstNonEmpty(c.NetworkResourceSubscriptionID, c.SubscriptionID) +
+	return "/subscriptions/" + c.NetworkSubscriptionID() +
 		"/resourceGroups/" + firstNonEmpty(c.VnetResourceGroup, c.ResourceGroup) +
 		"/providers/Microsoft.Network/virtualNetworks/" + c.VnetName
 }
@@ -119,7 +135,7 @@ func (c Config) VirtualNetworkID() string {
 // SecurityGroup returns an ID with an empty name if none is configured.
 func (c Config) SecurityGroup() lb.ResourceID {
 	return lb.ResourceID{
-		SubscriptionID: firstNonEmpty(c.NetworkResourceSubscriptionID, c.SubscriptionID),
+		SubscriptionID: c.NetworkSubscriptionID(),
 		ResourceGroup:  firstNonEmpty(c.SecurityGroupResourceGroup, c.ResourceGroup),
 		Type:           lb.TypeSecurityGroup, Name: c.SecurityGroupName,
 	}
@@ -208,6 +224,7 @@ func (c Config) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("cloud", firstNonEmpty(c.Name, "AzurePublicCloud")),
 		slog.String("subscriptionId", c.SubscriptionID),
+		slog.String("networkSubscriptionId", c.NetworkSubscriptionID()),
 		slog.String("resourceGroup", c.ResourceGroup),
 		slog.String("loadBalancerResourceGroup", c.BackendResourceGroup()),
 		slog.String("location", c.Location),

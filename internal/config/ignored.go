@@ -24,7 +24,6 @@ type Ignored struct {
 // differences are the keys that mean something else in cloud-provider-azure. The reference page explains them.
 var differences = []struct{ key, text string }{
 	{"loadBalancerSku", "Weir only makes Standard load balancers, also without the key, and makes existing Basic ones Standard where it is set (loadBalancerMigration)"},
-	{"networkResourceSubscriptionID", "it is the subscription of the virtual network and the security group; load balancers and public IPs remain in subscriptionId"},
 	{"tags", "it applies to what Weir creates; existing resources retain their tags"},
 	{"tagsMap", "it applies to what Weir creates; existing resources retain their tags"},
 	{"loadBalancerBackendPoolUpdateIntervalInSeconds", "it is the longest wait of a pool; Weir writes a changed pool at once where the write quota allows"},

@@ -15,13 +15,13 @@ import (
 func TestKeysWithoutEffect(t *testing.T) {
 	tests := []struct{ given, want string }{
 		{``, ""},
-		{`,"securityGroupName":"s","NETWORKRESOURCETENANTID":"t","securityGroupResourceGroup":"g"`,
-			"keys of azure.json without effect: not supported yet: networkResourceTenantID"},
+		{`,"securityGroupName":"s","IDENTITYSYSTEM":"t","securityGroupResourceGroup":"g"`,
+			"keys of azure.json without effect: not supported yet: identitySystem"},
 		{`,"vnetNam":"v","\u001b[31m":1`, `keys of azure.json without effect: unknown: "vnetNam"; 1 whose names are not shown, because they do not look like keys: check the quotes and colons around them`},
 		{`,"kQ8~3vT.secret":1,"multipleStandardLoadBalancerConfigurations":[{"name":"a","kQ8~3vT":1}]`,
 			`keys of azure.json without effect: 2 whose names are not shown, because they do not look like keys: check the quotes and colons around them`},
-		{`,"networkResourceTenantID":"s","zzz":1`, `keys of azure.json without effect: not supported yet: networkResourceTenantID; unknown: "zzz"`},
-		{`,"loadBalancerSku":"Standard","loadBalancerBackendPoolConfigurationType":"nodeIP","tags":"","networkResourceTenantID":null`, ""},
+		{`,"identitySystem":"s","zzz":1`, `keys of azure.json without effect: not supported yet: identitySystem; unknown: "zzz"`},
+		{`,"loadBalancerSku":"Standard","loadBalancerBackendPoolConfigurationType":"nodeIP","tags":"","identitySystem":null`, ""},
 		{`,"multipleStandardLoadBalancerConfigurations":[{"name":"a","nodeSelector":{"matchLabels":{"zone":"1"}}},
 			{"NAME":"b","autoPlaceServices":true,"nodeSelector":{"matchLabel":{},"matchExpressions":[{"Key":"k","Operator":"Exists","value":"v"}]}}],"zzz":1`,
 			`keys of azure.json without effect: unknown: "multipleStandardLoadBalancerConfigurations[1].autoPlaceServices", ` +
@@ -53,8 +53,8 @@ func TestKeysWithAnotherMeaning(t *testing.T) {
 	for given, want := range map[string]string{
 		``: "",
 		`,"tags":"","tagsMap":null,"vnetName":"v"`: "",
-		`,"LOADBALANCERSKU":"standard","networkResourceSubscriptionID":"n"`: "keys of azure.json that cloud-provider-azure understands differently: loadBalancerSku: " + differences[0].text +
-			"; networkResourceSubscriptionID: " + differences[1].text,
+		`,"LOADBALANCERSKU":"standard","tags":"a=b"`: "keys of azure.json that cloud-provider-azure understands differently: loadBalancerSku: " + differences[0].text +
+			"; tags: " + differences[1].text,
 	} {
 		_, ignored := mustLoad(t, `{"subscriptionId":"s","resourceGroup":"rg"`+given+`}`)
 		if got := ignored.DifferenceText(); got != want {
@@ -82,7 +82,7 @@ func TestKeysThatAreOthersBusiness(t *testing.T) {
 		{`"aCloudProviderBackoff":true`, true},
 		{`"rateLimitOfTheLoadBalancer":1`, true},
 		{`"RateLimit":1`, true},
-		{`"networkResourceTenantID":"t"`, true},
+		{`"identitySystem":"t"`, true},
 	}
 	for _, tt := range tests {
 		_, ignored := mustLoad(t, `{"subscriptionId":"s","resourceGroup":"rg",`+tt.given+`}`)

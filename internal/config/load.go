@@ -23,7 +23,7 @@ const pipeTimeout = 5 * time.Second
 
 // unsupportedKeys are keys of cloud-provider-azure that Weir does not support yet.
 var unsupportedKeys = []string{
-	"networkResourceTenantID", "enableMultipleStandardLoadBalancers", "systemTags", "identitySystem", "disableAzureStackCloud",
+	"enableMultipleStandardLoadBalancers", "systemTags", "identitySystem", "disableAzureStackCloud",
 }
 
 // otherKeys are keys of other features of cloud-provider-azure, ignored without a warning.

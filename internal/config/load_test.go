@@ -45,7 +45,7 @@ const whole = `{
 	"aadClientCertPath": "/cert", "aadClientCertPassword": "` + canary + `",
 	"useManagedIdentityExtension": true, "userAssignedIdentityID": "u",
 	"aadFederatedTokenFile": "/token", "useFederatedWorkloadIdentityExtension": false,
-	"resourceGroup": "rg", "vnetName": "v", "vnetResourceGroup": "vrg", "networkResourceSubscriptionID": "ns",
+	"resourceGroup": "rg", "vnetName": "v", "vnetResourceGroup": "vrg", "networkResourceSubscriptionID": "ns", "networkResourceTenantID": "T",
 	"loadBalancerResourceGroup": "lrg", "excludeMasterFromStandardLB": false,
 	"resourceManagerEndpoint": "https://arm.example",
 	"location": "chinaeast2", "tags": "team=shop,cost=1", "tagsMap": {"Cost": "2,3"}, "subnetName": "nodes", "securityGroupName": "nsg", "securityGroupResourceGroup": "nrg", "requireEffectiveRestrictions": true,
@@ -76,7 +76,7 @@ func wholeConfig() Config {
 			TenantID: "t", AADClientID: "c", AADClientSecret: canary, AADClientCertPath: "/cert", AADClientCertPassword: canary,
 			AADFederatedTokenFile: "/token", UserAssignedIdentityID: "u", UseManagedIdentity: new(true), UseWorkloadIdentity: new(false),
 		},
-		Network: Network{VnetName: "v", VnetResourceGroup: "vrg", SubnetName: "nodes", SecurityGroupName: "nsg", SecurityGroupResourceGroup: "nrg", RequireEffectiveRestrictions: true, NetworkResourceSubscriptionID: "ns"},
+		Network: Network{VnetName: "v", VnetResourceGroup: "vrg", SubnetName: "nodes", SecurityGroupName: "nsg", SecurityGroupResourceGroup: "nrg", RequireEffectiveRestrictions: true, NetworkResourceSubscriptionID: "ns", NetworkResourceTenantID: "T"},
 		LoadBalancers: LoadBalancers{
 			LoadBalancerResourceGroup: "lrg", LoadBalancerSKU: "STANDARD", LoadBalancerMigration: "Manual", BackendPoolType: NodeIP, LocalServicePools: PoolsOwn,
 			Configurations: []LoadBalancerConfiguration{{Name: "kubernetes", AllowServicePlacement: new(true)}, {
@@ -432,4 +432,30 @@ func FuzzLoad(f *testing.F) {
 			t.Errorf("a warning of several lines: %q", ignored.WarningText())
 		}
 	})
+}
+
+func TestNetworkTenant(t *testing.T) {
+	for _, tt := range []struct{ given, tenant, subscription, problem string }{
+		{``, "", "s", ""},
+		{`,"networkResourceSubscriptionID":"n"`, "", "n", ""},
+		{`,"tenantId":"t","networkResourceSubscriptionID":"n","networkResourceTenantID":"u"`, "u", "n", ""},
+		{`,"tenantId":"t","networkResourceSubscriptionID":"n","networkResourceTenantID":"T"`, "", "n", ""},
+		{`,"tenantId":"t","networkResourceTenantID":"u"`, "", "", `needs "tenantId" and "networkResourceSubscriptionID"`},
+		{`,"networkResourceSubscriptionID":"n","networkResourceTenantID":"u"`, "", "", `needs "tenantId" and "networkResourceSubscriptionID"`},
+		{`,"tenantId":"t","networkResourceSubscriptionID":"S","networkResourceTenantID":"u"`, "", "", "the subscription is the same"},
+		{`,"tenantId":"t","networkResourceSubscriptionID":"n","networkResourceTenantID":"u","useManagedIdentityExtension":true`, "", "", "a managed identity gets tokens of its own tenant only"},
+		{`,"tenantId":"t","networkResourceSubscriptionID":"n","networkResourceTenantID":"u","useManagedIdentityExtension":true,"aadFederatedTokenFile":"/f"`, "u", "n", ""},
+	} {
+		c, _, err := parseConfig([]byte(`{"subscriptionId":"s","resourceGroup":"rg"` + tt.given + `}`))
+		switch {
+		case tt.problem != "":
+			if err == nil || !strings.Contains(err.Error(), tt.problem) {
+				t.Errorf("%q: %v, want %s", tt.given, err, tt.problem)
+			}
+		case err != nil || c.NetworkTenantID() != tt.tenant || c.NetworkSubscriptionID() != tt.subscription:
+			t.Errorf("%q: tenant %q, subscription %q, %v", tt.given, c.NetworkTenantID(), c.NetworkSubscriptionID(), err)
+		case c.SecurityGroup().SubscriptionID != tt.subscription || c.PrivateLinkServices().SubscriptionID != tt.subscription:
+			t.Errorf("%q: security group %v, Private Link Services %v", tt.given, c.SecurityGroup(), c.PrivateLinkServices())
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"strings"
 
 	"weir.dev/weir/internal/lb"
 )
@@ -69,6 +70,12 @@ func (c *Config) validateConfig() error {
 		return errors.New(`key "subscriptionId" is missing: set it to the cluster's subscription`)
 	case c.ResourceGroup == "":
 		return errors.New(`key "resourceGroup" is missing: set it to the cluster's resource group`)
+	case c.NetworkResourceTenantID != "" && (c.NetworkResourceSubscriptionID == "" || c.TenantID == ""):
+		return errors.New(`key "networkResourceTenantID" needs "tenantId" and "networkResourceSubscriptionID": set them to the cluster's tenant and to a subscription of the other one`)
+	case c.NetworkTenantID() != "" && strings.EqualFold(c.NetworkResourceSubscriptionID, c.SubscriptionID):
+		return errors.New(`keys "networkResourceTenantID" and "tenantId" differ, but the subscription is the same: a subscription has one tenant; correct "networkResourceSubscriptionID"`)
+	case c.NetworkTenantID() != "" && c.ManagedIdentity() && !c.WorkloadIdentity():
+		return errors.New(`key "networkResourceTenantID" cannot be combined with "useManagedIdentityExtension": a managed identity gets tokens of its own tenant only; use workload identity, or "aadClientId" with a secret or a certificate`)
 	case c.IntervalSeconds != nil && *c.IntervalSeconds > maxInterval:
 		return fmt.Errorf(`key "loadBalancerBackendPoolUpdateIntervalInSeconds" is %d: want 1 to %d, or 0 or less for the default of %d`,
 			*c.IntervalSeconds, maxInterval, DefaultLoadBalancerBackendPoolUpdateIntervalInSeconds)

@@ -35,7 +35,7 @@ func (p PrivateLinks) MaxPrivateLinks() int {
 // PrivateLinkServices returns their default resource group; Name is empty.
 func (c Config) PrivateLinkServices() lb.ResourceID {
 	return lb.ResourceID{
-		SubscriptionID: c.SubscriptionID, ResourceGroup: firstNonEmpty(c.PrivateLinkServiceResourceGroup, c.ResourceGroup), Type: lb.TypePrivateLinkService,
+		SubscriptionID: c.NetworkSubscriptionID(), ResourceGroup: firstNonEmpty(c.PrivateLinkServiceResourceGroup, c.ResourceGroup), Type: lb.TypePrivateLinkService,
 	}
 }
 

@@ -56,8 +56,8 @@ type Config struct {
 	Services func() []phase.Service
 	// LoadBalancers exist or not, in one resource group.
 	LoadBalancers []lb.LoadBalancerID
-	// Home is the resource group of the nodes and of public IPs; Type and Name are unused.
-	Home lb.ResourceID
+	// Home is the resource group of the nodes, PublicIPs that of public IPs; Type and Name are unused.
+	Home, PublicIPs lb.ResourceID
 	// Location is the region of created resources.
 	Location string
 	// Zones returns the zones of private frontends in a location.

@@ -83,7 +83,7 @@ func (m *Migration) readPublicIPs(ctx context.Context, snapshot *phase.Snapshot,
 			to[groupKey(id)] = id
 		}
 	}
-	needed[groupKey(m.cfg.Home)] = m.cfg.Home
+	needed[groupKey(m.cfg.PublicIPs)] = m.cfg.PublicIPs
 	for _, b := range snapshot.LoadBalancers {
 		for _, f := range b.Frontends {
 			add(needed, f.PublicIP)

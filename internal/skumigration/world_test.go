@@ -101,7 +101,7 @@ func (w *world) run(t *testing.T) (ended bool) {
 func (w *world) config() Config {
 	return Config{
 		Azure: w, Store: w, Services: func() []phase.Service { return w.services }, LoadBalancers: []lb.LoadBalancerID{place},
-		Home: lb.ResourceID{SubscriptionID: "s", ResourceGroup: "rg"}, Location: "eastus",
+		Home: lb.ResourceID{SubscriptionID: "s", ResourceGroup: "rg"}, PublicIPs: lb.ResourceID{SubscriptionID: "s", ResourceGroup: "rg"}, Location: "eastus",
 		Options: phase.Options{NodePools: []string{"kubernetes"}, IsManaged: func(lb.PublicIP) bool { return !w.brought }, SecurityGroup: "nodes"}, AutoStart: !w.manual,
 		RecordEvent: func(service string, warning bool, reason, text string) {
 			w.told = append(w.told, fmt.Sprintf("%s %t %s: %s", service, warning, reason, text))

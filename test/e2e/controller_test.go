@@ -103,7 +103,7 @@ func TestTheControllerRunsWithTheRolesThatWeShip(t *testing.T) {
 	if warned := strings.Count(weir.ReadOutput(), "without effect"); warned != 1 {
 		t.Errorf("%d warnings about keys without effect, want one", warned)
 	}
-	for _, word := range []string{"networkResourceTenantID", "resourceGruop"} {
+	for _, word := range []string{"identitySystem", "resourceGruop"} {
 		if !strings.Contains(weir.ReadOutput(), word) {
 			t.Errorf("the log does not name the key %s", word)
 		}

@@ -101,7 +101,7 @@ func newLabOn(c *cluster, t testing.TB, opts armemu.Options) *lab {
 	t.Cleanup(server.Close)
 	l.url = server.URL
 	l.must(l.emulator.Put(vnet, []byte(`{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8"]}}}`)))
-	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","localServicePools":"own","loadBalancerBackendPoolUpdateIntervalInSeconds":2,"location":"eastus","networkResourceTenantID":"t","resourceGruop":"typo"}`)
+	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","localServicePools":"own","loadBalancerBackendPoolUpdateIntervalInSeconds":2,"location":"eastus","identitySystem":"t","resourceGruop":"typo"}`)
 	return l
 }
 

@@ -18,36 +18,37 @@ import (
 // requiredScope returns the scope at which an action is needed, or "". Subscription-wide actions are checked at the
 // resource group, which inherits them.
 func (a *Azure) requiredScope(action string) string {
-	group := func(name string) string {
-		return "/subscriptions/" + a.Config.SubscriptionID + "/resourceGroups/" + name
+	group := func(subscription, name string) string {
+		return "/subscriptions/" + subscription + "/resourceGroups/" + name
 	}
-	network := a.Config.VirtualNetworkID()
+	network := a.Config.NetworkSubscriptionID()
+	vnet := a.Config.VirtualNetworkID()
 	kind := strings.TrimPrefix(action, "Microsoft.Network/")
 	switch {
 	case action == usagesAction: // the check of the region's limits reads them, which works only at the subscription
 		return ""
 	case strings.HasPrefix(kind, "loadBalancers/"), strings.HasPrefix(kind, "locations/"):
-		return group(a.Config.BackendResourceGroup())
+		return group(network, a.Config.BackendResourceGroup())
 	case strings.HasPrefix(kind, "publicIPAddresses/"):
-		return group(a.Config.ResourceGroup)
+		return group(network, a.Config.ResourceGroup)
 	case strings.HasPrefix(kind, "virtualNetworks/subnets/"):
-		if network == "" || a.Config.SubnetName == "" {
+		if vnet == "" || a.Config.SubnetName == "" {
 			return ""
 		}
-		return network + "/subnets/" + a.Config.SubnetName
+		return vnet + "/subnets/" + a.Config.SubnetName
 	case strings.HasPrefix(kind, "virtualNetworks/"):
-		return network
+		return vnet
 	case strings.HasPrefix(kind, "networkSecurityGroups/"):
 		if id := a.Config.SecurityGroup(); id.Name != "" {
 			return id.String()
 		}
 	case kind == "networkInterfaces/read", action == "Microsoft.Compute/virtualMachines/read":
 		if a.usesInterfaces() || len(a.Config.Configurations) > 0 {
-			return group(a.Config.ResourceGroup)
+			return group(a.Config.SubscriptionID, a.Config.ResourceGroup)
 		}
 	case strings.HasPrefix(kind, "networkInterfaces/"), strings.HasPrefix(action, "Microsoft.Compute/"):
 		if a.usesInterfaces() {
-			return group(a.Config.ResourceGroup)
+			return group(a.Config.SubscriptionID, a.Config.ResourceGroup)
 		}
 	}
 	return "" // publicIPPrefixes are needed only by Services that name one; the check of zones reads locations

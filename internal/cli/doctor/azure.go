@@ -41,11 +41,11 @@ func (a *Azure) allChecks() []namedCheck {
 	}
 	all = append(all, namedCheck{"clock of Azure", a.checkClock},
 		namedCheck{"load balancers", a.readCheck("load balancers of resource group "+a.Config.BackendResourceGroup(), func(ctx context.Context) (n int, err error) {
-			a.loadBalancers, err = a.Client.ListLoadBalancers(ctx, a.Config.SubscriptionID, a.Config.BackendResourceGroup())
+			a.loadBalancers, err = a.Client.ListLoadBalancers(ctx, a.Config.NetworkSubscriptionID(), a.Config.BackendResourceGroup())
 			return len(a.loadBalancers), err
 		})},
 		namedCheck{"public IP addresses", a.readCheck("public IP addresses of resource group "+a.Config.ResourceGroup, func(ctx context.Context) (int, error) {
-			all, err := a.Client.ListPublicIPs(ctx, a.Config.SubscriptionID, a.Config.ResourceGroup)
+			all, err := a.Client.ListPublicIPs(ctx, a.Config.NetworkSubscriptionID(), a.Config.ResourceGroup)
 			if err == nil {
 				a.ips = append([]lb.PublicIP{}, all...) // none is known, too
 			}

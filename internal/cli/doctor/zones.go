@@ -37,7 +37,7 @@ func (a *Azure) checkZones(ctx context.Context) []Check {
 	if choice.IsSet && len(choice.Zones) == 0 {
 		return singleResult(OK, "availabilityZones in azure.json requests none", "")
 	}
-	byRegion, err := azure.ListZones(ctx, a.Client, a.Config.SubscriptionID)
+	byRegion, err := azure.ListZones(ctx, a.Client, a.Config.NetworkSubscriptionID())
 	if err != nil {
 		if ctx.Err() != nil {
 			return noResponse(ctx, err)
