@@ -45,7 +45,7 @@ func ReconcileAll(ctx context.Context, c Config, objects []client.Object) (r *Re
 			problems = append(problems, fmt.Sprintf("Gateway %s is not planned: its GatewayClass %s is missing", name, list.Items[i].Spec.GatewayClassName))
 		}
 		if _, err := r.reconcileGateway(ctx, name); err != nil {
-			return nil, nil, fmt.Errorf("Gateway %s: %w", name, err)
+			return nil, nil, fmt.Errorf("reconciling Gateway %s: %w", name, err)
 		}
 	}
 	return r, append(problems, m.listProblems()...), nil
