@@ -18,7 +18,7 @@ func newDemoCommand() *cobra.Command {
 		Short: "Watch Weir give Services load balancers and keep their pools in sync",
 		Long: `Starts a real kube-apiserver with its controllers (kubelab), an emulated Azure
 Resource Manager and the controller, and has the cluster scale, restart, lose
-and drain nodes, while the controller is even killed once, and Azure throttles and
+and drain nodes, while the controller is killed once, and Azure throttles and
 another client writes the load balancer for twelve seconds. Then fifty Services come,
 change and go together. With --full two spot machines are evicted, one of them while Weir
 leaves admin states alone, and a Service is published to other networks. It prints what happens and how far each pool is in sync, and compares

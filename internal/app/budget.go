@@ -14,6 +14,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"weir.dev/weir/internal/humanize"
 	"weir.dev/weir/internal/ratelimit"
 	"weir.dev/weir/internal/requestlog"
 )
@@ -165,7 +166,7 @@ func (s *SubscriptionBudget) print(out io.Writer, now time.Time) error {
 	fmt.Fprintf(table, "Share:\t%.0f, %s\n", s.Share, s.describeShare(now))
 	fmt.Fprintf(table, "Spent:\t%.0f, %.0f left\n", s.Spent, s.Left)
 	if s.DeferredNamespaces > 0 {
-		fmt.Fprintf(table, "Deferred:\t%d namespaces used up their part\n", s.DeferredNamespaces)
+		fmt.Fprintf(table, "Deferred:\t%s used up their part\n", humanize.FormatCount(s.DeferredNamespaces, "namespace"))
 	}
 	if s.Others != nil {
 		fmt.Fprintf(table, "Others:\tabout %.0f when the quota was used up, %s ago\n", *s.Others, now.Sub(*s.OthersAt).Round(time.Second))

@@ -63,7 +63,7 @@ func (r *run) helpLines() []string {
 		"",
 		"# Pause a pool, change its members, and resume",
 		weir + " pause -n " + namespace + " service/web --for 10m --why demo",
-		fmt.Sprintf("%s -n %s scale deployment web --replicas 2", kubectl, namespace),
+		fmt.Sprintf("%s -n %s scale deployment web --replicas 6", kubectl, namespace),
 		fmt.Sprintf("%s -n %s get services,backendpools", kubectl, namespace),
 		weir + " resume -n " + namespace + " service/web",
 		"",

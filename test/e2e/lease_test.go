@@ -47,7 +47,7 @@ func TestBesideAnotherControllerOfTheLoadBalancers(t *testing.T) {
 	l.eventually("the other takes the lease", func() error { return l.takeLease("cloud-controller-manager") })
 	l.move("web", n2)
 	l.expectStatusText("web", `is held by "cloud-controller-manager"`)
-	l.expectStatus(0, "On the way: 1 BackendPool", `is held by "cloud-controller-manager"`, "Service web")
+	l.expectStatus(0, "In progress: 1 BackendPool", `is held by "cloud-controller-manager"`, "Service web")
 	if got := l.members("web"); !slices.Equal(got, []string{"10.0.0.1", "10.9.9.9"}) {
 		t.Errorf("written while another client held the lease: %v", got)
 	}

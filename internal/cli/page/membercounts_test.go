@@ -85,7 +85,7 @@ func TestAPictureIsFair(t *testing.T) {
 	for _, p := range b.Pools {
 		drawn[p.Is]++
 	}
-	if b.Words() != "10000 pools, 7500 in sync, 2499 on their way, 1 wrong" || b.More() != 9940 || drawn[stateFailed] != 1 || drawn[stateUpdating] != 14 || drawn[stateInSync] != 45 {
+	if b.Words() != "10000 pools, 7500 in sync, 2499 in progress, 1 wrong" || b.More() != 9940 || drawn[stateFailed] != 1 || drawn[stateUpdating] != 14 || drawn[stateInSync] != 45 {
 		t.Errorf("%s, %v", b.Words(), drawn)
 	}
 	if b := groupByLoadBalancer(pools[:3])[0]; len(b.Pools) != 3 || len(b.Busy) != 2 {

@@ -140,7 +140,7 @@ func (b loadBalancer) Words() string {
 	for _, s := range []struct {
 		n    int
 		what string
-	}{{b.InSync, "in sync"}, {b.UnderWay, "on their way"}, {b.Paused, "paused"}, {b.Away, "wrong"}} {
+	}{{b.InSync, "in sync"}, {b.UnderWay, "in progress"}, {b.Paused, "paused"}, {b.Away, "wrong"}} {
 		if s.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", s.n, s.what))
 		}

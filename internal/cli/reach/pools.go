@@ -39,7 +39,7 @@ func SelectPools(pools []v1alpha1.BackendPool, namespace string, names []string)
 		switch {
 		case len(chosen) > before:
 		case ofService:
-			missing = append(missing, fmt.Errorf("no BackendPool of namespace %s is for Service %q: kubectl get backendpools -n %[1]s", namespace, service))
+			missing = append(missing, fmt.Errorf("no BackendPool of namespace %s is for Service %q, which may use a pool that Services share: weir explain service %[2]s -n %[1]s names it", namespace, service))
 		default:
 			missing = append(missing, fmt.Errorf("namespace %s has no BackendPool %q: kubectl get backendpools -n %[1]s; those of a Service are service/NAME", namespace, name))
 		}

@@ -52,6 +52,7 @@ var remedies = map[string]string{
 	v1alpha1.ReasonInvalid:                  "change what the message names. Of a BackendPool that names what Azure cannot have nothing can be changed: delete it, and create another",
 	v1alpha1.ConditionContested:             "find the other client that writes (the activity log of the load balancer) and stop it, or pause the pool: weir pause -n NAMESPACE NAME",
 	servicelb.ConditionReasonRemovalBlocked: "if the addresses may go: kubectl annotate KIND -n NAMESPACE NAME " + servicelb.AllowRemovalAnnotation + "=true",
+	servicelb.ReasonUnknownAnnotation:       "correct the name, or remove the annotation: docs/reference/service-annotations.md has all names",
 	servicelb.ConditionReasonNoEndpoints:    "kubectl get endpointslices -n NAMESPACE -l kubernetes.io/service-name=NAME shows which pods there are, if any, and which are ready",
 	servicelb.ConditionReasonPoolEmpty:      "kubectl describe backendpools -A shows why no node has joined the pool",
 	servicelb.ConditionReasonOpen:           "set the missing key that the message names, usually securityGroupName of azure.json, and restart Weir. Until then Weir enforces no restriction: the security groups of the subnet and the network interfaces decide which clients connect",

@@ -16,6 +16,7 @@ import (
 	"weir.dev/weir/internal/controllers/services/servicelb"
 	"weir.dev/weir/internal/humanize"
 	"weir.dev/weir/internal/k8s/metadata"
+	"weir.dev/weir/internal/service"
 )
 
 // maxPendingAge is the time after which an object in progress counts as a problem: longer than any interval, and
@@ -295,6 +296,12 @@ func serviceHints(s *corev1.Service) (noted []Problem) {
 		if strings.HasPrefix(c.Type, "weir.dev/") && c.Reason == servicelb.ConditionReasonNoEndpoints {
 			noted = append(noted, Problem{Kind: "Service", Namespace: s.Namespace, Name: s.Name, State: c.Reason, cause: c.Reason, Why: c.Message})
 		}
+	}
+	if unknown := (service.Service{Annotations: s.Annotations}).UnknownAnnotations(); isManaged(s) && len(unknown) > 0 {
+		noted = append(noted, Problem{
+			Kind: "Service", Namespace: s.Namespace, Name: s.Name, State: servicelb.ReasonUnknownAnnotation, cause: servicelb.ReasonUnknownAnnotation,
+			Why: "without effect: " + humanize.FormatList(unknown, 5),
+		})
 	}
 	return noted
 }

@@ -180,7 +180,7 @@ func TestAServiceWithoutEndpointsIsNoFault(t *testing.T) {
 	}
 	const want = `In sync: 0 BackendPools, 2 Services. weir-0 leads.
 
-To note, and no fault of Weir's:
+Notes:
 
 NoEndpoints: no endpoint is ready
   What to do: kubectl get endpointslices -n shop -l kubernetes.io/service-name=web shows which pods there are, if any, and which are ready
@@ -188,6 +188,29 @@ NoEndpoints: no endpoint is ready
 `
 	if !r.InSync || text.String() != want || !strings.Contains(program.String(), `"notes": [`) {
 		t.Errorf("in sync %t\n%s\n%s", r.InSync, text.String(), program.String())
+	}
+}
+
+// A misspelled annotation, which could leave a Service public, is a note.
+func TestUnknownAnnotationIsNoted(t *testing.T) {
+	misspelled := newService("web", []string{metadata.ServiceFinalizer}, metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionTrue})
+	misspelled.Annotations = map[string]string{"service.beta.kubernetes.io/azure-load-balancer-intern": "true"}
+	others := misspelled.DeepCopy()
+	others.Name, others.Finalizers, others.Status.Conditions = "of-another-controller", nil, nil
+	r := NewReport(Snapshot{At: noon, Leader: leads, Services: []corev1.Service{misspelled, *others}})
+	var text bytes.Buffer
+	if err := r.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	const want = `
+Notes:
+
+UnknownAnnotation: without effect: service.beta.kubernetes.io/azure-load-balancer-intern
+  What to do: correct the name, or remove the annotation: docs/reference/service-annotations.md has all names
+  service shop/web   UnknownAnnotation
+`
+	if _, notes, _ := strings.Cut(text.String(), "leads.\n"); !r.InSync || notes != want {
+		t.Errorf("in sync %t:\n%s", r.InSync, text.String())
 	}
 }
 
@@ -255,7 +278,7 @@ func TestTheVerdict(t *testing.T) {
 		says, mends string
 	}{
 		{Snapshot{Leader: leads}, "In sync: 0 BackendPools, 0 Services. weir-0 leads.", ""},
-		{Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{pool("a", v1alpha1.ReasonUpdating, "adding 1", time.Minute)}}, "Nothing is wrong: 1 BackendPool, 0 Services. On the way: 1 BackendPool. weir-0 leads.", ""},
+		{Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{pool("a", v1alpha1.ReasonUpdating, "adding 1", time.Minute)}}, "Nothing is wrong: 1 BackendPool, 0 Services. In progress: 1 BackendPool. weir-0 leads.", ""},
 		{Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{paused("a", nil)}}, "Nothing is wrong: 1 BackendPool, 0 Services. Paused: 1. weir-0 leads.", ""},
 		{Snapshot{}, "In sync: 0 BackendPools, 0 Services. The leader is unknown: you may not list Leases.", ""},
 		{Snapshot{Leader: Leader{Known: true, Namespace: "weir-system"}}, "Something is wrong. No process of Weir leads.", ""},

@@ -64,7 +64,7 @@ func (r Report) WriteText(out io.Writer) error {
 	r.writeWaiting(&b)
 	r.writePaused(&b)
 	if len(r.Notes) > 0 {
-		b.WriteString("\nTo note, and no fault of Weir's:\n")
+		b.WriteString("\nNotes:\n")
 	}
 	for _, c := range r.Notes {
 		r.writeCause(&b, c, humanize.Title)
@@ -169,7 +169,7 @@ func (r Report) pendingText() string {
 	case r.Leader.hasNoHolder():
 		return "Waiting for a leader: " + text
 	default:
-		return "On the way: " + text
+		return "In progress: " + text
 	}
 }
 
