@@ -99,6 +99,7 @@ type planner struct {
 	client     *azure.Client
 	cluster    *offline.Cluster
 	objects    offline.Objects
+	noGateways bool         // the user may not list Gateways
 	record     store.Record // zero if it cannot be read
 	owners     publicip.OwnerStore
 	privateIPs privateip.Store

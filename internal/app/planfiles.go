@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/internal/k8s/metadata"
@@ -27,6 +28,12 @@ func (p *planner) readObjects(ctx context.Context) error {
 		return err
 	}
 	if p.objects, err = offline.ReadObjects(ctx, server, true); err != nil {
+		return fmt.Errorf("API server %s: %w", host, err)
+	}
+	switch p.objects.Gateways, err = offline.ReadGateways(ctx, server); {
+	case apierrors.IsForbidden(err):
+		p.noGateways = true
+	case err != nil:
 		return fmt.Errorf("API server %s: %w", host, err)
 	}
 	p.record = readRecord(ctx, server, p.objects)

@@ -65,6 +65,9 @@ func (p *planner) listHints(o dryrun.PlanResult) []string {
 	if text := countPoolMoves(o.Changes).costText(); text != "" {
 		notes = append(notes, text)
 	}
+	if p.noGateways {
+		notes = append(notes, "Gateways are not planned: you may not list the objects of Gateway API")
+	}
 	if len(p.Files) == 0 {
 		return notes
 	}

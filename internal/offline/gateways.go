@@ -3,8 +3,14 @@
 package offline
 
 import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -32,6 +38,28 @@ func newGatewayObject(of metav1.TypeMeta) client.Object {
 		return &gatewayv1.ReferenceGrant{}
 	}
 	return nil
+}
+
+// ReadGateways reads the objects of Gateway API, of the types that the API server has.
+func ReadGateways(ctx context.Context, from client.Reader) ([]client.Object, error) {
+	var all []client.Object
+	for _, list := range []client.ObjectList{
+		&gatewayv1.GatewayClassList{}, &gatewayv1.GatewayList{}, &gatewayv1.TCPRouteList{}, &gatewayv1.UDPRouteList{}, &gatewayv1.TLSRouteList{}, &gatewayv1.ReferenceGrantList{},
+	} {
+		if err := from.List(ctx, list); meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return nil, fmt.Errorf("reading Gateways: %w", err)
+		}
+		err := meta.EachListItem(list, func(obj runtime.Object) error {
+			all = append(all, obj.(client.Object))
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("reading Gateways: %w", err)
+		}
+	}
+	return all, nil
 }
 
 func (o *Objects) addGatewayObject(doc []byte, obj client.Object) error {

@@ -201,6 +201,12 @@ func TestGateway(t *testing.T) {
 	l.expectRoute("web", "ResolvedRefs", "ResolvedRefs")
 	l.expectPorts(fmt.Sprintf("tcp 443 %d", port))
 	l.becomes(l.namespace, "10.0.0.1")
+	l.eventually("plan of a served Gateway", func() error {
+		if out, code := l.runPlan(); code != 0 || !strings.Contains(out, "No changes (1 Service).") {
+			return fmt.Errorf("exit code %d:\n%s", code, out)
+		}
+		return nil
+	})
 
 	other := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-other-"}}
 	l.must(l.cluster.Create(t.Context(), other))
