@@ -154,6 +154,9 @@ func TestGatesWhenTheLeaderIsKilled(t *testing.T) {
 // Azure does not respond for an hour of rolling restarts: a gate keeps no pod from being ready for more than two minutes. After
 // it, gates wait for Azure again, and no flow is lost.
 func TestGatesWhenAzureIsAway(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; make test does not leave it out")
+	}
 	const sampled = 2 * time.Second // the model reads gates once a second
 	runStage(t, Options{ReadinessGates: true, Limits: armemu.AzureLimits(), Latency: armemu.Busy, LatencyScale: twoSecondWrites}, func(s *Stage) {
 		m := newFlowModel(s, flowOptions{nodes: 8, services: 10, preStop: 30 * time.Second})
