@@ -125,10 +125,7 @@ func RunWith(ctx context.Context, o Options, in Dependencies) error {
 	if err := addOperatorServer(ctx, o, mgr, callLog, writes, health, limits); err != nil {
 		return err
 	}
-	if err := process.AddMonitoring(ctx, mgr, process.MonitoringOptions{
-		HealthAddress: o.HealthAddress, MetricsAddress: o.MetricsAddress, MetricsSecure: o.MetricsSecure,
-		ReadyName: "caches", Ready: func(r *http.Request) error { return cluster.Synced(r) }, // the servers start with the manager
-	}); err != nil {
+	if err := addMonitoring(ctx, o, mgr, func(r *http.Request) error { return cluster.Synced(r) }); err != nil { // as above
 		return err
 	}
 	if err := record.checkAtStart(ctx, o.LeaderElect); err != nil {
@@ -147,18 +144,12 @@ func RunWith(ctx context.Context, o Options, in Dependencies) error {
 	if err != nil {
 		return err
 	}
-	metrics.RegisterLimits(in.Metrics, limitRatios(limits))
-	if err := addReadinessGates(o, in, rc, cluster, mgr, fence); err != nil {
-		return err
-	}
-	delays, err := newDeletionDelays(o, cfg, cluster, mgr)
+	gateways, delays, err := addOptionalControllers(o, in, rc, cluster, mgr, fence)
 	if err != nil {
 		return err
 	}
-	gateways := addGateways(o, cluster, mgr)
 	listen := addStartupMigration(o, cfg, client, cluster, locker, record, giveUp)
-	registerMetrics(in.Metrics, cfg, cluster, lanes, writes)
-	metrics.RegisterMachines(in.Metrics, members.MachineCounts)
+	registerMetrics(in.Metrics, cfg, cluster, lanes, members, writes, limits)
 	if err := cluster.Setup(lanes, members.Run, listen, gateways, delays); err != nil {
 		return err
 	}
@@ -168,6 +159,25 @@ func RunWith(ctx context.Context, o Options, in Dependencies) error {
 	}
 	o.Log.Info("weir has stopped")
 	return nil
+}
+
+// addOptionalControllers adds the controllers that flags turn on. It returns what the leader runs for Gateway API and for
+// delays of node deletions.
+func addOptionalControllers(o Options, in Dependencies, rc *rest.Config, cluster *controllers.Cluster, mgr ctrl.Manager, fence *leader.Fence) (gateways, delays func(context.Context), err error) {
+	if err := addReadinessGates(o, in, rc, cluster, mgr, fence); err != nil {
+		return nil, nil, err
+	}
+	if delays, err = newDeletionDelays(o, in.Config, cluster, mgr); err != nil {
+		return nil, nil, err
+	}
+	return addGateways(o, cluster, mgr), delays, nil
+}
+
+// addMonitoring adds the servers of health and metrics.
+func addMonitoring(ctx context.Context, o Options, mgr ctrl.Manager, ready func(*http.Request) error) error {
+	return process.AddMonitoring(ctx, mgr, process.MonitoringOptions{
+		HealthAddress: o.HealthAddress, MetricsAddress: o.MetricsAddress, MetricsSecure: o.MetricsSecure, ReadyName: "caches", Ready: ready,
+	})
 }
 
 func newUpdaters(o Options, in Dependencies, client *azure.Client, cluster *controllers.Cluster, locker updater.Lease, writes *ratelimit.Budgets, record recordStore) (*updater.Workers, *nicupdate.Updater, *metrics.PoolUpdates) {
@@ -193,7 +203,9 @@ func loadBalancerScope(cfg config.Config) lb.LoadBalancerID {
 	return lb.LoadBalancerID{SubscriptionID: cfg.NetworkSubscriptionID(), ResourceGroup: cfg.BackendResourceGroup()}
 }
 
-func registerMetrics(reg prometheus.Registerer, cfg config.Config, cluster *controllers.Cluster, lanes *updater.Workers, writes *ratelimit.Budgets) {
+func registerMetrics(reg prometheus.Registerer, cfg config.Config, cluster *controllers.Cluster, lanes *updater.Workers, members *nicupdate.Updater, writes *ratelimit.Budgets, limits func() []plan.LimitUsage) {
+	metrics.RegisterLimits(reg, limitRatios(limits))
+	metrics.RegisterMachines(reg, members.MachineCounts)
 	metrics.RegisterWrites(reg, loadBalancerScope(cfg), writes.ListUsage)
 	metrics.RegisterWorkers(reg, lanes)
 	metrics.RegisterSerialUpdates(reg, lanes.CountSerial)

@@ -57,16 +57,16 @@ func (d DeletionDelays) Run(ctx context.Context) {
 	}
 }
 
-// updateNodes writes the annotations that differ. Without all records it writes nothing. It ends at the first error.
+// updateNodes writes the annotations that differ. Without all records it removes none; a new BackendPool, which any
+// namespace may have, does not keep it from adding. It ends at the first error.
 func (d DeletionDelays) updateNodes(ctx context.Context, now time.Time) error {
-	isDown := map[netip.Addr]bool{} // by member
+	isDown, complete := map[netip.Addr]bool{}, true // by member
 	for _, p := range cache.All[v1alpha1.BackendPool](d.Nodes.Pools) {
-		if !d.ListMembers(p, func(ip netip.Addr, down time.Time) {
+		loaded := d.ListMembers(p, func(ip netip.Addr, down time.Time) {
 			before, known := isDown[ip]
 			isDown[ip] = (before || !known) && !down.IsZero() && !now.Before(down.Add(membership.DeletedDownTime))
-		}) {
-			return nil
-		}
+		})
+		complete = complete && loaded
 	}
 	writes := 0
 	for _, n := range cache.All[corev1.Node](d.Nodes.Nodes) {
@@ -78,7 +78,7 @@ func (d DeletionDelays) updateNodes(ctx context.Context, now time.Time) error {
 			}
 		}
 		needs := in.NeedsDelay(now)
-		if needs == has || n.DeletionTimestamp != nil {
+		if needs == has || !needs && !complete || n.DeletionTimestamp != nil {
 			continue
 		}
 		if writes++; writes > maxDelayWrites {

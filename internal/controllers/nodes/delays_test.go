@@ -104,8 +104,12 @@ func TestDeletionDelays(t *testing.T) {
 	loaded = false
 	delete(members["a"], "10.0.0.2")
 	expect("a record is not loaded", "")
+	members["b"]["10.0.0.3"] = time.Time{}
+	expect("a record is not loaded, and a node joins another pool", "n3 true")
+	delete(members["b"], "10.0.0.3")
+	expect("it left, and the record is still not loaded", "")
 	loaded = true
-	expect("one has left", "n2 false")
+	expect("two have left", "n2 false, n3 false")
 	n1 := cache.Get[corev1.Node](snap.Nodes, "n1").DeepCopy()
 	n1.Spec.Taints = []corev1.Taint{{Key: "ToBeDeletedByClusterAutoscaler", Value: fmt.Sprint(now.Unix()), Effect: corev1.TaintEffectNoSchedule}}
 	if err := snap.Nodes.Update(n1); err != nil {
