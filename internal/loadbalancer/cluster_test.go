@@ -46,7 +46,7 @@ type claim struct {
 	sleeps      int  // number of delayed reconciles
 	result      *loadbalancer.Result
 	inSync      *service.Spec
-	// labels belong to inSync, asked to the last request.
+	// labels are those of inSync, asked those of the last request.
 	labels, asked map[string]string
 	fails         int
 	notBefore     time.Time

@@ -41,8 +41,8 @@ func parseKubeconfig(text []byte) (*rest.Config, string, error) {
 }
 
 // readKubeconfig returns how the current context of a kubeconfig reaches its cluster, and its
-// namespace. Whoever writes one must get nothing of Weir's pod by it: a command would run there, and
-// a path would read its files. So fields are taken one by one, and clientcmd resolves nothing.
+// namespace. Its author must not reach Weir's pod: a command would run there, and a path would read
+// its files. So fields are taken one by one, and clientcmd resolves nothing.
 // Errors quote nothing but names of fields.
 func readKubeconfig(text []byte) (*rest.Config, string, error) {
 	kc, err := clientcmd.Load(text)

@@ -33,17 +33,17 @@ func allTamperings() []tampering {
 }
 
 var ofPools = []tampering{
-	{"in sync at rest", "an address of ours is taken away", func(_ *testing.T, s *Stage) { s.overwriteForeign("web", "10.9.0.1") }},
-	{"in sync at rest", "Weir has put an address there that nobody wants, and has it on no record", func(_ *testing.T, s *Stage) {
+	{"in sync at rest", "an address of Weir is removed", func(_ *testing.T, s *Stage) { s.overwriteForeign("web", "10.9.0.1") }},
+	{"in sync at rest", "Weir added an address that is neither wanted nor recorded", func(_ *testing.T, s *Stage) {
 		s.overwriteAsWeir("web", "10.9.0.1", "10.0.0.2", "192.0.2.7")
 		s.sleepFor(10 * time.Second)
 	}},
-	{"in sync at rest", "Weir has set an address Down whose node does not drain, and has it on no record", func(_ *testing.T, s *Stage) {
+	{"in sync at rest", "Weir set an address Down whose node does not drain, without a record", func(_ *testing.T, s *Stage) {
 		s.opts.AdminState = true
 		s.overwriteAsWeir("web", "10.9.0.1", "10.0.0.2 Down")
 		s.sleepFor(10 * time.Second)
 	}},
-	{"in sync in time", "an address of ours is taken away and nobody looks", func(_ *testing.T, s *Stage) {
+	{"in sync in time", "an address of Weir is removed, and no read follows", func(_ *testing.T, s *Stage) {
 		s.opts.DriftPeriod = time.Minute
 		s.overwriteForeign("web", "10.9.0.1")
 		_ = s.runChecks()
@@ -55,7 +55,7 @@ var ofPools = []tampering{
 		_ = s.runChecks()
 		s.sleepFor(91 * time.Second)
 	}},
-	{"soon in sync", "a node is missing, and nobody brings it", func(_ *testing.T, s *Stage) {
+	{"soon in sync", "a node is missing and is not added", func(_ *testing.T, s *Stage) {
 		s.overwriteForeign("web", "10.9.0.1")
 		_ = s.runChecks()
 		s.sleepFor(91 * time.Second)
@@ -178,7 +178,7 @@ var ofWords = []tampering{
 	{"words", "one attempt tells the same twice", func(_ *testing.T, s *Stage) {
 		s.forgeReport(updater.Report{Outcome: diff.Retriable, WillRetry: true, RetriesUsed: 1, Retrying: append(takeTold("web"), takeTold("web")...)})
 	}},
-	{"words", "a pool that was in sync all along is told of", func(_ *testing.T, s *Stage) {
+	{"words", "an event reports a pool that was in sync before", func(_ *testing.T, s *Stage) {
 		s.forgeReport(updater.Report{Outcome: diff.Unchanged, InSync: true, Updated: takeTold("web")})
 	}},
 	{"words", "a Service that is gone is told", func(t *testing.T, s *Stage) {

@@ -202,26 +202,26 @@ func TestProgressOfMachines(t *testing.T) {
 		state   nic.State
 		outcome Outcome
 		signal  bool
-		says    string
+		message string
 	}{
 		"in sync":                              {target: MachineTarget{Target: nic.Target{Pool: nic.Pool{Members: []nic.Machine{one}}}}, state: nic.State{Working: []nic.Machine{one}, Waiting: waiting, Failed: failed, ScaleSetsUnknown: true}},
 		"empty":                                {},
-		"empty, and one may still join":        {state: nic.State{Working: []nic.Machine{one}, Waiting: waiting}, outcome: Postponed, signal: true, says: "1 waits: "},
-		"empty, and one waits":                 {state: nic.State{Waiting: waiting}, outcome: Postponed, signal: true, says: "1 waits: virtual machine n1: its scale set is updating"},
-		"empty, and scale sets are unknown":    {state: nic.State{ScaleSetsUnknown: true}, outcome: Postponed, signal: true, says: "scale sets are being listed"},
-		"one leaves":                           {target: MachineTarget{Target: nic.Target{ToRemove: []nic.Machine{one}}}, outcome: Postponed, says: "the pool does not show yet that 1 machine left"},
-		"one joins":                            {target: MachineTarget{addresses: []memberAddress{{machines: []nic.Machine{one}}}}, outcome: Postponed, says: "the pool does not show yet that 1 machine joined"},
-		"one joins and one leaves":             {target: MachineTarget{addresses: []memberAddress{{machines: []nic.Machine{one}}}, Target: nic.Target{ToRemove: []nic.Machine{machineOf("n2")}}}, outcome: Postponed, says: "1 machine joined, 1 machine left"},
-		"one is being written":                 {target: MachineTarget{Target: nic.Target{ToRemove: []nic.Machine{one}}}, state: nic.State{Working: []nic.Machine{one}}, outcome: Postponed, signal: true, says: "1 of 1 machine is being written"},
-		"a machine failed, and nothing helps":  {target: MachineTarget{Target: nic.Target{ToRemove: []nic.Machine{one}}}, state: nic.State{Failed: failed}, outcome: Terminal, says: "1 of 1 machine failed: "},
-		"one failed where nothing has to join": {state: nic.State{Failed: failed}, outcome: Terminal, says: "1 of 1 machine failed: "},
+		"empty, and one may still join":        {state: nic.State{Working: []nic.Machine{one}, Waiting: waiting}, outcome: Postponed, signal: true, message: "1 waits: "},
+		"empty, and one waits":                 {state: nic.State{Waiting: waiting}, outcome: Postponed, signal: true, message: "1 waits: virtual machine n1: its scale set is updating"},
+		"empty, and scale sets are unknown":    {state: nic.State{ScaleSetsUnknown: true}, outcome: Postponed, signal: true, message: "scale sets are being listed"},
+		"one leaves":                           {target: MachineTarget{Target: nic.Target{ToRemove: []nic.Machine{one}}}, outcome: Postponed, message: "the pool does not show yet that 1 machine left"},
+		"one joins":                            {target: MachineTarget{addresses: []memberAddress{{machines: []nic.Machine{one}}}}, outcome: Postponed, message: "the pool does not show yet that 1 machine joined"},
+		"one joins and one leaves":             {target: MachineTarget{addresses: []memberAddress{{machines: []nic.Machine{one}}}, Target: nic.Target{ToRemove: []nic.Machine{machineOf("n2")}}}, outcome: Postponed, message: "1 machine joined, 1 machine left"},
+		"one is being written":                 {target: MachineTarget{Target: nic.Target{ToRemove: []nic.Machine{one}}}, state: nic.State{Working: []nic.Machine{one}}, outcome: Postponed, signal: true, message: "1 of 1 machine is being written"},
+		"a machine failed, and nothing helps":  {target: MachineTarget{Target: nic.Target{ToRemove: []nic.Machine{one}}}, state: nic.State{Failed: failed}, outcome: Terminal, message: "1 of 1 machine failed: "},
+		"one failed where nothing has to join": {state: nic.State{Failed: failed}, outcome: Terminal, message: "1 of 1 machine failed: "},
 	} {
 		r := Result{MachineTarget: &tt.target}
 		r.RecordMachines(tt.state)
 		p := r.MemberProgress
 		switch {
 		case tt.outcome == "" && p == nil:
-		case p == nil || p.Outcome != tt.outcome || (p.WaitFor > 0) != tt.signal || !strings.Contains(p.Fault.Error(), tt.says):
+		case p == nil || p.Outcome != tt.outcome || (p.WaitFor > 0) != tt.signal || !strings.Contains(p.Fault.Error(), tt.message):
 			t.Errorf("%s: %+v", about, p)
 		}
 	}

@@ -93,7 +93,7 @@ func TestHowLongALostWriteMayLand(t *testing.T) {
 	}{
 		"none may":                             {result: Result{Outcome: Unchanged}, since: since},
 		"it begins":                            {result: Result{Outcome: Unchanged, pendingWrites: pendingWrites{HasPending: true}}, want: now},
-		"it goes on, for nodes are wanted":     {result: Result{Outcome: Unchanged, Addresses: members, pendingWrites: pendingWrites{HasPending: true}}, since: since, want: since},
+		"it continues, because nodes are wanted":     {result: Result{Outcome: Unchanged, Addresses: members, pendingWrites: pendingWrites{HasPending: true}}, since: since, want: since},
 		"it ends, for none is wanted":          {result: Result{Outcome: Unchanged, pendingWrites: pendingWrites{HasPending: true, pendingEtag: "1"}}, since: since, want: since, over: true},
 		"it ends, for no etag can prove it":    {result: Result{Outcome: Written, Addresses: members, pendingWrites: pendingWrites{HasPending: true, pendingEtag: "1", ignoresEtag: true}}, since: since, want: since, over: true},
 		"not yet":                              {result: Result{Outcome: Unchanged, pendingWrites: pendingWrites{HasPending: true}}, since: now.Add(time.Second - PendingWriteTTL), want: now.Add(time.Second - PendingWriteTTL)},

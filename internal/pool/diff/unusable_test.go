@@ -165,7 +165,7 @@ func TestMachinesThatCannotJoin(t *testing.T) {
 		state   nic.State
 		desired int
 		without string
-		says    string // empty if in sync
+		message string // empty if in sync
 	}{
 		{"all are there", "n1 n2 n3", nic.State{}, 3, "", ""},
 		{"one cannot join", "n1 n3", nic.State{Unavailable: gone("n2")}, 2, "n2", ""},
@@ -189,10 +189,10 @@ func TestMachinesThatCannotJoin(t *testing.T) {
 				t.Errorf("%s: %s", tt.about, u.Reason)
 			}
 		}
-		if r.DesiredCount() != tt.desired || strings.Join(without, " ") != tt.without || r.IsInSync() != (tt.says == "") {
+		if r.DesiredCount() != tt.desired || strings.Join(without, " ") != tt.without || r.IsInSync() != (tt.message == "") {
 			t.Errorf("%s: desired %d, without %v, settled %t", tt.about, r.DesiredCount(), without, r.IsInSync())
 		}
-		if tt.says != "" && !strings.Contains(r.MemberProgress.Fault.Error(), tt.says) {
+		if tt.message != "" && !strings.Contains(r.MemberProgress.Fault.Error(), tt.message) {
 			t.Errorf("%s: %s", tt.about, r.MemberProgress.Fault)
 		}
 	}

@@ -203,7 +203,7 @@ func TestRequestedPoolInSyncIsRead(t *testing.T) {
 	d.assertSynced(v1alpha1.ReasonInSync, "in sync")
 	d.workers.inSync = true
 	if d.reconcileNow(); len(d.workers.ops) != 1 {
-		t.Errorf("%d operations of a pool in sync that nobody asks for, want the first alone", len(d.workers.ops))
+		t.Errorf("%d operations of a pool in sync without a request, want only the first", len(d.workers.ops))
 	}
 	d.updatePool(func(p *v1alpha1.BackendPool) { p.Annotations = map[string]string{v1alpha1.RetryNowAnnotation: "12:00"} })
 	if d.reconcileNow(); len(d.workers.ops) != 2 {

@@ -29,7 +29,7 @@ func TestServicesAreCountedByState(t *testing.T) {
 	}{
 		{"new", func(*State) {}, true, ConditionWaiting},
 		{"served", inSync, true, ConditionReady},
-		{"somebody undoes it", func(st *State) { inSync(st); st.Sync.conflicts = []conflict.Conflict{{}} }, true, ConditionConflict},
+		{"another client reverts it", func(st *State) { inSync(st); st.Sync.conflicts = []conflict.Conflict{{}} }, true, ConditionConflict},
 		{"wrong", trouble(ConditionRejected), true, ConditionRejected},
 		{"the plan has no room", trouble(conditionOf(errors.New("no room"))), true, ConditionRejected},
 		{"Azure has no room", trouble(conditionOf(azures)), true, ConditionFailed},

@@ -343,7 +343,7 @@ func TestWhyAServiceIsNotProgrammed(t *testing.T) {
 		{"it would lose its address", func(st *State) { st.Events.failure, st.Events.lastWarning = ConditionBlocked, "198.18.0.1" }, false, ConditionReasonRemovalBlocked},
 		{"it is only planned", inSync, true, ConditionReasonDryRun},
 		{"a rehearsal fails", func(st *State) { st.Events.failure, st.Events.lastWarning = ConditionFailed, "throttled" }, true, ConditionReasonFailed},
-		{"somebody undoes it", func(st *State) {
+		{"another client reverts it", func(st *State) {
 			st.Sync.request, st.Sync.conflicts = &loadbalancer.Request{}, []conflict.Conflict{{}}
 		}, false, ConditionReasonConflict},
 	} {

@@ -62,7 +62,7 @@ func TestNext(t *testing.T) {
 		{"it has a public IP that it does not use", unused, bound, wants(), StepPublish},
 		{"a person has that deleted", unused, allows, wants(), StepRequest},
 		{"there is none", inSync, allows, wants(), StepPublish},
-		{"somebody took the finalizer away", inSync, Service{}, wants(), StepRequest},
+		{"another client removed the finalizer", inSync, Service{}, wants(), StepRequest},
 		{"the informer has not shown the finalizer yet", func(st *State) { inSync(st); st.Placement.bound = false }, Service{}, wants(), StepPublish},
 		{"it is not time to look again", lookAt(now.Add(time.Second)), bound, wants(), StepPublish},
 		{"it is time to look again", lookAt(now), bound, wants(), StepRequest},
