@@ -91,16 +91,16 @@ func TestHowLongALostWriteMayLand(t *testing.T) {
 		want   time.Time
 		over   bool
 	}{
-		"none may":                             {result: Result{Outcome: Unchanged}, since: since},
-		"it begins":                            {result: Result{Outcome: Unchanged, pendingWrites: pendingWrites{HasPending: true}}, want: now},
-		"it continues, because nodes are wanted":     {result: Result{Outcome: Unchanged, Addresses: members, pendingWrites: pendingWrites{HasPending: true}}, since: since, want: since},
-		"it ends, for none is wanted":          {result: Result{Outcome: Unchanged, pendingWrites: pendingWrites{HasPending: true, pendingEtag: "1"}}, since: since, want: since, over: true},
-		"it ends, for no etag can prove it":    {result: Result{Outcome: Written, Addresses: members, pendingWrites: pendingWrites{HasPending: true, pendingEtag: "1", ignoresEtag: true}}, since: since, want: since, over: true},
-		"not yet":                              {result: Result{Outcome: Unchanged, pendingWrites: pendingWrites{HasPending: true}}, since: now.Add(time.Second - PendingWriteTTL), want: now.Add(time.Second - PendingWriteTTL)},
-		"a failed read tells nothing":          {result: Result{Outcome: Retriable, pendingWrites: pendingWrites{pendingEtag: "1"}}, since: since, want: since},
-		"nor a write that has ended":           {result: Result{Outcome: Retriable, pendingWrites: pendingWrites{hasWritten: true}}, since: since, want: since},
-		"a failed write that may land is one":  {result: Result{Outcome: Retriable, pendingWrites: pendingWrites{hasWritten: true, pendingEtag: "1"}}, since: since},
-		"the pool is gone, and so is the wait": {result: Result{Outcome: Stale}, since: since},
+		"none may":                               {result: Result{Outcome: Unchanged}, since: since},
+		"it begins":                              {result: Result{Outcome: Unchanged, pendingWrites: pendingWrites{HasPending: true}}, want: now},
+		"it continues, because nodes are wanted": {result: Result{Outcome: Unchanged, Addresses: members, pendingWrites: pendingWrites{HasPending: true}}, since: since, want: since},
+		"it ends, for none is wanted":            {result: Result{Outcome: Unchanged, pendingWrites: pendingWrites{HasPending: true, pendingEtag: "1"}}, since: since, want: since, over: true},
+		"it ends, for no etag can prove it":      {result: Result{Outcome: Written, Addresses: members, pendingWrites: pendingWrites{HasPending: true, pendingEtag: "1", ignoresEtag: true}}, since: since, want: since, over: true},
+		"not yet":                                {result: Result{Outcome: Unchanged, pendingWrites: pendingWrites{HasPending: true}}, since: now.Add(time.Second - PendingWriteTTL), want: now.Add(time.Second - PendingWriteTTL)},
+		"a failed read tells nothing":            {result: Result{Outcome: Retriable, pendingWrites: pendingWrites{pendingEtag: "1"}}, since: since, want: since},
+		"nor a write that has ended":             {result: Result{Outcome: Retriable, pendingWrites: pendingWrites{hasWritten: true}}, since: since, want: since},
+		"a failed write that may land is one":    {result: Result{Outcome: Retriable, pendingWrites: pendingWrites{hasWritten: true, pendingEtag: "1"}}, since: since},
+		"the pool is gone, and so is the wait":   {result: Result{Outcome: Stale}, since: since},
 	} {
 		r := tt.result
 		if got := r.updatePendingSince(tt.since, now); !got.Equal(tt.want) {
