@@ -51,6 +51,9 @@ func (l *SyncState) recordInSync(r loadbalancer.Result, by Pending, now time.Tim
 	if l.resyncAt = nextResync(r.On.Name, now, lookAgainAfter); l.resyncAt.IsZero() {
 		l.resyncAt = firstConflictRetry(r.Conflicts)
 	}
+	if slices.ContainsFunc(by.lostPools, l.hasPool) {
+		l.markStale()
+	}
 }
 
 func (l *SyncState) setStatusAddresses(addresses []netip.Addr) {

@@ -264,3 +264,37 @@ func TestOneOfAnotherClassWithoutFinalizerStays(t *testing.T) {
 		}
 	})
 }
+
+// A pool that is lost while a request runs is created again: the result may be older than the loss.
+func TestPoolLostDuringARequest(t *testing.T) {
+	for about, lose := range map[string]func(w *world, pool LostPool){
+		"before its result": func(w *world, pool LostPool) {
+			w.r.States.AddLostPool("shop/web", pool)
+			w.looks()
+			w.ends()
+		},
+		"with its result": func(w *world, pool LostPool) {
+			w.ends()
+			w.r.States.AddLostPool("shop/web", pool)
+		},
+	} {
+		t.Run(about, func(t *testing.T) {
+			inTime(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.looks()
+				lose(w, LostPool{"kubernetes", "kubernetes"})
+				w.looks()
+				if w.asked == nil {
+					t.Fatal("no request after the loss")
+				}
+				w.ends()
+				w.looks()
+				w.counts(ConditionReady)
+				w.r.States.AddLostPool("shop/web", LostPool{"kubernetes", "another"})
+				if w.looks(); w.asked != nil {
+					t.Error("a request after the loss of another pool")
+				}
+			})
+		})
+	}
+}

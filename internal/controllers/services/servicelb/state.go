@@ -49,6 +49,9 @@ func (st *State) recordLostPool(p LostPool) {
 	if st.Sync.hasPool(p) {
 		st.Sync.markStale()
 	}
+	if st.Pending.Running || st.Pending.Result != nil {
+		st.Pending.lostPools = append(st.Pending.lostPools, p)
+	}
 	st.Fill.cancelFor(p)
 }
 
@@ -125,6 +128,8 @@ type Pending struct {
 	// Inputs of the request.
 	selectorResult string
 	nodes          []netip.Addr
+	// lostPools were deleted since the request started: its result may be older.
+	lostPools []LostPool
 }
 
 func (p *Pending) startRequest(req loadbalancer.Request, selection string, nodes []netip.Addr) {
@@ -137,7 +142,7 @@ func (p *Pending) setResult(r *loadbalancer.Result) {
 	}
 }
 
-func (p *Pending) clearResult() { p.Result = nil }
+func (p *Pending) clearResult() { p.Result, p.lostPools = nil, nil }
 
 func (p *Pending) isSame(req loadbalancer.Request) bool {
 	return p.request != nil && p.request.On == req.On && reflect.DeepEqual(p.request.Desired, req.Desired)
