@@ -187,8 +187,9 @@ nightly: ## Random search beyond the budgets of make test: hours (SEEDS=20000)
 
 # The policy that adds readiness gates needs Kubernetes 1.36.
 .PHONY: oldest
-oldest: kubelab-oldest build ## The built programs against the oldest supported Kubernetes, 10 minutes
+oldest: kubelab-oldest build ## The built programs and the chart against the oldest supported Kubernetes, 15 minutes
 	@KUBEBUILDER_ASSETS=$(BIN)/oldest $(TEST) -p 1 -skip '^TestReadinessGates' ./test/e2e ./test/takeover ./test/apifault
+	@cd tools/chart && KUBEBUILDER_ASSETS=$(BIN)/oldest $(TEST) -count=1 .
 
 # Separate modules, so that Weir depends on neither Prometheus nor Helm. They test files outside the
 # module, whose changes do not invalidate Go's test cache: -count=1.

@@ -132,6 +132,9 @@ func (m *flowModel) restartUntil(end time.Time, nodes []int) {
 // The leader is killed in each of four rolling restarts: no flow is lost, no serving member is removed, and no gate opens
 // without proof. The next leader waits for the end of the Lease, and then opens gates within 30 seconds.
 func TestGatesWhenTheLeaderIsKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; make test does not leave it out")
+	}
 	runStage(t, Options{Replicas: 2, ReadinessGates: true, Limits: armemu.AzureLimits(), Latency: armemu.Busy, LatencyScale: twoSecondWrites}, func(s *Stage) {
 		m := newFlowModel(s, flowOptions{nodes: 8, services: 20, preStop: 30 * time.Second})
 		begin, nodes := time.Now(), m.allNodes(8)

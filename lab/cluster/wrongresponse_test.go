@@ -13,6 +13,9 @@ import (
 // One wrong response to any request does not keep endpoint changes and new or deleted Services from
 // reaching Azure well before the next drift read. A 404 to a deletion is trusted.
 func TestOneWrongAnswer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; make test does not leave it out")
+	}
 	local := func(svc *corev1.Service) { setPolicy(svc, corev1.ServiceExternalTrafficPolicyLocal) }
 	for _, kind := range []string{"put", "get", "list", "poll", "delete"} {
 		for status, code := range map[int]string{400: "InvalidRequest", 404: "ResourceNotFound", 410: "Gone", 412: "PreconditionFailed"} {

@@ -52,7 +52,14 @@ func TestInstall(t *testing.T) {
 		}
 		return strings.TrimSpace(out)
 	}
-	text, err := chart.Render(t, "balancing", "{delayNodeDeletion: {enabled: true}, gatewayAPI: {enabled: true}, readinessGates: {enabled: true}, resourceLease: {enabled: true}, severalLoadBalancers: {enabled: true}, provisioner: {enabled: true}, editRole: {enabled: true}, page: {enabled: true}, prometheus: {enabled: true}}")
+	values := func(all string) string { return all }
+	hasGates := strings.Contains(kubectl("get", "--raw", "/apis/admissionregistration.k8s.io/v1"), `"MutatingAdmissionPolicy"`)
+	if !hasGates { // before Kubernetes 1.36
+		values = func(all string) string {
+			return strings.Replace(all, "readinessGates: {enabled: true}", "readinessGates: {enabled: false}", 1)
+		}
+	}
+	text, err := chart.Render(t, "balancing", values("{delayNodeDeletion: {enabled: true}, gatewayAPI: {enabled: true}, readinessGates: {enabled: true}, resourceLease: {enabled: true}, severalLoadBalancers: {enabled: true}, provisioner: {enabled: true}, editRole: {enabled: true}, page: {enabled: true}, prometheus: {enabled: true}}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,12 +80,12 @@ func TestInstall(t *testing.T) {
 	if got := kubectl("-n", "balancing", "get", "deployment", "weir-controller", "-o", "jsonpath={.spec.template.spec.priorityClassName} {.spec.replicas}"); got != "system-cluster-critical 2" {
 		t.Errorf("the deployment has %s", got)
 	}
-	every, err := chart.Render(t, "balancing", chart.EveryValue)
+	every, err := chart.Render(t, "balancing", values(chart.EveryValue))
 	if err != nil {
 		t.Fatal(err)
 	}
 	all := filepath.Join(t.TempDir(), "every.yaml")
-	if err := os.WriteFile(all, []byte(every+"\n---\n"+chart.RenderTest(t, "balancing", chart.EveryValue)), 0o600); err != nil {
+	if err := os.WriteFile(all, []byte(every+"\n---\n"+chart.RenderTest(t, "balancing", values(chart.EveryValue))), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if out := kubectl("apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-f", all); strings.Contains(out, "Warning") || !strings.Contains(out, "pod/weir-test serverside-applied") {
@@ -109,11 +116,14 @@ func TestInstall(t *testing.T) {
 		}
 	}
 	for who, want := range map[string]string{"balancing:weir": "yes", "weir-system:weir": "no", "balancing:default": "no"} {
-		for _, what := range [][]string{
+		rights := [][]string{
 			{"patch", "services"}, {"list", "backendpools.weir.dev"}, {"update", "leases/weir-controller", "-n", "balancing"},
 			{"get", "leases/aks-managed-resource-locker", "-n", "kube-system"}, {"create", "tokenreviews"},
-			{"watch", "pods"}, {"patch", "pods", "--subresource=status"},
-		} {
+		}
+		if hasGates {
+			rights = append(rights, []string{"watch", "pods"}, []string{"patch", "pods", "--subresource=status"})
+		}
+		for _, what := range rights {
 			got := kubectl(append([]string{"auth", "can-i", "--as", "system:serviceaccount:" + who}, what...)...)
 			if last := got[strings.LastIndex(got, "\n")+1:]; last != want {
 				t.Errorf("may %s %v: %s, want %s", who, what, got, want)
