@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package removal_test
+package servicelb
 
 import (
 	"fmt"
@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
-
-	"weir.dev/weir/internal/loadbalancer/removal"
 )
 
 func TestHowManyAreMany(t *testing.T) {
@@ -26,7 +24,7 @@ func TestHowManyAreMany(t *testing.T) {
 		{200, 1000, false},
 		{201, 1000, true},
 	} {
-		if got := removal.ExceedsLimit(tt.n, tt.all); got != tt.want {
+		if got := ExceedsRemovalLimit(tt.n, tt.all); got != tt.want {
 			t.Errorf("%d of %d: many is %t, want %t", tt.n, tt.all, got, tt.want)
 		}
 	}
@@ -38,10 +36,10 @@ func TestHowManyAreMany(t *testing.T) {
 func TestManyWaitForAPerson(t *testing.T) {
 	start := time.Unix(1000, 0)
 	at := start.Add
-	var tally removal.Tracker
+	var tally removalTracker
 	name := func(i int) string { return fmt.Sprint("shop/web-", i) }
 	tally.AddService(name(1), start)
-	if v := tally.CheckService(name(1), 10, true, start); v.Allowed || !v.RetryAt.Equal(at(removal.WaitTime)) {
+	if v := tally.CheckService(name(1), 10, true, start); v.Allowed || !v.RetryAt.Equal(at(removalWait)) {
 		t.Errorf("the first does not wait for the others: %+v", v)
 	}
 	for i := 2; i <= 6; i++ {
@@ -72,13 +70,13 @@ func TestManyWaitForAPerson(t *testing.T) {
 // Few are only delayed briefly.
 func TestFewGo(t *testing.T) {
 	now := time.Unix(1000, 0)
-	var small, large removal.Tracker
+	var small, large removalTracker
 	small.AddService("a/a", now)
 	if v := small.CheckService("a/a", 3, false, now); !v.Allowed {
 		t.Errorf("three Services alone: %+v", v)
 	}
 	large.AddService("a/a", now)
-	if v := large.CheckService("a/a", 100, true, now.Add(removal.WaitTime)); !v.Allowed {
+	if v := large.CheckService("a/a", 100, true, now.Add(removalWait)); !v.Allowed {
 		t.Errorf("one of a hundred: %+v", v)
 	}
 	for i := range 50 {
@@ -96,7 +94,7 @@ func TestFewGo(t *testing.T) {
 func TestNoMoreGoUnasked(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := rapid.IntRange(4, 40).Draw(t, "all")
-		var tally removal.Tracker
+		var tally removalTracker
 		now := time.Unix(1000, 0)
 		went := map[string]time.Time{}
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
@@ -116,11 +114,11 @@ func TestNoMoreGoUnasked(t *testing.T) {
 			}
 			n := 0
 			for _, at := range went {
-				if now.Sub(at) < removal.MergeInterval {
+				if now.Sub(at) < removalInterval {
 					n++
 				}
 			}
-			if removal.ExceedsLimit(n, all) {
+			if ExceedsRemovalLimit(n, all) {
 				t.Fatalf("%d of %d went within a minute", n, all)
 			}
 		}

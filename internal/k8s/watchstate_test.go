@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package removal_test
+package k8s
 
 import (
 	"fmt"
@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
-
-	"weir.dev/weir/internal/loadbalancer/removal"
 )
 
 // Scripts of watch events of nodes and slices, in seconds, and when the cache may be stale.
@@ -41,7 +39,7 @@ func TestWhenTheClusterMayBeOld(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			at := func(s float64) time.Time { return time.Unix(0, 0).Add(time.Duration(s * float64(time.Second))) }
 			for when, want := range tt.stale { // with separate Watches, to show that Stale has no effect on the result
-				var w removal.Watches
+				var w Watches
 				for _, s := range tt.steps {
 					if s.at > when {
 						break
@@ -60,11 +58,11 @@ func TestWhenTheClusterMayBeOld(t *testing.T) {
 	}
 }
 
-// Whatever watches do: never stale for longer than StaleTimeout between times in sync, never while
+// Whatever watches do: never stale for longer than StaleWatchTimeout between times in sync, never while
 // all have been open for a while, and until then always while one has been closed for a second.
 func TestLawOfWatches(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var w removal.Watches
+		var w Watches
 		kinds := []string{"a", "b", "c"}
 		now, open, changed := time.Unix(0, 0), map[string]bool{}, map[string]time.Time{}
 		for _, k := range kinds {
@@ -97,9 +95,9 @@ func TestLawOfWatches(t *testing.T) {
 				t.Fatalf("stale, though all watches are there: %s", state)
 			case stale && since.IsZero():
 				since = now
-			case stale && now.Sub(since) >= removal.StaleTimeout:
+			case stale && now.Sub(since) >= StaleWatchTimeout:
 				t.Fatalf("stale for too long: %s", state)
-			case !stale && lost && since.IsZero() && now.Sub(time.Unix(0, 0)) < removal.StaleTimeout:
+			case !stale && lost && since.IsZero() && now.Sub(time.Unix(0, 0)) < StaleWatchTimeout:
 				t.Fatalf("not stale, though a watch is away: %s", state)
 			}
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package removal
+package k8s
 
 import (
 	"sync"
@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// StaleTimeout is how long broken watches keep members in their pools.
-	StaleTimeout = 2 * time.Minute
-	// restartTimeout is the longest regular reconnect: the API server ends each watch after minutes.
-	restartTimeout = time.Second
-	// syncTime is how long restored watches deliver missed changes.
-	syncTime = 2 * time.Second
+	// StaleWatchTimeout is how long broken watches keep members in their pools.
+	StaleWatchTimeout = 2 * time.Minute
+	// watchRestartTimeout is the longest regular reconnect: the API server ends each watch after minutes.
+	watchRestartTimeout = time.Second
+	// watchSyncTime is how long restored watches deliver missed changes.
+	watchSyncTime = 2 * time.Second
 )
 
 // Watches decides whether the cache may be stale: from the first broken watch until all have caught
-// up, but at most StaleTimeout. An endpoint removed during that time may be back. Safe for
+// up, but at most StaleWatchTimeout. An endpoint removed during that time may be back. Safe for
 // concurrent use; the zero value is ready.
 type Watches struct {
 	mu sync.Mutex
@@ -68,7 +68,7 @@ func (w *Watches) IsStale(now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.updateState(now)
-	return !w.staleSince.IsZero() && now.Sub(w.staleSince) < StaleTimeout
+	return !w.staleSince.IsZero() && now.Sub(w.staleSince) < StaleWatchTimeout
 }
 
 // InSync reports whether all watches are open.
@@ -81,13 +81,13 @@ func (w *Watches) InSync() bool {
 // updateState updates since, and requires w.mu.
 func (w *Watches) updateState(now time.Time) {
 	if !w.staleSince.IsZero() {
-		if w.allOpen() && now.Sub(w.openedAt) >= syncTime {
+		if w.allOpen() && now.Sub(w.openedAt) >= watchSyncTime {
 			w.staleSince = time.Time{}
 		}
 		return
 	}
 	for _, k := range w.kinds {
-		if k.streams == 0 && now.Sub(k.closedAt) >= restartTimeout && (w.staleSince.IsZero() || k.closedAt.Before(w.staleSince)) {
+		if k.streams == 0 && now.Sub(k.closedAt) >= watchRestartTimeout && (w.staleSince.IsZero() || k.closedAt.Before(w.staleSince)) {
 			w.staleSince = k.closedAt
 		}
 	}
