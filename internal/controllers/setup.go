@@ -21,7 +21,6 @@ import (
 	"weir.dev/weir/internal/controllers/services"
 	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/lb/adminstate"
 	"weir.dev/weir/internal/pool/schedule"
 	"weir.dev/weir/internal/ratelimit"
 )
@@ -45,7 +44,7 @@ type Options struct {
 	// Requeue is the back-off of the work queues; zero means the default.
 	Requeue k8s.QueueBackoff
 	// Draining detects leaving nodes; nil disables node taints and their events.
-	Draining *adminstate.Signals
+	Draining *lb.DrainSignals
 }
 
 func (o Options) staleCheck() func(now time.Time) bool {
