@@ -109,10 +109,9 @@ func folderBelowInternal(pkg string) (folder string, inside bool) {
 
 // decisions are the packages that decide: no I/O, no context, no locks, no log; time is an argument.
 var decisions = []string{
-	"internal/armerror", "internal/controllers/gateways/routing", "internal/humanize", "internal/lb", "internal/loadbalancer/dryrun/report", "internal/loadbalancer/plan",
+	"internal/armerror", "internal/controllers/gateways/routing", "internal/humanize", "internal/lb", "internal/loadbalancer/plan",
 	"internal/loadbalancer/privatelink/desired", "internal/nic", "internal/pool/diff", "internal/pool/membership",
-	"internal/pool/schedule", "internal/provisioning/policy",
-	"internal/service/tenancy", "internal/service/nsg", "internal/skumigration/phase",
+	"internal/pool/schedule", "internal/provisioning/policy", "internal/service", "internal/skumigration/phase",
 }
 
 // effects are packages below a decision package that act.
@@ -121,7 +120,7 @@ var effects = []string{"internal/nic/nicupdate"}
 // workers act only through interfaces of their own: no network, no files.
 var workers = []string{
 	"internal/controllers/backendpools/backendpool", "internal/controllers/services/servicelb", "internal/leader", "internal/loadbalancer",
-	"internal/nic/nicupdate", "internal/pool", "internal/ratelimit", "internal/service", "internal/skumigration",
+	"internal/nic/nicupdate", "internal/pool", "internal/ratelimit", "internal/skumigration",
 }
 
 // rule lists the imports forbidden to a package and its subpackages.
@@ -217,7 +216,7 @@ func hasOwnRule(from, pkg string) bool {
 // cannot call Azure.
 func TestProgramsLinkOnlyWhatTheyNeed(t *testing.T) {
 	for program, forbidden := range map[string][]string{
-		"cmd/weir":             {module + "lab/", "helm.sh/", module + "internal/provisioning/charts", module + "internal/provisioning/jobs", "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/"},
+		"cmd/weir":             {module + "lab/", "helm.sh/", module + "internal/provisioning/charts", "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/"},
 		"cmd/weir-provisioner": {"github.com/Azure/", module + "internal/azure", module + "internal/config", module + "internal/controllers/services"},
 	} {
 		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", module+program).Output()

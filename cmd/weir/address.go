@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/cli/address"
+	"weir.dev/weir/internal/cli"
 	"weir.dev/weir/internal/config"
 )
 
@@ -37,7 +37,7 @@ Exit codes: 0 done, 1 failed or refused, 2 a flag or a file is wrong.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	var output outputFormat
-	list := newAddressCommand(&output, func(ctx context.Context, c address.Command, args []string) error {
+	list := newAddressCommand(&output, func(ctx context.Context, c cli.AddressCommand, args []string) error {
 		if len(args) > 0 {
 			return &app.UsageError{Err: errors.New("weir address list has no arguments")}
 		}
@@ -46,7 +46,7 @@ Exit codes: 0 done, 1 failed or refused, 2 a flag or a file is wrong.`,
 	list.Use, list.Short, list.Example = "list", "List retained addresses", "  weir address list --config azure.json -o json"
 	addOutputFlag(list, list.Flags(), &output, "text, or json")
 	var deletes bool
-	release := newAddressCommand(new(outputFormat), func(ctx context.Context, c address.Command, args []string) error {
+	release := newAddressCommand(new(outputFormat), func(ctx context.Context, c cli.AddressCommand, args []string) error {
 		if len(args) == 0 {
 			return &app.UsageError{Err: errors.New("want names of public IPs, or private addresses: weir address list has them")}
 		}
@@ -63,7 +63,7 @@ func newClaim() *cobra.Command {
 	var output outputFormat
 	var key string
 	var dryRun, deletes bool
-	cmd := newAddressCommand(&output, func(ctx context.Context, c address.Command, args []string) error {
+	cmd := newAddressCommand(&output, func(ctx context.Context, c cli.AddressCommand, args []string) error {
 		if len(args) != 1 {
 			return &app.UsageError{Err: errors.New("want the name of one public IP, or one private address: weir address list with the --cluster-name of its cluster has it")}
 		}
@@ -99,7 +99,7 @@ func addDeleteFlag(cmd *cobra.Command, deletes *bool) {
 	cmd.Flags().BoolVar(deletes, "delete-load-balancer", false, "delete the load balancer of a private address if only pools and probes without rules are left on it")
 }
 
-func newAddressCommand(output *outputFormat, run func(context.Context, address.Command, []string) error) *cobra.Command {
+func newAddressCommand(output *outputFormat, run func(context.Context, cli.AddressCommand, []string) error) *cobra.Command {
 	var opts app.Options
 	var group string
 	cmd := &cobra.Command{RunE: func(cmd *cobra.Command, args []string) error {
@@ -108,7 +108,7 @@ func newAddressCommand(output *outputFormat, run func(context.Context, address.C
 		if err != nil {
 			return err
 		}
-		return run(cmd.Context(), address.Command{
+		return run(cmd.Context(), cli.AddressCommand{
 			Azure: azure.Client, SubscriptionID: azure.Config.NetworkSubscriptionID(), ResourceGroup: cmp.Or(group, azure.Config.ResourceGroup),
 			ClusterName: opts.ClusterName, Settings: azure.Settings, Out: cmd.OutOrStdout(), JSON: output.isJSON(),
 		}, args)

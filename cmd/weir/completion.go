@@ -15,7 +15,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/cli/reach"
+	"weir.dev/weir/internal/cli"
 )
 
 // completionTimeout bounds the wait of a user after the tab key.
@@ -24,7 +24,7 @@ const completionTimeout = 3 * time.Second
 const noFiles = cobra.ShellCompDirectiveNoFileComp
 
 // listNames returns the names of objects, of the namespace of the flags if namespaced. Errors complete nothing.
-func listNames(ctx context.Context, f reach.Flags, list client.ObjectList, namespaced bool, names func() []string) []string {
+func listNames(ctx context.Context, f cli.Flags, list client.ObjectList, namespaced bool, names func() []string) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
 	api, namespace, err := f.NewClusterClient()
@@ -43,7 +43,7 @@ func listNames(ctx context.Context, f reach.Flags, list client.ObjectList, names
 	return all
 }
 
-func completeNamespaces(f reach.Flags) cobra.CompletionFunc {
+func completeNamespaces(f cli.Flags) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		var list corev1.NamespaceList
 		return listNames(cmd.Context(), f, &list, false, func() []string { return objectNames(list.Items) }), noFiles
@@ -62,7 +62,7 @@ func objectNames[T any, P interface {
 }
 
 // listServices returns the Services of type LoadBalancer, each after prefix.
-func listServices(ctx context.Context, f reach.Flags, prefix string) []string {
+func listServices(ctx context.Context, f cli.Flags, prefix string) []string {
 	var list corev1.ServiceList
 	return listNames(ctx, f, &list, true, func() (names []string) {
 		for _, s := range list.Items {
@@ -74,20 +74,20 @@ func listServices(ctx context.Context, f reach.Flags, prefix string) []string {
 	})
 }
 
-func listPools(ctx context.Context, f reach.Flags) []string {
+func listPools(ctx context.Context, f cli.Flags) []string {
 	var list v1alpha1.BackendPoolList
 	return listNames(ctx, f, &list, true, func() []string { return objectNames(list.Items) })
 }
 
 // completePools completes names of BackendPools, and service/NAME.
-func completePools(f reach.Flags) cobra.CompletionFunc {
+func completePools(f cli.Flags) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		all := append(listPools(cmd.Context(), f), listServices(cmd.Context(), f, "service/")...)
 		return slices.DeleteFunc(all, func(name string) bool { return slices.Contains(args, name) }), noFiles
 	}
 }
 
-func completeProvisions(f reach.Flags) cobra.CompletionFunc {
+func completeProvisions(f cli.Flags) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, noFiles
@@ -98,7 +98,7 @@ func completeProvisions(f reach.Flags) cobra.CompletionFunc {
 }
 
 // completeExplained completes the kind, then the name.
-func completeExplained(f reach.Flags) cobra.CompletionFunc {
+func completeExplained(f cli.Flags) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		switch {
 		case len(args) == 0:
@@ -123,7 +123,7 @@ func completeExplained(f reach.Flags) cobra.CompletionFunc {
 }
 
 // completeServiceArg completes one Service.
-func completeServiceArg(f reach.Flags) cobra.CompletionFunc {
+func completeServiceArg(f cli.Flags) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, noFiles
@@ -133,7 +133,7 @@ func completeServiceArg(f reach.Flags) cobra.CompletionFunc {
 }
 
 // completeNamespaced completes NAMESPACE/NAME of all namespaces.
-func completeNamespaced(f reach.Flags, newList func() (client.ObjectList, func() []client.Object)) cobra.CompletionFunc {
+func completeNamespaced(f cli.Flags, newList func() (client.ObjectList, func() []client.Object)) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		list, items := newList()
 		return listNames(cmd.Context(), f, list, false, func() (names []string) {
@@ -181,7 +181,7 @@ func kubeconfigContexts(c *clientcmdapi.Config) []string { return slices.Sorted(
 func kubeconfigClusters(c *clientcmdapi.Config) []string { return slices.Sorted(maps.Keys(c.Clusters)) }
 func kubeconfigUsers(c *clientcmdapi.Config) []string    { return slices.Sorted(maps.Keys(c.AuthInfos)) }
 
-func completeKubeconfig(f reach.Flags, names func(*clientcmdapi.Config) []string) cobra.CompletionFunc {
+func completeKubeconfig(f cli.Flags, names func(*clientcmdapi.Config) []string) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		raw, err := f.ToRawKubeConfigLoader().RawConfig()
 		if err != nil {

@@ -10,15 +10,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/cli"
 	"weir.dev/weir/internal/cli/doctor"
-	"weir.dev/weir/internal/cli/reach"
 )
 
 func newDoctor() *cobra.Command {
 	var opts app.Options
 	var account string
 	var health healthFlags
-	connection := reach.NewFlags()
+	connection := cli.NewFlags()
 	connection.Namespace = nil
 	var output outputFormat
 	cmd := &cobra.Command{
@@ -52,7 +52,7 @@ Exit codes: 0 no check fails, 1 the API server cannot be reached, 2 a flag is wr
 			if rc.Timeout == 0 {
 				rc.Timeout = doctor.CheckTimeout
 			}
-			api, err := reach.NewClient(rc)
+			api, err := cli.NewClient(rc)
 			if err != nil {
 				return err
 			}

@@ -10,12 +10,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/cli"
 	"weir.dev/weir/internal/cli/explain"
-	"weir.dev/weir/internal/cli/reach"
 )
 
 func newExplain() *cobra.Command {
-	connection := reach.NewFlags()
+	connection := cli.NewFlags()
 	var output outputFormat
 	var health healthFlags
 	cmd := &cobra.Command{
@@ -50,7 +50,7 @@ and you the rights of weir calls.`,
 				if err != nil {
 					return err
 				}
-				reader.Health = reach.NewHealthReader(leader)
+				reader.Health = cli.NewHealthReader(leader)
 			}
 			story, err := explainObject(cmd.Context(), reader, args[0], namespace, args[1])
 			if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"weir.dev/weir/internal/cli/reach"
+	"weir.dev/weir/internal/cli"
 )
 
 // outputFormat is the value of -o.
@@ -67,7 +67,7 @@ var shownFlags = map[string]string{
 
 // addConnectionFlags adds kubectl's connection flags, with -n unless f has no namespace. usage describes -n; empty is the
 // default text.
-func addConnectionFlags(cmd *cobra.Command, flags *pflag.FlagSet, f reach.Flags, usage string) {
+func addConnectionFlags(cmd *cobra.Command, flags *pflag.FlagSet, f cli.Flags, usage string) {
 	all := pflag.NewFlagSet("", pflag.ContinueOnError)
 	all.SortFlags = false
 	f.AddFlags(all)

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/cli/reach"
+	"weir.dev/weir/internal/cli"
 	"weir.dev/weir/internal/cli/status"
 )
 
@@ -25,7 +25,7 @@ func (h *healthFlags) addTo(f *pflag.FlagSet, usage string) {
 }
 
 // newReader returns nil without --health.
-func (h *healthFlags) newReader(connection reach.Flags) (status.HealthReader, error) {
+func (h *healthFlags) newReader(connection cli.Flags) (status.HealthReader, error) {
 	if !h.enabled {
 		return nil, nil //nolint:nilnil // no reader is valid
 	}

@@ -8,18 +8,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/cli/reach"
+	"weir.dev/weir/internal/cli"
 )
 
 // leaderFlags select the running Weir that a command connects to.
 type leaderFlags struct {
-	reach.Flags
+	cli.Flags
 
 	url, namespace string
 }
 
 func newLeaderFlags() *leaderFlags {
-	f := &leaderFlags{Flags: reach.NewFlags()}
+	f := &leaderFlags{Flags: cli.NewFlags()}
 	f.Namespace = nil
 	return f
 }

@@ -6,11 +6,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/cli/reach"
+	"weir.dev/weir/internal/cli"
 )
 
 func newLeave() *cobra.Command {
-	connection := reach.NewFlags()
+	connection := cli.NewFlags()
 	connection.Namespace = nil
 	var opts app.ReleaseOptions
 	cmd := &cobra.Command{

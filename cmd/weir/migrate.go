@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/cli/reach"
+	"weir.dev/weir/internal/cli"
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/skumigration"
 )
@@ -86,8 +86,8 @@ func addTargetFlags(cmd *cobra.Command, opts *app.PlanOptions) {
 }
 
 // addClusterFlags adds the connection flags without -n, which weir migrate has for Weir's namespace.
-func addClusterFlags(cmd *cobra.Command, opts *app.PlanOptions) reach.Flags {
-	connection := reach.NewFlags()
+func addClusterFlags(cmd *cobra.Command, opts *app.PlanOptions) cli.Flags {
+	connection := cli.NewFlags()
 	connection.Namespace = nil
 	opts.LoadConfig = connection.REST
 	addConnectionFlags(cmd, cmd.Flags(), connection, "")

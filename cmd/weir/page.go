@@ -9,12 +9,12 @@ import (
 	"k8s.io/client-go/rest"
 
 	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/cli"
 	"weir.dev/weir/internal/cli/page"
-	"weir.dev/weir/internal/cli/reach"
 )
 
 func newPage() *cobra.Command {
-	connection := reach.NewFlags()
+	connection := cli.NewFlags()
 	var certificate, url, namespace string
 	var o page.Options
 	cmd := &cobra.Command{
@@ -52,7 +52,7 @@ a token of the cluster, which the API server reviews, and sees what that token m
 					namespace = own // the page runs in Weir's namespace
 				}
 				return page.ServeSecure(cmd.Context(), page.SecureOptions{
-					API: rc, Client: reach.NewClient, Leader: func(rc *rest.Config) app.Connection { return reach.Leader{API: rc, Namespace: namespace}.Connection() },
+					API: rc, Client: cli.NewClient, Leader: func(rc *rest.Config) app.Connection { return cli.Leader{API: rc, Namespace: namespace}.Connection() },
 					Cluster: connection.ContextName(), Listen: o.Listen, Certificate: certificate, Out: cmd.OutOrStdout(),
 				})
 			}

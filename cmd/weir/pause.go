@@ -11,13 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/cli/pools"
-	"weir.dev/weir/internal/cli/reach"
+	"weir.dev/weir/internal/cli"
 )
 
 // pauseFlags are the flags shared by weir pause and weir resume.
 type pauseFlags struct {
-	connection                 reach.Flags
+	connection                 cli.Flags
 	output                     outputFormat
 	all, allNamespaces, dryRun bool
 }
@@ -33,18 +32,18 @@ func (f *pauseFlags) addFlags(cmd *cobra.Command) {
 	cmd.ValidArgsFunction = completePools(f.connection)
 }
 
-func (f *pauseFlags) newCommand(cmd *cobra.Command, names []string) (pools.PauseCommand, error) {
+func (f *pauseFlags) newCommand(cmd *cobra.Command, names []string) (cli.PauseCommand, error) {
 	switch {
 	case f.all == (len(names) > 0):
-		return pools.PauseCommand{}, &app.UsageError{Err: errors.New("want names of BackendPools, or service/NAME, or --all")}
+		return cli.PauseCommand{}, &app.UsageError{Err: errors.New("want names of BackendPools, or service/NAME, or --all")}
 	case f.allNamespaces && (f.connection.HasNamespace() || !f.all):
-		return pools.PauseCommand{}, &app.UsageError{Err: errors.New("-A requires --all, and excludes -n")}
+		return cli.PauseCommand{}, &app.UsageError{Err: errors.New("-A requires --all, and excludes -n")}
 	}
 	api, namespace, err := f.connection.NewClusterClient()
 	if err != nil {
-		return pools.PauseCommand{}, err
+		return cli.PauseCommand{}, err
 	}
-	d := pools.PauseCommand{API: api, Namespace: namespace, Names: names, Out: cmd.OutOrStdout(), JSON: f.output.isJSON(), DryRun: f.dryRun}
+	d := cli.PauseCommand{API: api, Namespace: namespace, Names: names, Out: cmd.OutOrStdout(), JSON: f.output.isJSON(), DryRun: f.dryRun}
 	if f.allNamespaces {
 		d.Namespace = ""
 	}
@@ -52,7 +51,7 @@ func (f *pauseFlags) newCommand(cmd *cobra.Command, names []string) (pools.Pause
 }
 
 func newPause() *cobra.Command {
-	f := pauseFlags{connection: reach.NewFlags()}
+	f := pauseFlags{connection: cli.NewFlags()}
 	var length time.Duration
 	var why string
 	cmd := &cobra.Command{
@@ -73,8 +72,8 @@ Exit codes: 0 paused, 1 a pool does not exist or could not be paused, 2 a flag i
 			switch {
 			case cmd.Flags().Changed("for") && length < time.Second:
 				return &app.UsageError{Err: fmt.Errorf("--for %s: want a second or more; without it the pause has no end", length)}
-			case !utf8.ValidString(why) || utf8.RuneCountInString(why) > pools.MaxReasonLength:
-				return &app.UsageError{Err: fmt.Errorf("--why: want %d characters of UTF-8 at most", pools.MaxReasonLength)}
+			case !utf8.ValidString(why) || utf8.RuneCountInString(why) > cli.MaxReasonLength:
+				return &app.UsageError{Err: fmt.Errorf("--why: want %d characters of UTF-8 at most", cli.MaxReasonLength)}
 			}
 			d, err := f.newCommand(cmd, args)
 			if err != nil {
@@ -90,7 +89,7 @@ Exit codes: 0 paused, 1 a pool does not exist or could not be paused, 2 a flag i
 }
 
 func newResume() *cobra.Command {
-	f := pauseFlags{connection: reach.NewFlags()}
+	f := pauseFlags{connection: cli.NewFlags()}
 	cmd := &cobra.Command{
 		Use:   "resume [POOL|service/NAME]...",
 		Short: "Resume updates of paused BackendPools",

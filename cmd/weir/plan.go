@@ -13,7 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/cli/reach"
+	"weir.dev/weir/internal/cli"
 	"weir.dev/weir/internal/config"
 )
 
@@ -31,7 +31,7 @@ const (
 
 func newPlan() *cobra.Command {
 	var opts app.PlanOptions
-	connection := reach.NewFlags()
+	connection := cli.NewFlags()
 	var output outputFormat
 	var failOnRefused bool
 	var patience time.Duration

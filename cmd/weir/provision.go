@@ -11,19 +11,19 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/cli"
 	"weir.dev/weir/internal/cli/provisioning"
-	"weir.dev/weir/internal/cli/reach"
 )
 
 // provisionFlags are shared by all subcommands of weir provision.
 type provisionFlags struct {
-	connection reach.Flags
+	connection cli.Flags
 	output     outputFormat
 	all        bool
 }
 
 func newProvision() *cobra.Command {
-	flags := provisionFlags{connection: reach.NewFlags()}
+	flags := provisionFlags{connection: cli.NewFlags()}
 	cmd := &cobra.Command{
 		Use:   "provision",
 		Short: "Show Provisions, cancel them, or retry them now",

@@ -9,12 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/cli/pools"
-	"weir.dev/weir/internal/cli/reach"
+	"weir.dev/weir/internal/cli"
 )
 
 func newRetry() *cobra.Command {
-	connection := reach.NewFlags()
+	connection := cli.NewFlags()
 	var output outputFormat
 	var all, failed bool
 	cmd := &cobra.Command{
@@ -41,7 +40,7 @@ Exit codes: 0 requested, 1 a BackendPool does not exist or could not be patched,
 			if err != nil {
 				return err
 			}
-			d := pools.RetryCommand{API: api, Namespace: namespace, Out: cmd.OutOrStdout(), JSON: output.isJSON()}
+			d := cli.RetryCommand{API: api, Namespace: namespace, Out: cmd.OutOrStdout(), JSON: output.isJSON()}
 			if all {
 				d.Namespace = ""
 			}

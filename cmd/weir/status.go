@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/cli/reach"
+	"weir.dev/weir/internal/cli"
 	"weir.dev/weir/internal/cli/status"
 )
 
@@ -17,7 +17,7 @@ import (
 const exitProblems exitCode = 3
 
 func newStatus() *cobra.Command {
-	connection := reach.NewFlags()
+	connection := cli.NewFlags()
 	var output outputFormat
 	var all, watch bool
 	var health healthFlags

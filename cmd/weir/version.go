@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/cli/reach"
+	"weir.dev/weir/internal/cli"
 	"weir.dev/weir/internal/cli/status"
 )
 
@@ -33,7 +33,7 @@ type controllerVersion struct {
 }
 
 func newVersion() *cobra.Command {
-	connection := reach.NewFlags()
+	connection := cli.NewFlags()
 	connection.Namespace = nil
 	var output outputFormat
 	var namespace string
@@ -71,7 +71,7 @@ Exit codes: 0 printed, also if no controller runs, 1 the API server cannot be re
 	return cmd
 }
 
-func readControllerVersion(ctx context.Context, connection reach.Flags, namespace string) (*controllerVersion, error) {
+func readControllerVersion(ctx context.Context, connection cli.Flags, namespace string) (*controllerVersion, error) {
 	api, _, err := connection.NewClusterClient()
 	if err != nil {
 		return nil, err

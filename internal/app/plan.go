@@ -21,8 +21,6 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer"
 	"weir.dev/weir/internal/loadbalancer/dryrun"
-	"weir.dev/weir/internal/loadbalancer/dryrun/report"
-	"weir.dev/weir/internal/loadbalancer/privateip"
 	"weir.dev/weir/internal/loadbalancer/publicip"
 	"weir.dev/weir/internal/offline"
 	"weir.dev/weir/internal/skumigration"
@@ -52,19 +50,19 @@ func (o PlanOptions) clusterConfig() (*rest.Config, error) {
 
 // Plan returns what the controller would change in Azure now. It writes nothing. If Azure returns an error,
 // the plan is incomplete.
-func Plan(ctx context.Context, o PlanOptions) (report.Plan, error) {
+func Plan(ctx context.Context, o PlanOptions) (dryrun.Report, error) {
 	if o.Service != "" && o.Namespace == "" {
 		o.Namespace = metav1.NamespaceDefault
 	}
 	if err := o.checkNames(); err != nil {
-		return report.Plan{}, err
+		return dryrun.Report{}, err
 	}
 	p, err := newPlanner(o)
 	if err != nil {
-		return report.Plan{}, err
+		return dryrun.Report{}, err
 	}
 	if err := p.readObjects(ctx); err != nil {
-		return report.Plan{}, err
+		return dryrun.Report{}, err
 	}
 	return p.runDryRun(ctx)
 }
@@ -102,12 +100,12 @@ type planner struct {
 	noGateways bool         // the user may not list Gateways
 	record     store.Record // zero if it cannot be read
 	owners     publicip.OwnerStore
-	privateIPs privateip.Store
+	privateIPs loadbalancer.PrivateIPStore
 	leftPools  loadbalancer.LeftPoolStore
 }
 
 // runDryRun plans for the objects, loaded into an offline cluster.
-func (p *planner) runDryRun(ctx context.Context) (report.Plan, error) {
+func (p *planner) runDryRun(ctx context.Context) (dryrun.Report, error) {
 	p.cluster = offline.New(controllers.Options{
 		SubscriptionID: p.cfg.NetworkSubscriptionID(), ResourceGroup: p.cfg.BackendResourceGroup(),
 		ExcludeControlPlane: p.cfg.ShouldExcludeControlPlane(), Draining: p.cfg.Signals(),
@@ -124,17 +122,17 @@ func (p *planner) runDryRun(ctx context.Context) (report.Plan, error) {
 		p.cluster.AllowUnknown()
 	}
 	if err := p.cluster.AddObjects(p.objects); err != nil {
-		return report.Plan{}, err
+		return dryrun.Report{}, err
 	}
 	problems, err := p.addGateways(ctx)
 	if err != nil {
-		return report.Plan{}, err
+		return dryrun.Report{}, err
 	}
 	outcome, err := dryrun.Plan(ctx, rehearsal, p.cluster, p.planScope(), p.cfg.SetsAdminState())
 	if err != nil {
-		return report.Plan{}, err
+		return dryrun.Report{}, err
 	}
-	shown := report.NewClusterPlan(outcome)
+	shown := dryrun.NewClusterReport(outcome)
 	shown.Notes, shown.Stops = append(p.listHints(outcome), problems...), p.listBlockers(outcome)
 	if ips, err := p.client.ListPublicIPs(ctx, p.cfg.NetworkSubscriptionID(), p.cfg.ResourceGroup); err == nil { // a failure is that of the plan
 		if n := len(publicip.ListRetained(ips, p.ClusterName)); n > 0 {

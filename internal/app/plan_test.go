@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"weir.dev/weir/internal/loadbalancer/dryrun/report"
+	"weir.dev/weir/internal/loadbalancer/dryrun"
 	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/patient"
 )
@@ -42,7 +42,7 @@ func newCloudWith(t *testing.T, opts armemu.Options, snapshot []byte) *cloud {
 }
 
 // plan plans for the objects in YAML and fails the test on any write.
-func (c *cloud) plan(t *testing.T, azure, objects string, change ...func(*PlanOptions)) (report.Plan, error) {
+func (c *cloud) plan(t *testing.T, azure, objects string, change ...func(*PlanOptions)) (dryrun.Report, error) {
 	t.Helper()
 	o := PlanOptions{Files: []string{"-"}, Stdin: strings.NewReader(objects)}
 	o.ConfigFile, o.ClusterName, o.AzureEndpoint, o.Log = azure, "kubernetes", c.url, slog.New(slog.DiscardHandler)

@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/internal/controllers/cache"
+	"weir.dev/weir/internal/controllers/services/servicelb"
 	"weir.dev/weir/internal/k8s/store"
 	"weir.dev/weir/internal/loadbalancer/dryrun"
-	"weir.dev/weir/internal/loadbalancer/removal"
 	"weir.dev/weir/internal/offline"
 )
 
@@ -32,7 +32,7 @@ func (p *planner) listBlockers(o dryrun.PlanResult) []string {
 	if err := p.record.CheckConflict(p.ClusterName, resourceGroupID(p.cfg)); err != nil {
 		all = append(all, "the controller would not start: "+err.Error())
 	}
-	if taken, addressed := o.CountLosses(), p.cluster.CountAddresses(); removal.ExceedsLimit(taken, addressed) {
+	if taken, addressed := o.CountLosses(), p.cluster.CountAddresses(); servicelb.ExceedsRemovalLimit(taken, addressed) {
 		all = append(all, fmt.Sprintf("the controller would wait before it takes addresses from %d of %d Services, because no user has requested it: each waits for its annotation %s, or all for --allow-removal",
 			taken, addressed, cache.AllowRemovalAnnotation))
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"weir.dev/weir/internal/loadbalancer/dryrun/report"
+	"weir.dev/weir/internal/loadbalancer/dryrun"
 )
 
 // A plan lists addresses that would be lost, and resources that would remain unused.
@@ -59,7 +59,7 @@ func TestPlansSayWhatIsLost(t *testing.T) {
 				t.Errorf("%d Services kept, want %d; %d addresses lost, want %d", kept, tt.kept, len(p.Losses), tt.lost)
 			}
 			raw, err := p.FormatJSON()
-			var read report.Plan
+			var read dryrun.Report
 			if err != nil || json.Unmarshal(raw, &read) != nil || len(read.Losses) != len(p.Losses) || strings.Contains(string(raw), `"losses"`) != (len(p.Losses) > 0) {
 				t.Errorf("for machines: %v\n%s", err, raw)
 			}

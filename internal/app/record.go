@@ -19,7 +19,6 @@ import (
 	"weir.dev/weir/internal/k8s/store"
 	"weir.dev/weir/internal/leader"
 	"weir.dev/weir/internal/loadbalancer"
-	"weir.dev/weir/internal/loadbalancer/privateip"
 	"weir.dev/weir/internal/loadbalancer/publicip"
 	"weir.dev/weir/internal/skumigration"
 )
@@ -68,7 +67,7 @@ func (r recordStore) publicIPGroupStore() publicip.GroupStore {
 	return store.PublicIPGroups{Reader: r.api, Writer: r.api, Namespace: r.namespace}
 }
 
-func (r recordStore) privateIPStore() privateip.Store {
+func (r recordStore) privateIPStore() loadbalancer.PrivateIPStore {
 	return store.PrivateIPReservations{Reader: r.api, Writer: r.api, Namespace: r.namespace}
 }
 

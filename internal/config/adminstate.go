@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"weir.dev/weir/internal/lb/adminstate"
+	"weir.dev/weir/internal/lb"
 )
 
 // AdminState configures how nodes are drained.
@@ -32,15 +32,15 @@ func (a AdminState) SetsAdminState() bool {
 }
 
 // Signals returns how to detect leaving nodes; nil if admin states are not managed.
-func (a AdminState) Signals() *adminstate.Signals {
+func (a AdminState) Signals() *lb.DrainSignals {
 	if !a.SetsAdminState() {
 		return nil
 	}
-	signals := &adminstate.Signals{
+	signals := &lb.DrainSignals{
 		ExtraConditions: a.NodeAdminStateConditions, Reporters: a.trustedReporters(), MinAvailablePercent: a.minAvailablePercent(),
 	}
 	for _, text := range a.NodeAdminStateTaints {
-		if p, err := adminstate.ParsePattern(text); err == nil { // already validated
+		if p, err := lb.ParseConditionPattern(text); err == nil { // already validated
 			signals.ExtraPatterns = append(signals.ExtraPatterns, p)
 		}
 	}
@@ -49,14 +49,14 @@ func (a AdminState) Signals() *adminstate.Signals {
 
 func (a AdminState) trustedReporters() []string {
 	if a.NodeAdminStateReporters == nil {
-		return adminstate.DefaultReporters()
+		return lb.DefaultReporters()
 	}
 	return a.NodeAdminStateReporters
 }
 
 func (a AdminState) minAvailablePercent() int {
 	if a.NodeAdminStateMinAvailablePercent == nil {
-		return adminstate.DefaultMinAvailablePercent
+		return lb.DefaultMinAvailablePercent
 	}
 	return *a.NodeAdminStateMinAvailablePercent
 }
@@ -70,7 +70,7 @@ func (a AdminState) validateAdminState() error {
 	}
 	for i, text := range a.NodeAdminStateTaints {
 		key := fmt.Sprintf("nodeAdminStateTaints[%d]", i)
-		p, err := adminstate.ParsePattern(text)
+		p, err := lb.ParseConditionPattern(text)
 		if err != nil {
 			return fmt.Errorf("key %q: %w", key, err)
 		}
@@ -80,7 +80,7 @@ func (a AdminState) validateAdminState() error {
 	}
 	for i, text := range a.NodeAdminStateConditions {
 		key := fmt.Sprintf("nodeAdminStateConditions[%d]", i)
-		name, err := adminstate.ParseConditionType(text)
+		name, err := lb.ParseConditionType(text)
 		if err != nil {
 			return fmt.Errorf("key %q: %w", key, err)
 		}

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/service/tenancy"
+	"weir.dev/weir/internal/service"
 )
 
 const policyLabel = "example.com/policy"
@@ -51,7 +51,7 @@ func installPolicy(t *testing.T, name, subscriptionID, resourceGroup string) {
 
 func isAdmitted(t *testing.T, namespace, policy, list, balancer string) bool {
 	t.Helper()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{policyLabel: policy}, Annotations: map[string]string{tenancy.LoadBalancersAnnotation: list}}}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{policyLabel: policy}, Annotations: map[string]string{service.LoadBalancersAnnotation: list}}}
 	if err := api.Create(t.Context(), ns); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func isAdmitted(t *testing.T, namespace, policy, list, balancer string) bool {
 	return err == nil
 }
 
-// The policy in config/admission agrees with internal/service/tenancy. Without azure.json values it rejects
+// The policy in config/admission agrees with internal/service. Without azure.json values it rejects
 // nothing that Weir allows.
 func TestThePolicyAgreesWithWeir(t *testing.T) {
 	installPolicy(t, "told", "s0", "rg0")
@@ -87,7 +87,7 @@ func TestThePolicyAgreesWithWeir(t *testing.T) {
 			return ""
 		})
 	}
-	text, err := os.ReadFile("../service/tenancy/testdata/lists.txt")
+	text, err := os.ReadFile("../service/testdata/lists.txt")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/service/tenancy"
+	"weir.dev/weir/internal/service"
 	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/controlplane"
 )
@@ -37,7 +37,7 @@ func newTestEnv(t *testing.T, pools ...string) *testEnv {
 	t.Helper()
 	s := &testEnv{T: t, no: scenes.Add(1)}
 	s.ns = fmt.Sprintf("scene-%03d", s.no)
-	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.ns, Annotations: map[string]string{tenancy.LoadBalancersAnnotation: s.ns + "," + s.ns + "-none"}}})
+	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.ns, Annotations: map[string]string{service.LoadBalancersAnnotation: s.ns + "," + s.ns + "-none"}}})
 	s.loadBalancer(pools...)
 	return s
 }

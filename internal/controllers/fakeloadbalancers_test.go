@@ -22,7 +22,6 @@ import (
 	"weir.dev/weir/internal/loadbalancer"
 	"weir.dev/weir/internal/loadbalancer/dryrun"
 	"weir.dev/weir/internal/service"
-	"weir.dev/weir/internal/service/tenancy"
 )
 
 const class = "weir.dev/azure"
@@ -90,7 +89,9 @@ func (emptyAzure) GetSecurityGroup(context.Context, lb.ResourceID) (lb.SecurityG
 }
 func (emptyAzure) ServiceOwners() []string                        { return nil }
 func (emptyAzure) ExposedServices() []loadbalancer.ExposedService { return nil }
-func (emptyAzure) NamespaceBounds(string) tenancy.Settings        { return tenancy.Settings{} }
+func (emptyAzure) NamespaceBounds(string) service.NamespaceSettings {
+	return service.NamespaceSettings{}
+}
 
 func (emptyAzure) NeedsMembers(string, lb.LoadBalancerID, service.Pool, lb.Pool) bool { return false }
 func (emptyAzure) ConversionState(lb.PoolID) (is, paused bool)                        { return false, false }

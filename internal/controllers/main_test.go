@@ -22,7 +22,7 @@ import (
 	"weir.dev/weir/internal/controllers"
 	"weir.dev/weir/internal/controllers/cache"
 	"weir.dev/weir/internal/k8s/metadata"
-	"weir.dev/weir/internal/lb/adminstate"
+	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/pool/updater"
 	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/controlplane"
@@ -75,17 +75,17 @@ func start() (*testController, error) { return startWith(nil) }
 
 func startWith(lease updater.Lease) (*testController, error) {
 	draining := signals()
-	draining.ExtraPatterns = []adminstate.Pattern{{Key: "example.com/leaves", Value: "now"}}
+	draining.ExtraPatterns = []lb.ConditionPattern{{Key: "example.com/leaves", Value: "now"}}
 	draining.ExtraConditions = []string{"DrainInProgress"}
 	return startController(cluster.Config, lease, draining, enableGates)
 }
 
-func signals() *adminstate.Signals {
-	return &adminstate.Signals{Reporters: []string{"agent", "example.com/agent"}, MinAvailablePercent: adminstate.DefaultMinAvailablePercent}
+func signals() *lb.DrainSignals {
+	return &lb.DrainSignals{Reporters: []string{"agent", "example.com/agent"}, MinAvailablePercent: lb.DefaultMinAvailablePercent}
 }
 
 // Without draining signals the controller ignores node taints. with may extend it before it starts.
-func startController(cfg *rest.Config, lease updater.Lease, draining *adminstate.Signals, with ...func(*testController, *azure.Client, *slog.Logger)) (*testController, error) {
+func startController(cfg *rest.Config, lease updater.Lease, draining *lb.DrainSignals, with ...func(*testController, *azure.Client, *slog.Logger)) (*testController, error) {
 	level := slog.LevelError + 1
 	if os.Getenv("WEIR_TEST_LOG") != "" {
 		level = slog.LevelDebug

@@ -20,11 +20,11 @@ import (
 
 	"weir.dev/weir/internal/controllers/nodes"
 	"weir.dev/weir/internal/k8s/metadata"
-	"weir.dev/weir/internal/lb/adminstate"
+	"weir.dev/weir/internal/lb"
 )
 
 // replaceController replaces the shared controller until the test ends.
-func (s *testEnv) replaceController(cfg *rest.Config, draining *adminstate.Signals, meanwhile func()) {
+func (s *testEnv) replaceController(cfg *rest.Config, draining *lb.DrainSignals, meanwhile func()) {
 	s.Helper()
 	must := func(err error) {
 		s.Helper()

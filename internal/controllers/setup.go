@@ -21,8 +21,6 @@ import (
 	"weir.dev/weir/internal/controllers/services"
 	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/lb/adminstate"
-	"weir.dev/weir/internal/loadbalancer/removal"
 	"weir.dev/weir/internal/pool/schedule"
 	"weir.dev/weir/internal/ratelimit"
 )
@@ -46,7 +44,7 @@ type Options struct {
 	// Requeue is the back-off of the work queues; zero means the default.
 	Requeue k8s.QueueBackoff
 	// Draining detects leaving nodes; nil disables node taints and their events.
-	Draining *adminstate.Signals
+	Draining *lb.DrainSignals
 }
 
 func (o Options) staleCheck() func(now time.Time) bool {
@@ -213,7 +211,7 @@ func (c *Cluster) releaseRetained(ctx context.Context) {
 		isStale := c.opts.Connection.Watches.IsStale(now)
 		switch held := c.Pools.Retention.CountHeld(); {
 		case isStale && !wasStale:
-			c.opts.Log.WarnContext(ctx, "a watch of the API server is broken, so what is known of endpoints and nodes may be old: no member leaves its pool until the watches are in sync again; members join, and admin states change", "atMost", removal.StaleTimeout.String())
+			c.opts.Log.WarnContext(ctx, "a watch of the API server is broken, so what is known of endpoints and nodes may be old: no member leaves its pool until the watches are in sync again; members join, and admin states change", "atMost", k8s.StaleWatchTimeout.String())
 		case !isStale && (wasStale || held > 0): // a break may fall between two polls
 			c.opts.Log.InfoContext(ctx, "members leave their pools again", "held", held, "inSync", c.opts.Connection.Watches.InSync())
 			c.Pools.ReleaseRetained(now)

@@ -20,7 +20,7 @@ import (
 	"weir.dev/weir/internal/controllers/services"
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/service/tenancy"
+	"weir.dev/weir/internal/service"
 )
 
 func (s *testEnv) tenant() client.Client {
@@ -65,7 +65,7 @@ func (s *testEnv) setGrant(list string) {
 		s.Fatal(err)
 	}
 	before := ns.DeepCopy()
-	ns.Annotations = map[string]string{tenancy.LoadBalancersAnnotation: list}
+	ns.Annotations = map[string]string{service.LoadBalancersAnnotation: list}
 	if err := api.Patch(s.Context(), ns, client.MergeFrom(before)); err != nil {
 		s.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestAnOwnerThatNeverWasLosesNothing(t *testing.T) {
 	if err := tenant.Create(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	s.waitForReason(p.Name, v1alpha1.ReasonNotAllowed, tenancy.LoadBalancersAnnotation)
+	s.waitForReason(p.Name, v1alpha1.ReasonNotAllowed, service.LoadBalancersAnnotation)
 	if err := tenant.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestANamespaceBindsWhatItWasGiven(t *testing.T) {
 	s.createService("web", corev1.ServiceTypeLoadBalancer)
 	s.createSlice("web-1", "web", s.endpointOn(1))
 	s.createBackendPool("web", "web")
-	s.waitForReason("web", v1alpha1.ReasonNotAllowed, tenancy.LoadBalancersAnnotation+" of the Namespace, with "+subscription+"/rg/"+s.ns+" in its list")
+	s.waitForReason("web", v1alpha1.ReasonNotAllowed, service.LoadBalancersAnnotation+" of the Namespace, with "+subscription+"/rg/"+s.ns+" in its list")
 	s.waitForEvent("BackendPool", "web", v1alpha1.ReasonNotAllowed, 1)
 	if n := s.countCalls(); n != 0 {
 		t.Errorf("%d calls for a pool that may not be bound", n)

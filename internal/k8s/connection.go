@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-
-	"weir.dev/weir/internal/loadbalancer/removal"
 )
 
 const redialInterval = time.Second
@@ -24,7 +22,7 @@ const redialInterval = time.Second
 // client-go's: see docs/reference/retries.md.
 type Connection struct {
 	// Watches are the watches of the kinds that affect pool members.
-	Watches removal.Watches
+	Watches Watches
 
 	log *slog.Logger
 	// stopping is closed when the process ends; reads stop waiting then.

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"weir.dev/weir/internal/loadbalancer/removal"
 )
 
 // memberKinds affect pool members.
@@ -40,7 +38,7 @@ func (r *Connection) trackWatch(req *http.Request, res *http.Response) {
 type watchBody struct {
 	io.ReadCloser
 	kind    string
-	watches *removal.Watches
+	watches *Watches
 	// tail holds the previous bytes, in which the mark may start.
 	listing bool
 	tail    []byte

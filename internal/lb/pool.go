@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lb has the types of Azure load balancers and their network resources, as plain values.
+// Package lb has the types of Azure load balancers and their network resources, as plain values, and decides from a
+// node's taints, conditions and events whether it must take no new flows (taint.go, eviction.go, preemption.go).
 package lb
 
 import "net/netip"

@@ -14,7 +14,6 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer/publicip"
 	"weir.dev/weir/internal/service"
-	"weir.dev/weir/internal/service/tenancy"
 )
 
 // lists is an Azure whose list calls work; one operation fails.
@@ -56,7 +55,7 @@ type reaching struct{ Cluster }
 
 func (reaching) ExposedServices() []ExposedService { return nil }
 
-func (reaching) NamespaceBounds(string) tenancy.Settings { return tenancy.Settings{} }
+func (reaching) NamespaceBounds(string) service.NamespaceSettings { return service.NamespaceSettings{} }
 
 func listed(azure Azure) *LoadBalancers {
 	return New(Config{Azure: azure, Cluster: reaching{}, Settings: Settings{

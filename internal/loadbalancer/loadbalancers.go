@@ -10,7 +10,6 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer/conflict"
-	"weir.dev/weir/internal/loadbalancer/privateip"
 	"weir.dev/weir/internal/loadbalancer/privatelink"
 	"weir.dev/weir/internal/loadbalancer/publicip"
 	"weir.dev/weir/internal/loadbalancer/securitygroup"
@@ -22,7 +21,7 @@ type LoadBalancers struct {
 	cfg             Config
 	cache           stateCache
 	publicIPManager *publicip.Manager
-	privateIPs      *privateip.Manager
+	privateIPs      *PrivateIPManager
 	leftPools       *LeftPoolTracker
 	links           *privatelink.Reconciler // nil without one
 	group           *securitygroup.Group    // nil without one

@@ -9,7 +9,6 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
-	"weir.dev/weir/internal/service/tenancy"
 )
 
 // listCounter is an Azure that counts its lists.
@@ -133,7 +132,7 @@ func TestLimitsCountTheSelectedPool(t *testing.T) {
 type unbounded struct{ Cluster }
 
 func (unbounded) MemberKind(lb.PoolID) service.MemberKind { return service.UnknownMembers }
-func (unbounded) NamespaceBounds(namespace string) tenancy.Settings {
-	return tenancy.ParseSettings(namespace, map[string]string{tenancy.MaxRules: "1500", tenancy.MaxFrontends: "600"})
+func (unbounded) NamespaceBounds(namespace string) service.NamespaceSettings {
+	return service.ParseNamespaceSettings(namespace, map[string]string{service.MaxRules: "1500", service.MaxFrontends: "600"})
 }
 func (unbounded) ExposedServices() []ExposedService { return nil }

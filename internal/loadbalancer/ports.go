@@ -10,14 +10,12 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer/conflict"
-	"weir.dev/weir/internal/loadbalancer/privateip"
 	"weir.dev/weir/internal/loadbalancer/privatelink"
 	"weir.dev/weir/internal/loadbalancer/privatelink/desired"
 	"weir.dev/weir/internal/loadbalancer/publicip"
 	"weir.dev/weir/internal/loadbalancer/securitygroup"
 	"weir.dev/weir/internal/ratelimit"
 	"weir.dev/weir/internal/service"
-	"weir.dev/weir/internal/service/tenancy"
 	"weir.dev/weir/internal/zones"
 )
 
@@ -75,7 +73,7 @@ type Cluster interface {
 	AllowedPublicIPs(namespace string) string
 	// FrontendServices returns the Private Link settings of Services at shared frontends; see desired.Cluster.
 	FrontendServices(owners map[string]bool) map[string]desired.FrontendService
-	NamespaceBounds(namespace string) tenancy.Settings
+	NamespaceBounds(namespace string) service.NamespaceSettings
 	NodeAddresses() []netip.Addr
 	// NodesOf returns the addresses of the nodes behind a load balancer, or of all nodes for a Service with its
 	// own pools; false if unknown.
@@ -97,7 +95,7 @@ type Config struct {
 	// PublicIPGroups persists the other resource groups in which Weir creates public IPs; nil keeps them in memory.
 	PublicIPGroups publicip.GroupStore
 	// PrivateIPs persists private address reservations; nil keeps them in memory.
-	PrivateIPs privateip.Store
+	PrivateIPs PrivateIPStore
 	// LeftPools persists the pools that Weir left to foreign addresses; nil keeps them in memory.
 	LeftPools LeftPoolStore
 	// ReservedAddress returns the address that a dynamic private frontend must get, if any; nil means none.

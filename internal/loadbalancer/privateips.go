@@ -9,15 +9,14 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer/plan"
-	"weir.dev/weir/internal/loadbalancer/privateip"
-	"weir.dev/weir/internal/service/tenancy"
+	"weir.dev/weir/internal/service"
 )
 
-func newPrivateIPs(cfg Config) *privateip.Manager {
-	return privateip.New(privateip.Config{
+func newPrivateIPs(cfg Config) *PrivateIPManager {
+	return NewPrivateIPManager(PrivateIPConfig{
 		Store: cfg.PrivateIPs, LoadBalancers: cfg.loadBalancerNames(), Log: cfg.Log,
 		Limit: func(namespace string) int {
-			return cfg.Cluster.NamespaceBounds(namespace).NamespaceBound(tenancy.MaxFrontends, tenancy.Capacity{Max: lb.MaxFrontends}, true).Max
+			return cfg.Cluster.NamespaceBounds(namespace).NamespaceBound(service.MaxFrontends, service.NamespaceCapacity{Max: lb.MaxFrontends}, true).Max
 		},
 	})
 }
@@ -48,19 +47,19 @@ func withoutRejected(jobs []*job, rejected map[string]error) []*job {
 	})
 }
 
-func (l *loadBalancer) usersOf(b lb.LoadBalancer) privateip.Users {
-	return privateip.FindUsers(b, serviceOf(l.cfg.Cluster))
+func (l *loadBalancer) usersOf(b lb.LoadBalancer) PrivateIPUsers {
+	return FindPrivateIPUsers(b, serviceOf(l.cfg.Cluster))
 }
 
-func (l *loadBalancer) privateIPRequests(jobs []*job, snap snapshot) []privateip.Request {
-	var wants []privateip.Request
+func (l *loadBalancer) privateIPRequests(jobs []*job, snap snapshot) []PrivateIPRequest {
+	var wants []PrivateIPRequest
 	for _, j := range jobs {
 		if j.isLeaving() || !j.Desired.Internal {
 			continue
 		}
-		w := privateip.Request{Owner: j.Owner, Service: j.Service, Created: j.Created}
+		w := PrivateIPRequest{Owner: j.Owner, Service: j.Service, Created: j.Created}
 		for _, f := range j.localSpec.Frontends {
-			if key := privateip.AddressKey(plan.PinAddress(f.Frontend, j.Owner, j.Service, j.localSpec.Rules, snap.observed, l.cfg.ReservedAddress)); key != "" {
+			if key := AddressKey(plan.PinAddress(f.Frontend, j.Owner, j.Service, j.localSpec.Rules, snap.observed, l.cfg.ReservedAddress)); key != "" {
 				w.Keys = append(w.Keys, key)
 			}
 		}

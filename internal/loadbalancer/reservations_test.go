@@ -14,28 +14,28 @@ import (
 	"testing/synctest"
 	"time"
 
-	"weir.dev/weir/internal/loadbalancer/privateip"
+	"weir.dev/weir/internal/loadbalancer"
 )
 
 // reservationStore is the ConfigMap of reservations; it survives the process.
 type reservationStore struct {
 	mu      sync.Mutex
-	record  privateip.Record
+	record  loadbalancer.PrivateIPRecord
 	version int
 	// unreadable fails reads, unwritable fails writes.
 	unreadable, unwritable bool
 }
 
-func (s *reservationStore) ReadReservations(context.Context) (privateip.Record, error) {
+func (s *reservationStore) ReadReservations(context.Context) (loadbalancer.PrivateIPRecord, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.unreadable {
-		return privateip.Record{}, errors.New("the API server is away")
+		return loadbalancer.PrivateIPRecord{}, errors.New("the API server is away")
 	}
-	return privateip.Record{Version: s.record.Version, Reservations: maps.Clone(s.record.Reservations)}, nil
+	return loadbalancer.PrivateIPRecord{Version: s.record.Version, Reservations: maps.Clone(s.record.Reservations)}, nil
 }
 
-func (s *reservationStore) WriteReservations(_ context.Context, r privateip.Record) (string, error) {
+func (s *reservationStore) WriteReservations(_ context.Context, r loadbalancer.PrivateIPRecord) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.unwritable {
@@ -45,7 +45,7 @@ func (s *reservationStore) WriteReservations(_ context.Context, r privateip.Reco
 		return "", fmt.Errorf("version %q is not %q", r.Version, s.record.Version)
 	}
 	s.version++
-	s.record = privateip.Record{Version: strconv.Itoa(s.version), Reservations: maps.Clone(r.Reservations)}
+	s.record = loadbalancer.PrivateIPRecord{Version: strconv.Itoa(s.version), Reservations: maps.Clone(r.Reservations)}
 	return s.record.Version, nil
 }
 
@@ -55,7 +55,7 @@ func (s *reservationStore) set(what string) {
 	defer s.mu.Unlock()
 	s.unreadable, s.unwritable = what == "unreadable", what == "unwritable"
 	if what == "lost" {
-		s.record = privateip.Record{}
+		s.record = loadbalancer.PrivateIPRecord{}
 	}
 }
 
@@ -64,9 +64,9 @@ func TestAPlanShowsReservations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
 		defer s.close()
-		until := time.Now().Add(privateip.TTL)
+		until := time.Now().Add(loadbalancer.PrivateIPTTL)
 		key := strings.ToLower(vnetID) + "/subnets/nodes 10.0.0.9"
-		s.reservations.record.Reservations = map[string]privateip.Reservation{key: {Namespace: "bank", LoadBalancer: "kubernetes-internal", Expires: until}}
+		s.reservations.record.Reservations = map[string]loadbalancer.PrivateIPReservation{key: {Namespace: "bank", LoadBalancer: "kubernetes-internal", Expires: until}}
 		s.applyAll(`
 evil/a: {ports: 80, azure-load-balancer-internal: "true", loadBalancerIP: 10.0.0.9}
 evil/b: {ports: 80, azure-load-balancer-internal: "true", loadBalancerIP: 10.0.0.10}`)

@@ -15,7 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"weir.dev/weir/internal/cli/address"
+	"weir.dev/weir/internal/cli"
 	"weir.dev/weir/internal/loadbalancer"
 	"weir.dev/weir/internal/loadbalancer/publicip"
 	"weir.dev/weir/internal/service"
@@ -131,7 +131,7 @@ func (w *twoClusters) claim(t *testing.T, name string, next formerStage) error {
 		}
 		next.arm([]killPoint{{1 + w.rnd.IntN(10), w.rnd.IntN(2) == 0}})
 		for try := range 3 {
-			c := address.Command{
+			c := cli.AddressCommand{
 				Azure: next.process.client, SubscriptionID: subscription, ResourceGroup: resources, ClusterName: next.settings.ClusterName,
 				Settings: next.settings, Out: io.Discard, DeleteLoadBalancer: true,
 			}

@@ -12,7 +12,6 @@ import (
 	"weir.dev/weir/internal/loadbalancer"
 	"weir.dev/weir/internal/loadbalancer/privatelink/desired"
 	"weir.dev/weir/internal/service"
-	"weir.dev/weir/internal/service/tenancy"
 )
 
 func (p *process) ServiceOwners() []string {
@@ -71,13 +70,13 @@ func (p *process) ExposedServices() []loadbalancer.ExposedService {
 	return all
 }
 
-func (p *process) NamespaceBounds(namespace string) tenancy.Settings {
+func (p *process) NamespaceBounds(namespace string) service.NamespaceSettings {
 	p.stage.mu.Lock()
 	defer p.stage.mu.Unlock()
 	if p.stage.unbounded {
-		return tenancy.ParseSettings(namespace, map[string]string{tenancy.MaxRules: "1500", tenancy.MaxFrontends: "600", tenancy.MaxSecurityRules: "1000"})
+		return service.ParseNamespaceSettings(namespace, map[string]string{service.MaxRules: "1500", service.MaxFrontends: "600", service.MaxSecurityRules: "1000"})
 	}
-	return tenancy.ParseSettings(namespace, p.stage.bounds[namespace])
+	return service.ParseNamespaceSettings(namespace, p.stage.bounds[namespace])
 }
 
 func (p *process) FrontendServices(owners map[string]bool) map[string]desired.FrontendService {

@@ -17,8 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"weir.dev/weir/internal/provisioning/jobs"
 )
 
 type podRun struct {
@@ -202,7 +200,7 @@ func (c *jobCluster) finishPod(job *batchv1.Job, pod *corev1.Pod, run podRun) {
 	}
 	c.stopPod()
 	last := strings.TrimSpace(run.says)
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: jobs.Container, State: corev1.ContainerState{
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: JobContainer, State: corev1.ContainerState{
 		Terminated: &corev1.ContainerStateTerminated{ExitCode: run.code, Message: last},
 	}}}
 	pod.Status.Phase = corev1.PodFailed

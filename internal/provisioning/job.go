@@ -17,7 +17,6 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/humanize"
-	"weir.dev/weir/internal/provisioning/jobs"
 	"weir.dev/weir/internal/provisioning/policy"
 	"weir.dev/weir/internal/ratelimit"
 )
@@ -31,7 +30,7 @@ type jobStep struct {
 	// seenRunning is set once the Job was seen running: if it disappears, the attempt fails.
 	seenRunning bool
 	lastMessage string
-	reader      *jobs.LogReader
+	reader      *JobLogReader
 	// nextRead is when to read the pod's log next.
 	nextRead  time.Time
 	readCount int
@@ -60,7 +59,7 @@ func (a *run) runJob(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 		if err != nil {
 			return err
 		}
-		seen := jobs.JobState(job)
+		seen := JobState(job)
 		do := policy.NextJobAction(seen, is.Input == input, a.p.Status.AttemptNumber)
 		if do == policy.CreateJob && is.Input != input { // record the input first: it identifies the Job
 			is.Input, is.DoneAt, is.Applied = input, nil, 0
@@ -108,8 +107,8 @@ func (a *run) newJobStep(ctx context.Context, step *v1alpha1.ProvisionStep) *job
 	if !ok {
 		ends = time.Now().Add(policy.DefaultPolicy().AttemptTimeout)
 	}
-	key := client.ObjectKey{Namespace: cmp.Or(step.Job.Namespace, a.target.namespace), Name: jobs.JobName(a.p.UID, step.Name)}
-	return &jobStep{run: a, step: step, key: key, deadline: ends, reader: &jobs.LogReader{API: a.target, Pods: a.target.pods, Log: a.log}}
+	key := client.ObjectKey{Namespace: cmp.Or(step.Job.Namespace, a.target.namespace), Name: JobName(a.p.UID, step.Name)}
+	return &jobStep{run: a, step: step, key: key, deadline: ends, reader: &JobLogReader{API: a.target, Pods: a.target.pods, Log: a.log}}
 }
 
 // maxGrace is how long before its deadline an attempt gives up its Job, to read the log over a
@@ -132,7 +131,7 @@ func (j *jobStep) getJob(ctx context.Context) (*batchv1.Job, error) {
 
 // createJob creates the Job. AlreadyExists means another process was faster.
 func (j *jobStep) createJob(ctx context.Context) error {
-	job := jobs.NewJob(j.p, j.step, j.key, time.Until(j.deadline))
+	job := NewJob(j.p, j.step, j.key, time.Until(j.deadline))
 	err := j.target.Create(ctx, job, client.FieldOwner(fieldManager))
 	if apierrors.IsAlreadyExists(err) {
 		return nil
@@ -148,7 +147,7 @@ func (j *jobStep) createJob(ctx context.Context) error {
 
 // adoptJob adopts a Job of an earlier attempt until this one's deadline.
 func (j *jobStep) adoptJob(ctx context.Context, job *batchv1.Job) error {
-	patch, err := jobs.AdoptPatch(job, j.p.Status.AttemptNumber, time.Now(), j.deadline)
+	patch, err := AdoptJobPatch(job, j.p.Status.AttemptNumber, time.Now(), j.deadline)
 	if err == nil {
 		err = j.target.Patch(ctx, job, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldManager))
 	}
@@ -179,7 +178,7 @@ func (j *jobStep) logPodState(ctx context.Context, job *batchv1.Job) {
 	case err != nil:
 		is = "its pods cannot be seen: " + err.Error()
 	case pod != nil:
-		is = jobs.PodState(pod)
+		is = PodState(pod)
 	}
 	if is = humanize.FormatMessage(j.log.CleanText(is), maxStatusMessage); is != j.lastMessage {
 		j.lastMessage = is

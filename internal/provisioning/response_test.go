@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/internal/provisioning/charts"
-	"weir.dev/weir/internal/provisioning/jobs"
 	"weir.dev/weir/internal/provisioning/policy"
 )
 
@@ -70,7 +69,7 @@ func TestATargetTakesNoMemory(t *testing.T) {
 			to := connectServer(t.Context(), t, server)
 			var err error
 			if tt.pods != "" {
-				reader := jobs.LogReader{API: to, Pods: to.pods, Log: &policy.Log{}}
+				reader := JobLogReader{API: to, Pods: to.pods, Log: &policy.Log{}}
 				_, err = reader.NewestPod(t.Context(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "edge", UID: "1"}})
 			}
 			if tt.groups != "" && err == nil {

@@ -10,13 +10,13 @@ import (
 	"strings"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/service/nsg"
 )
 
-// The service tags for the Internet and for health probes.
+// Service tags.
 const (
-	internet  = "Internet"
-	azureSelf = "AzureLoadBalancer"
+	internet       = "Internet"
+	virtualNetwork = "VirtualNetwork"
+	azureSelf      = "AzureLoadBalancer" // source of health probes
 )
 
 // AccessRules returns the security rules that a Service needs: addresses are those of its frontends in order,
@@ -27,18 +27,18 @@ const (
 //
 // A public Service admits the Internet unless sources are restricted. An internal one then needs no rule,
 // because default rules admit the virtual network; cloud-provider-azure does the same.
-func (spec Spec) AccessRules(addresses, nodes []netip.Addr) []nsg.AccessRule {
+func (spec Spec) AccessRules(addresses, nodes []netip.Addr) []AccessRule {
 	if spec.Access.NoSecurityRules {
 		return nil
 	}
-	var all []nsg.AccessRule
+	var all []AccessRule
 	for i, f := range spec.Frontends {
 		family := f.Frontend.Family
 		for _, g := range spec.ruleTargets(f) {
 			if !g.floating && g.protocol == lb.Any {
 				continue // no Service may open or close all ports of the nodes
 			}
-			a := nsg.AccessRule{Access: lb.Allow, Family: family, Protocol: g.protocol, Ports: g.ports}
+			a := AccessRule{Access: lb.Allow, Family: family, Protocol: g.protocol, Ports: g.ports}
 			own, further := filterFamily(family, nodes), []netip.Addr(nil)
 			if g.floating {
 				own = filterFamily(family, addresses[min(i, len(addresses)):min(i+1, len(addresses))])
@@ -60,20 +60,20 @@ func (spec Spec) AccessRules(addresses, nodes []netip.Addr) []nsg.AccessRule {
 
 // RetainedRules returns rules that cloud-provider-azure makes and the Service does not need: without floating IP it
 // admits the Service's clients at the node addresses of both families. Weir retains such rules and never adds them.
-func (spec Spec) RetainedRules(nodes []netip.Addr) []nsg.AccessRule {
+func (spec Spec) RetainedRules(nodes []netip.Addr) []AccessRule {
 	if spec.Access.NoSecurityRules || len(spec.Frontends) != 1 {
 		return nil
 	}
 	f := spec.Frontends[0]
 	other := map[lb.Family]lb.Family{lb.IPv4: lb.IPv6, lb.IPv6: lb.IPv4}[f.Frontend.Family]
-	var all []nsg.AccessRule
+	var all []AccessRule
 	for _, g := range spec.ruleTargets(f) {
 		destinations := filterFamily(other, nodes)
 		if g.floating || g.protocol == lb.Any || len(destinations) == 0 {
 			continue
 		}
 		for _, sources := range spec.sourceLists(other) {
-			all = append(all, nsg.AccessRule{Access: lb.Allow, Family: other, Protocol: g.protocol, Ports: g.ports, Sources: sources, Destinations: destinations})
+			all = append(all, AccessRule{Access: lb.Allow, Family: other, Protocol: g.protocol, Ports: g.ports, Sources: sources, Destinations: destinations})
 		}
 	}
 	return all
@@ -81,15 +81,15 @@ func (spec Spec) RetainedRules(nodes []netip.Addr) []nsg.AccessRule {
 
 // ClientLimit returns the upper bound of the Service's clients. The addresses are those of its frontends in order,
 // the nodes are the backend nodes.
-func (spec Spec) ClientLimit(addresses, nodes []netip.Addr) *nsg.Limit {
-	l := &nsg.Limit{Ranges: spec.Access.Ranges, Tags: spec.Access.Tags, Private: spec.Internal && !spec.Access.IsLimited()}
+func (spec Spec) ClientLimit(addresses, nodes []netip.Addr) *SecurityLimit {
+	l := &SecurityLimit{Ranges: spec.Access.Ranges, Tags: spec.Access.Tags, Private: spec.Internal && !spec.Access.IsLimited()}
 	spec.Access, spec.Internal = Access{Additional: spec.Access.Additional}, false
 	l.Own = spec.AccessRules(addresses, nodes)
 	return l
 }
 
 // DenyRules returns the rules that deny clients, and those that probes then need.
-func (spec Spec) DenyRules(addresses, nodes []netip.Addr) []nsg.AccessRule {
+func (spec Spec) DenyRules(addresses, nodes []netip.Addr) []AccessRule {
 	if !spec.Access.IsLimited() {
 		return nil
 	}
@@ -182,7 +182,7 @@ func (spec Spec) sourceLists(family lb.Family) [][]string {
 
 // denyOthers deny all other sources, including the virtual network. A frontend address is closed on all ports.
 // At a node address only the Service's ports are closed, and probes remain allowed.
-func (spec Spec) denyOthers(a nsg.AccessRule, floating bool) []nsg.AccessRule {
+func (spec Spec) denyOthers(a AccessRule, floating bool) []AccessRule {
 	if !spec.Access.DenyOthers || !spec.Access.IsLimited() {
 		return nil
 	}
@@ -190,10 +190,10 @@ func (spec Spec) denyOthers(a nsg.AccessRule, floating bool) []nsg.AccessRule {
 	deny.Access, deny.Sources = lb.Deny, []string{lb.Any}
 	if floating {
 		deny.Protocol, deny.Ports = lb.Any, []string{lb.Any}
-		return []nsg.AccessRule{deny}
+		return []AccessRule{deny}
 	}
 	a.Sources = []string{azureSelf}
-	return []nsg.AccessRule{a, deny}
+	return []AccessRule{a, deny}
 }
 
 // HasDedicatedPools reports whether the Service has dedicated pools, which contain the nodes with its endpoints.

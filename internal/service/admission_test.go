@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/service/nsg"
 )
 
 var (
@@ -20,7 +19,7 @@ var (
 	node4, node6   = netip.MustParseAddr("10.1.0.10"), netip.MustParseAddr("fd00:1::a")
 )
 
-func formatAccessRules(all []nsg.AccessRule) string {
+func formatAccessRules(all []AccessRule) string {
 	lines := make([]string, len(all))
 	for i, a := range all {
 		lines[i] = fmt.Sprintf("%s %s %s from %s to %v at %s", a.Access, a.Family, a.Protocol, strings.Join(a.Sources, ","), a.Destinations, strings.Join(a.Ports, ","))
@@ -121,7 +120,7 @@ func TestAnAdoptedGroupStaysAsItIs(t *testing.T) {
 	if err := json.Unmarshal(text, &adopted); err != nil {
 		t.Fatal(err)
 	}
-	in := nsg.Input{Observed: adopted.Rules, Managed: map[netip.Addr]bool{}}
+	in := SecurityInput{Observed: adopted.Rules, Managed: map[netip.Addr]bool{}}
 	for _, n := range adopted.Nodes {
 		in.Managed[n] = true
 	}
@@ -130,16 +129,16 @@ func TestAnAdoptedGroupStaysAsItIs(t *testing.T) {
 		for _, a := range s.Addresses {
 			in.Managed[a] = true
 		}
-		in.Shares = append(in.Shares, nsg.Share{Service: s.Service.Key(), AccessRules: w.AccessRules(s.Addresses, adopted.Nodes)})
+		in.Shares = append(in.Shares, SecurityShare{Service: s.Service.Key(), AccessRules: w.AccessRules(s.Addresses, adopted.Nodes)})
 	}
 	for range 2 {
-		if p := nsg.BuildPlan(in); !p.IsEmpty() || len(p.Rejected) > 0 || len(p.Next) != 11 {
+		if p := BuildSecurityPlan(in); !p.IsEmpty() || len(p.Rejected) > 0 || len(p.Next) != 11 {
 			t.Errorf("changes %+v, refused %v", p.Changes, p.Rejected)
 		}
 		slices.Reverse(in.Shares)
 	}
 	in.Shares = in.Shares[1:]
-	if p := nsg.BuildPlan(in); p.IsEmpty() {
+	if p := BuildSecurityPlan(in); p.IsEmpty() {
 		t.Error("a Service less makes no difference")
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/service/tenancy"
 	"weir.dev/weir/internal/zones"
 )
 
@@ -237,7 +236,7 @@ func (r *reader) buildTags(s Service, set Settings, label string) map[string]str
 		return tags
 	}
 	lb.SetTags(tags, wanted)
-	for _, name := range []string{TagService, TagCluster, TagDNSLabel, TagRetained, tenancy.NamespacesTag} {
+	for _, name := range []string{TagService, TagCluster, TagDNSLabel, TagRetained, NamespacesTag} {
 		lb.UnsetTag(tags, name)
 	}
 	tags[TagService], tags[TagCluster] = s.Key(), set.ClusterName

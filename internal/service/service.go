@@ -6,6 +6,9 @@
 //
 // Annotations, names and tags are those of cloud-provider-azure, so a Service means the same under both
 // (https://cloud-provider-azure.sigs.k8s.io/topics/loadbalancer/).
+//
+// It also computes the rules of the security group for all Services (BuildSecurityPlan), and what a namespace may use
+// (NamespaceSettings, EvaluatePublicIP).
 package service
 
 import (

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"weir.dev/weir/internal/controllers/services/servicelb"
-	"weir.dev/weir/internal/service/tenancy"
+	"weir.dev/weir/internal/service"
 	"weir.dev/weir/lab/armemu"
 )
 
@@ -148,14 +148,14 @@ func TestOneNamespaceLeavesRulesForOthers(t *testing.T) {
 					t.Errorf("rules: %v", has)
 				}
 				refused := s.rejectionMessage("shop/one") + s.rejectionMessage("shop/two")
-				hasMessage(t, "the second Service", refused, "namespace shop would have 1496 load balancing rules in load balancer "+clusterName, "may have 750 (default: other namespaces use it, too, so half of 1500", tenancy.MaxRules)
+				hasMessage(t, "the second Service", refused, "namespace shop would have 1496 load balancing rules in load balancer "+clusterName, "may have 750 (default: other namespaces use it, too, so half of 1500", service.MaxRules)
 				if ips := len(s.writtenIPs()); ips != 3 {
 					t.Errorf("%d public IPs: one was made for the Service that is refused", ips)
 				}
 				// A higher limit serves the waiting Service.
 				failOn(s.DeleteService("blog/more"))
 				s.Sleep(time.Minute)
-				failOn(s.ChangeNamespace("shop", func(n *corev1.Namespace) { n.Annotations = map[string]string{tenancy.MaxRules: "1500"} }))
+				failOn(s.ChangeNamespace("shop", func(n *corev1.Namespace) { n.Annotations = map[string]string{service.MaxRules: "1500"} }))
 				s.Sleep(time.Minute)
 				if has := s.countRules(); has["shop/one"]+has["shop/two"] != 1496 {
 					t.Errorf("rules with the annotation: %v", has)
@@ -192,7 +192,7 @@ func TestOneNamespaceLeavesSecurityRulesForOthers(t *testing.T) {
 				if has := s.countRules(); has["shop/one"] != 0 || has["blog/web"] != 1 {
 					t.Errorf("published without its restriction: %v", has)
 				}
-				hasMessage(t, "1,000 tags", s.rejectionMessage("shop/one"), "namespace shop would have 1000 rules in the security group", tenancy.MaxSecurityRules)
+				hasMessage(t, "1,000 tags", s.rejectionMessage("shop/one"), "namespace shop would have 1000 rules in the security group", service.MaxSecurityRules)
 				failOn(s.AddService("blog/more", withTags(498)))
 				s.Sleep(2 * time.Minute)
 				if n := s.securityRules(); n != 500 {

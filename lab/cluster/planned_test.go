@@ -16,7 +16,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/loadbalancer/dryrun/report"
+	"weir.dev/weir/internal/loadbalancer/dryrun"
 	"weir.dev/weir/internal/skumigration"
 	"weir.dev/weir/lab/armemu"
 )
@@ -96,7 +96,7 @@ func (p planned) migration(t *testing.T, c basicCluster) skumigration.Plan {
 	return plan
 }
 
-func (p planned) all(t *testing.T, c basicCluster) report.Plan {
+func (p planned) all(t *testing.T, c basicCluster) dryrun.Report {
 	t.Helper()
 	plan, err := app.Plan(t.Context(), p.options(t, c.azureJSON()))
 	if err != nil {

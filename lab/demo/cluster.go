@@ -26,7 +26,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/config/crd"
-	"weir.dev/weir/internal/lb/adminstate"
+	"weir.dev/weir/internal/lb"
 )
 
 const namespace = "shop"
@@ -257,6 +257,6 @@ func (c *cluster) announceEviction(ctx context.Context, node *corev1.Node) error
 		ObjectMeta:     metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: node.Name + "."},
 		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID},
 		Type:           corev1.EventTypeWarning, Reason: reasonPreempt, Message: "Preempt scheduled",
-		Source: corev1.EventSource{Component: adminstate.DefaultReporters()[0], Host: node.Name}, FirstTimestamp: now, LastTimestamp: now, Count: 1,
+		Source: corev1.EventSource{Component: lb.DefaultReporters()[0], Host: node.Name}, FirstTimestamp: now, LastTimestamp: now, Count: 1,
 	})
 }

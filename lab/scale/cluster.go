@@ -25,7 +25,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/config/crd"
-	"weir.dev/weir/internal/service/tenancy"
+	"weir.dev/weir/internal/service"
 )
 
 const (
@@ -75,7 +75,7 @@ func (c *labCluster) createObjects(ctx context.Context, say func(string, ...any)
 	if err := c.installCRDs(ctx); err != nil {
 		return err
 	}
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Annotations: map[string]string{tenancy.LoadBalancersAnnotation: "*"}}}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Annotations: map[string]string{service.LoadBalancersAnnotation: "*"}}}
 	if err := c.api.Create(ctx, ns); err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/lb/adminstate"
 	"weir.dev/weir/internal/pool/diff"
 	"weir.dev/weir/internal/pool/membership"
 	"weir.dev/weir/internal/pool/schedule"
@@ -157,7 +156,7 @@ func (v view) desiredMembers(b *backendPool) []lb.Address {
 }
 
 // minAvailable is the percentage of a pool that announced evictions leave up.
-const minAvailable = adminstate.DefaultMinAvailablePercent
+const minAvailable = lb.DefaultMinAvailablePercent
 
 // isServiceMissing reports whether the binding's Service does not exist.
 func (v view) isServiceMissing(b *backendPool) bool {

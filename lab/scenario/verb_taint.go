@@ -9,14 +9,13 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/lb/adminstate"
 	"weir.dev/weir/internal/pool/membership"
 )
 
 // The reason why a node takes no new flows, and the mark of an announced eviction.
 const (
 	leaveTaint    = "out-of-service"
-	evictionTaint = adminstate.ValueSpotEviction
+	evictionTaint = lb.ValueSpotEviction
 )
 
 // doTaint starts or ends the draining of nodes. Without AdminState, taints are ignored.

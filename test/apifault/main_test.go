@@ -18,7 +18,7 @@ import (
 
 	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
-	"weir.dev/weir/internal/service/tenancy"
+	"weir.dev/weir/internal/service"
 	"weir.dev/weir/test/apifault"
 	"weir.dev/weir/test/controlplane"
 )
@@ -57,7 +57,7 @@ var namespaces atomic.Int64
 func newNamespace(t *testing.T) string {
 	t.Helper()
 	name := fmt.Sprintf("fault-%03d", namespaces.Add(1))
-	if err := api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{tenancy.LoadBalancersAnnotation: "*"}}}); err != nil {
+	if err := api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{service.LoadBalancersAnnotation: "*"}}}); err != nil {
 		t.Fatal(err)
 	}
 	return name

@@ -20,7 +20,6 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/k8s"
-	"weir.dev/weir/internal/loadbalancer/removal"
 	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/apifault"
 	"weir.dev/weir/test/controlplane"
@@ -183,7 +182,7 @@ func (s *stage) waitInSync(on ...int) time.Duration {
 	s.Helper()
 	start, want := time.Now(), s.holding(on...)
 	// A member is retained while watches are broken, for at most StaleTimeout.
-	controlplane.Eventually(s.T, "it", removal.StaleTimeout+40*time.Second, func() error {
+	controlplane.Eventually(s.T, "it", k8s.StaleWatchTimeout+40*time.Second, func() error {
 		if got := s.pool(); !slices.Equal(got, want) {
 			return fmt.Errorf("the pool holds %v, want %v", got, want)
 		}

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/service/tenancy"
+	"weir.dev/weir/internal/service"
 	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/lab/badlink"
 	"weir.dev/weir/lab/dataplane"
@@ -64,7 +64,7 @@ func (tr *traffic) join(c *cluster) *traffic {
 	tr.t.Helper()
 	l := &lab{t: tr.t, cluster: c, namespace: tr.namespace, dir: tr.t.TempDir(), emulator: tr.emulator, url: tr.url}
 	tr.t.Cleanup(l.deleteServices)
-	l.must(c.Create(tr.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: l.namespace, Annotations: map[string]string{tenancy.LoadBalancersAnnotation: "*"}}}))
+	l.must(c.Create(tr.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: l.namespace, Annotations: map[string]string{service.LoadBalancersAnnotation: "*"}}}))
 	other := &traffic{lab: l, network: tr.network, balancer: tr.balancer, front: tr.front, nodes: map[string]string{}, pods: map[string]*dataplane.Pod{}}
 	other.startNodes()
 	return other
@@ -220,7 +220,7 @@ func TestClustersWithOverlappingNodesShareNoPool(t *testing.T) {
 	blue.becomes("web", "10.0.0.1", "10.0.0.2")
 	other := &lab{t: t, cluster: controlPlanes.takeCluster(t), namespace: l.namespace, dir: t.TempDir(), emulator: l.emulator, url: l.url}
 	t.Cleanup(other.deleteServices)
-	other.must(other.cluster.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: l.namespace, Annotations: map[string]string{tenancy.LoadBalancersAnnotation: "*"}}}))
+	other.must(other.cluster.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: l.namespace, Annotations: map[string]string{service.LoadBalancersAnnotation: "*"}}}))
 	other.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","location":"eastus","loadBalancerBackendPoolUpdateIntervalInSeconds":2}`)
 	other.node("idle", "10.0.0.2")
 	other.service("web", other.node("n1", "10.0.0.11"))

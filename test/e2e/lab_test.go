@@ -27,7 +27,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/k8s"
-	"weir.dev/weir/internal/service/tenancy"
+	"weir.dev/weir/internal/service"
 	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/lab/process"
 	"weir.dev/weir/test/controlplane"
@@ -91,7 +91,7 @@ func newLabOn(c *cluster, t testing.TB, opts armemu.Options) *lab {
 		}
 		l.deleteServices()
 	})
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-", Annotations: map[string]string{tenancy.LoadBalancersAnnotation: "*"}}}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-", Annotations: map[string]string{service.LoadBalancersAnnotation: "*"}}}
 	l.must(l.cluster.Create(t.Context(), ns))
 	l.namespace = ns.Name
 	// Each test is a separate cluster in Azure.

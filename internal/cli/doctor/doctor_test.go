@@ -36,7 +36,7 @@ import (
 	"weir.dev/weir/internal/app"
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/service/tenancy"
+	"weir.dev/weir/internal/service"
 )
 
 func TestVersions(t *testing.T) {
@@ -490,7 +490,7 @@ func TestProvisionerCheck(t *testing.T) {
 // An invalid bound annotation is reported with its Namespace and value.
 func TestBoundsOfNamespaces(t *testing.T) {
 	named := func(name, value string) client.Object {
-		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{tenancy.MaxRules: value}}}
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{service.MaxRules: value}}}
 	}
 	for _, tt := range []struct {
 		objects []client.Object

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"weir.dev/weir/config"
-	"weir.dev/weir/internal/cli/reach"
+	"weir.dev/weir/internal/cli"
 	"weir.dev/weir/internal/humanize"
 )
 
@@ -198,7 +198,7 @@ func (d Doctor) clientAs(ctx context.Context, user string) (client.Client, error
 	}
 	rc := rest.CopyConfig(d.REST)
 	rc.Impersonate = rest.ImpersonationConfig{UserName: user}
-	return reach.NewClient(rc)
+	return cli.NewClient(rc)
 }
 
 func checkOwnAccess(ctx context.Context, as client.Client, what authorizationv1.ResourceAttributes) (bool, error) {

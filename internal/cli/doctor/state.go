@@ -22,7 +22,7 @@ import (
 	"weir.dev/weir/internal/cli/status"
 	"weir.dev/weir/internal/humanize"
 	"weir.dev/weir/internal/k8s/store"
-	"weir.dev/weir/internal/service/tenancy"
+	"weir.dev/weir/internal/service"
 )
 
 func (d Doctor) checkState(ctx context.Context) []Check {
@@ -111,7 +111,7 @@ func (d Doctor) checkBounds(ctx context.Context) []Check {
 	var problems []string
 	set := 0
 	for _, ns := range all.Items {
-		b := tenancy.ParseSettings(ns.Name, ns.Annotations)
+		b := service.ParseNamespaceSettings(ns.Name, ns.Annotations)
 		problems = append(problems, b.InvalidMessages()...)
 		if b.IsSet() {
 			set++

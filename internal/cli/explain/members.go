@@ -25,7 +25,6 @@ import (
 	"weir.dev/weir/internal/humanize"
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/lb/adminstate"
 	"weir.dev/weir/internal/pool/membership"
 )
 
@@ -302,7 +301,7 @@ func nodesIn(p *v1alpha1.BackendPool, family lb.Family, nodes []corev1.Node) []m
 func inputOf(n *corev1.Node) membership.Node {
 	return membership.Node{
 		Name: n.Name, IPs: cache.InternalIPs(n), Place: n.Labels[metadata.PlaceLabel], Excluded: membership.Excluded(n.Labels, true),
-		DrainReason: strings.Join(adminstate.Signals{}.DrainReasons(cache.StateOf(n)), ", "),
+		DrainReason: strings.Join(lb.DrainSignals{}.DrainReasons(cache.StateOf(n)), ", "),
 	}
 }
 

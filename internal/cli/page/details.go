@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/cli"
 	"weir.dev/weir/internal/cli/explain"
-	"weir.dev/weir/internal/cli/reach"
 	"weir.dev/weir/internal/cli/status"
 )
 
@@ -108,7 +108,7 @@ func (s *pageServer) healthReader(r *http.Request) func(ctx context.Context, nam
 	if r.URL.Query().Get("health") != "true" {
 		return nil
 	}
-	read := reach.NewHealthReader(s.Connection)
+	read := cli.NewHealthReader(s.Connection)
 	return func(ctx context.Context, namespace, pool string) (map[string]string, error) {
 		ctx, cancel := context.WithTimeout(ctx, maxHealthWait)
 		defer cancel()

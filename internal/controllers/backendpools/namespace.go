@@ -12,7 +12,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/controllers/cache"
-	"weir.dev/weir/internal/service/tenancy"
+	"weir.dev/weir/internal/service"
 )
 
 // poolsIn maps a namespace to its BackendPools and those with the same pools.
@@ -27,7 +27,7 @@ func (r *Reconciler) poolsIn(ctx context.Context, obj client.Object) []reconcile
 func grantChanged() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(u event.UpdateEvent) bool {
-			return u.ObjectOld.GetAnnotations()[tenancy.LoadBalancersAnnotation] != u.ObjectNew.GetAnnotations()[tenancy.LoadBalancersAnnotation]
+			return u.ObjectOld.GetAnnotations()[service.LoadBalancersAnnotation] != u.ObjectNew.GetAnnotations()[service.LoadBalancersAnnotation]
 		},
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 	}

@@ -13,13 +13,13 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/k8s/metadata"
-	"weir.dev/weir/internal/lb/adminstate"
+	"weir.dev/weir/internal/lb"
 )
 
 // Options returns the cache options of the controller: EndpointSlices, Services, Nodes, BackendPools and
 // Namespaces, stripped of unused fields. Reading another type is an error instead of a new watch. Nodes keep
 // the taints in draining.
-func Options(draining *adminstate.Signals) cache.Options {
+func Options(draining *lb.DrainSignals) cache.Options {
 	return cache.Options{
 		Scheme:                      metadata.Scheme(),
 		ReaderFailOnMissingInformer: true,
@@ -62,18 +62,18 @@ func stripService(s *corev1.Service) {
 
 // stripNode keeps labels, providerID, internal addresses, draining taints and conditions, eviction conditions, and
 // Weir's annotations.
-func stripNode(n *corev1.Node, draining *adminstate.Signals) {
+func stripNode(n *corev1.Node, draining *lb.DrainSignals) {
 	var taints []corev1.Taint
 	var annotations map[string]string
 	var conditions []corev1.NodeCondition
 	if draining != nil {
 		conditions = usedConditions(n.Status.Conditions, draining)
 		for _, t := range n.Spec.Taints {
-			if len(draining.DrainReasons(adminstate.NodeState{Taints: []adminstate.Taint{taintOf(t)}})) > 0 {
+			if len(draining.DrainReasons(lb.DelayedNode{Taints: []lb.NodeTaint{taintOf(t)}})) > 0 {
 				taints = append(taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect})
 			}
 		}
-		for _, name := range []string{metadata.PreemptionAnnotation, adminstate.DelayAnnotation} {
+		for _, name := range []string{metadata.PreemptionAnnotation, lb.DelayAnnotation} {
 			if value, ok := n.Annotations[name]; ok {
 				if annotations == nil {
 					annotations = map[string]string{}
@@ -97,10 +97,10 @@ func stripNode(n *corev1.Node, draining *adminstate.Signals) {
 const maxMessageLength = 64
 
 // usedConditions keeps the conditions that drain a node or announce an eviction, without heartbeats.
-func usedConditions(all []corev1.NodeCondition, draining *adminstate.Signals) (kept []corev1.NodeCondition) {
+func usedConditions(all []corev1.NodeCondition, draining *lb.DrainSignals) (kept []corev1.NodeCondition) {
 	for _, c := range all {
 		is := ConditionOf(c)
-		if is.IsEviction() || len(draining.DrainReasons(adminstate.NodeState{Conditions: []adminstate.Condition{is}})) > 0 {
+		if is.IsEviction() || len(draining.DrainReasons(lb.DelayedNode{Conditions: []lb.NodeCondition{is}})) > 0 {
 			message := strings.Clone(c.Message[:min(len(c.Message), maxMessageLength)])
 			kept = append(kept, corev1.NodeCondition{Type: c.Type, Status: c.Status, Message: message, LastTransitionTime: c.LastTransitionTime})
 		}

@@ -20,7 +20,6 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/lb/adminstate"
 	"weir.dev/weir/internal/pool/membership"
 	"weir.dev/weir/internal/provisioning/objects"
 )
@@ -38,9 +37,9 @@ func newTaintedNode(uid string, taints ...string) *corev1.Node {
 // Unused fields of a node are dropped, and all taints if admin states are disabled.
 func TestWhatIsKeptOfANode(t *testing.T) {
 	node := func() *corev1.Node {
-		n := newTaintedNode("a", adminstate.KeyOutOfService, "leaves=x", "gpu=a100")
+		n := newTaintedNode("a", lb.KeyOutOfService, "leaves=x", "gpu=a100")
 		n.Labels = map[string]string{"zone": "1"}
-		n.Annotations = map[string]string{metadata.PreemptionAnnotation: "{}", adminstate.DelayAnnotation: "true", "theirs": "x"}
+		n.Annotations = map[string]string{metadata.PreemptionAnnotation: "{}", lb.DelayAnnotation: "true", "theirs": "x"}
 		n.Spec.Taints[0].TimeAdded = new(metav1.Now())
 		n.Spec.ProviderID, n.Spec.Unschedulable = "azure:///x", true
 		n.Status.Conditions = []corev1.NodeCondition{
@@ -50,13 +49,13 @@ func TestWhatIsKeptOfANode(t *testing.T) {
 		}
 		return n
 	}
-	want := newTaintedNode("a", adminstate.KeyOutOfService, "leaves=x")
+	want := newTaintedNode("a", lb.KeyOutOfService, "leaves=x")
 	want.Spec.ProviderID = "azure:///x"
-	want.Labels, want.Annotations = map[string]string{"zone": "1"}, map[string]string{metadata.PreemptionAnnotation: "{}", adminstate.DelayAnnotation: "true"}
+	want.Labels, want.Annotations = map[string]string{"zone": "1"}, map[string]string{metadata.PreemptionAnnotation: "{}", lb.DelayAnnotation: "true"}
 	want.Spec.ProviderID = "azure:///x" // identifies the machine
 	want.Status.Conditions = []corev1.NodeCondition{{Type: "PreemptionScheduled", Status: corev1.ConditionTrue, Message: strings.Repeat("soon ", 200)[:64], LastTransitionTime: metav1.Unix(7, 0)}, {Type: "DrainInProgress", Status: corev1.ConditionTrue}}
 	got := node()
-	stripNode(got, &adminstate.Signals{ExtraPatterns: []adminstate.Pattern{{Key: "leaves", AnyValue: true}}, ExtraConditions: []string{"DrainInProgress", "MaintenanceInProgress"}})
+	stripNode(got, &lb.DrainSignals{ExtraPatterns: []lb.ConditionPattern{{Key: "leaves", AnyValue: true}}, ExtraConditions: []string{"DrainInProgress", "MaintenanceInProgress"}})
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

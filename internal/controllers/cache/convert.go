@@ -14,7 +14,6 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/lb/adminstate"
 	"weir.dev/weir/internal/pool/membership"
 	"weir.dev/weir/internal/pool/schedule"
 )
@@ -98,9 +97,9 @@ func parsePoolID(s string) (lb.PoolID, bool) {
 }
 
 // StateOf converts what decides whether a node is leaving.
-func StateOf(n *corev1.Node) adminstate.NodeState {
-	state := adminstate.NodeState{
-		Taints: make([]adminstate.Taint, len(n.Spec.Taints)), Conditions: make([]adminstate.Condition, len(n.Status.Conditions)),
+func StateOf(n *corev1.Node) lb.DelayedNode {
+	state := lb.DelayedNode{
+		Taints: make([]lb.NodeTaint, len(n.Spec.Taints)), Conditions: make([]lb.NodeCondition, len(n.Status.Conditions)),
 		Deleting: n.DeletionTimestamp != nil,
 	}
 	for i, t := range n.Spec.Taints {
@@ -112,11 +111,11 @@ func StateOf(n *corev1.Node) adminstate.NodeState {
 	return state
 }
 
-func taintOf(t corev1.Taint) adminstate.Taint { return adminstate.Taint{Key: t.Key, Value: t.Value} }
+func taintOf(t corev1.Taint) lb.NodeTaint { return lb.NodeTaint{Key: t.Key, Value: t.Value} }
 
 // ConditionOf converts a node condition.
-func ConditionOf(c corev1.NodeCondition) adminstate.Condition {
-	return adminstate.Condition{Type: string(c.Type), Status: string(c.Status), Message: c.Message}
+func ConditionOf(c corev1.NodeCondition) lb.NodeCondition {
+	return lb.NodeCondition{Type: string(c.Type), Status: string(c.Status), Message: c.Message}
 }
 
 // ContainsFold reports whether names contains name, ignoring case like Azure.

@@ -15,7 +15,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/k8s/metadata"
-	"weir.dev/weir/internal/lb/adminstate"
+	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/pool/membership"
 )
 
@@ -36,9 +36,9 @@ func drawNode(t *rapid.T, name, label string) *corev1.Node {
 			n.Labels[key] = of(key, relevantLabels[key]...)
 		}
 	}
-	for _, taint := range []string{corev1.TaintNodeOutOfService, adminstate.KeyDraining, "leaves", "other"} {
+	for _, taint := range []string{corev1.TaintNodeOutOfService, lb.KeyDraining, "leaves", "other"} {
 		if rapid.IntRange(0, 2).Draw(t, label+" has "+taint) == 0 {
-			value := map[string]string{adminstate.KeyDraining: adminstate.ValueSpotEviction}[taint]
+			value := map[string]string{lb.KeyDraining: lb.ValueSpotEviction}[taint]
 			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: taint, Value: value, Effect: corev1.TaintEffectNoSchedule})
 		}
 	}
@@ -95,7 +95,7 @@ func TestEveryChangeOfMembersIsNoticed(t *testing.T) {
 			pools[family+kind+" all"], pools[family+kind+" blue"], pools[family+kind+" service"] = all, blue, ofService
 		}
 	}
-	signals := &adminstate.Signals{ExtraPatterns: []adminstate.Pattern{{Key: "leaves", AnyValue: true}}, ExtraConditions: []string{"DrainInProgress"}, MinAvailablePercent: 50}
+	signals := &lb.DrainSignals{ExtraPatterns: []lb.ConditionPattern{{Key: "leaves", AnyValue: true}}, ExtraConditions: []string{"DrainInProgress"}, MinAvailablePercent: 50}
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}}, AddressType: discoveryv1.AddressTypeIPv4}
 	for _, name := range []string{"n1", "n2"} {
 		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{NodeName: &name, Addresses: []string{"10.9.0.1"}})

@@ -22,7 +22,6 @@ import (
 	"weir.dev/weir/internal/controllers/backendpools/backendpool"
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/lb/adminstate"
 	"weir.dev/weir/internal/nic"
 	"weir.dev/weir/internal/pool/membership"
 	"weir.dev/weir/internal/pool/schedule"
@@ -37,7 +36,7 @@ type Snapshot struct {
 	// ExcludeControlPlane excludes control-plane nodes from every pool.
 	ExcludeControlPlane bool
 	// Draining defines draining nodes; nil disables admin states.
-	Draining *adminstate.Signals
+	Draining *lb.DrainSignals
 	// Serving determines the Services of Weir. Set it before filling the stores.
 	Serving Serving
 	// ExclusionReason returns why a node cannot be in a pool, or ""; a nil function means any node can. Set it
@@ -134,8 +133,8 @@ func (s *Snapshot) addressOf(n *corev1.Node) membership.Node {
 	if s.Draining != nil {
 		reasons := s.Draining.DrainReasons(StateOf(n))
 		node.DrainReason = strings.Join(reasons, ", ")
-		if node.EvictionAnnounced = adminstate.IsSpotEviction(reasons); node.EvictionAnnounced {
-			node.EvictionAnnouncedAt = adminstate.ParseRecord(n.Annotations[metadata.PreemptionAnnotation]).At
+		if node.EvictionAnnounced = lb.IsSpotEviction(reasons); node.EvictionAnnounced {
+			node.EvictionAnnouncedAt = lb.ParseEvictionRecord(n.Annotations[metadata.PreemptionAnnotation]).At
 		}
 		if node.ExcludedWhileServing = membership.ExcludedByLabel(n.Labels); node.ExcludedWhileServing {
 			node.DrainReason, node.EvictionAnnounced = strings.Join(append(reasons, membership.ReasonExcluded), ", "), false

@@ -11,12 +11,11 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/lb/adminstate"
 )
 
 // Of nodes with the same address, a serving one determines its state, whatever the names.
 func TestTheNodeThatDecidesAboutAnAddress(t *testing.T) {
-	s := &Snapshot{Draining: &adminstate.Signals{}}
+	s := &Snapshot{Draining: &lb.DrainSignals{}}
 	s.InMemory()
 	for name, edit := range map[string]func(*corev1.Node){
 		"a-excluded": func(n *corev1.Node) { n.Labels = map[string]string{corev1.LabelNodeExcludeBalancers: ""} },
@@ -40,7 +39,7 @@ func TestTheNodeThatDecidesAboutAnAddress(t *testing.T) {
 
 // What a node would be in a pool with an endpoint there: a readiness gate waits only for one that can join.
 func TestMemberAlone(t *testing.T) {
-	s := &Snapshot{Draining: &adminstate.Signals{}}
+	s := &Snapshot{Draining: &lb.DrainSignals{}}
 	s.InMemory()
 	pool := &v1alpha1.BackendPool{Spec: v1alpha1.BackendPoolSpec{IPFamily: "IPv4"}}
 	for name, tt := range map[string]struct {

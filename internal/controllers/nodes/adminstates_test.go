@@ -29,7 +29,7 @@ import (
 	"weir.dev/weir/internal/controllers/services"
 	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
-	"weir.dev/weir/internal/lb/adminstate"
+	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/pool/diff"
 	"weir.dev/weir/internal/pool/schedule"
 	"weir.dev/weir/internal/pool/updater"
@@ -84,7 +84,7 @@ func (d *adminFixture) startProcess(all ...client.Object) {
 	d.Helper()
 	log := slog.New(slog.DiscardHandler)
 	d.events, d.seen = k8s.NewEventQueue(metadata.Scheme(), nil, log), 0
-	d.Controllers = controllers.NewControllers(controllers.Options{SubscriptionID: "s0", ResourceGroup: "rg0", Draining: &adminstate.Signals{}, Log: log}, d.events, noAPI{}, services.API{})
+	d.Controllers = controllers.NewControllers(controllers.Options{SubscriptionID: "s0", ResourceGroup: "rg0", Draining: &lb.DrainSignals{}, Log: log}, d.events, noAPI{}, services.API{})
 	d.Ownership.AllowUnknown = true
 	d.View.InMemory()
 	if err := d.View.Add(all...); err != nil {
@@ -188,8 +188,8 @@ func (d *adminFixture) assertEvents(want ...string) {
 }
 
 const (
-	spot = adminstate.KeyDraining + "=" + adminstate.ValueSpotEviction
-	out  = adminstate.KeyOutOfService
+	spot = lb.KeyDraining + "=" + lb.ValueSpotEviction
+	out  = lb.KeyOutOfService
 )
 
 // Each Service and node gets one event once a change applies to all its pools.

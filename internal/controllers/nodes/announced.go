@@ -9,14 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"weir.dev/weir/internal/lb/adminstate"
+	"weir.dev/weir/internal/lb"
 )
 
-// announcements tracks announcements that need no record on their node, see adminstate.SeenEvents. It is limited
+// announcements tracks announcements that need no record on their node, see lb.SeenEvents. It is limited
 // by the events in the API server.
 type announcements struct {
 	mu           sync.Mutex
-	events       adminstate.SeenEvents
+	events       lb.SeenEvents
 	hasUntrusted bool
 }
 
@@ -24,7 +24,7 @@ func (a *announcements) addEvent(e *corev1.Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.events == nil {
-		a.events = adminstate.SeenEvents{}
+		a.events = lb.SeenEvents{}
 	}
 	a.events.AddEvent(evictionEvent(e))
 }

@@ -12,20 +12,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"weir.dev/weir/internal/controllers/cache"
-	"weir.dev/weir/internal/lb/adminstate"
+	"weir.dev/weir/internal/lb"
 )
 
 // evictionOf returns the latest eviction announced by a node's conditions, and the condition type. Its time
 // is by the node's clock, but not before the node's creation, because earlier conditions are of a
 // predecessor.
-func evictionOf(n *corev1.Node) (e adminstate.Event, condition string) {
+func evictionOf(n *corev1.Node) (e lb.TaintEvent, condition string) {
 	for _, c := range n.Status.Conditions {
 		if !cache.ConditionOf(c).IsEviction() {
 			continue
 		}
 		at := laterTime(c.LastTransitionTime.Time, n.CreationTimestamp.Time)
 		if condition == "" || at.After(e.Created) {
-			e, condition = adminstate.Event{UID: "condition " + string(c.Type), Created: at, Transition: true}, string(c.Type)
+			e, condition = lb.TaintEvent{UID: "condition " + string(c.Type), Created: at, Transition: true}, string(c.Type)
 		}
 	}
 	return e, condition
@@ -33,19 +33,19 @@ func evictionOf(n *corev1.Node) (e adminstate.Event, condition string) {
 
 // evictionChanged passes nodes with conditions that announce a new eviction.
 func evictionChanged() predicate.Predicate {
-	announces := func(obj client.Object) adminstate.Event {
+	announces := func(obj client.Object) lb.TaintEvent {
 		n, ok := obj.(*corev1.Node)
 		if !ok {
-			return adminstate.Event{}
+			return lb.TaintEvent{}
 		}
 		e, _ := evictionOf(n)
 		return e
 	}
 	return predicate.Funcs{
-		CreateFunc: func(c event.CreateEvent) bool { return announces(c.Object) != adminstate.Event{} },
+		CreateFunc: func(c event.CreateEvent) bool { return announces(c.Object) != lb.TaintEvent{} },
 		UpdateFunc: func(u event.UpdateEvent) bool {
 			is := announces(u.ObjectNew)
-			return is != adminstate.Event{} && is != announces(u.ObjectOld)
+			return is != lb.TaintEvent{} && is != announces(u.ObjectOld)
 		},
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 	}
@@ -63,16 +63,16 @@ func (e *Evictions) reconcileConditions(ctx context.Context, name string) error 
 		return nil
 	}
 	_, condition := evictionOf(n)
-	if verdict, _ := evaluateConditions(n); verdict == adminstate.ActionIgnore {
+	if verdict, _ := evaluateConditions(n); verdict == lb.EvictionIgnored {
 		return nil
 	}
 	return e.writeTaint(ctx, name, "condition "+condition, evaluateConditions)
 }
 
-func evaluateConditions(n *corev1.Node) (adminstate.Action, adminstate.Record) {
+func evaluateConditions(n *corev1.Node) (lb.EvictionAction, lb.EvictionRecord) {
 	occurred, condition := evictionOf(n)
 	if condition == "" {
-		return adminstate.ActionIgnore, adminstate.Record{}
+		return lb.EvictionIgnored, lb.EvictionRecord{}
 	}
 	return evaluateEviction(n, occurred, false)
 }

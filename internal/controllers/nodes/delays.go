@@ -19,7 +19,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/controllers/cache"
 	"weir.dev/weir/internal/k8s"
-	"weir.dev/weir/internal/lb/adminstate"
+	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/pool/membership"
 	"weir.dev/weir/internal/ratelimit"
 )
@@ -70,8 +70,8 @@ func (d DeletionDelays) updateNodes(ctx context.Context, now time.Time) error {
 	}
 	writes := 0
 	for _, n := range cache.All[corev1.Node](d.Nodes.Nodes) {
-		_, has := n.Annotations[adminstate.DelayAnnotation]
-		in := adminstate.DelayInput{Taints: cache.StateOf(n).Taints, HasDelay: has, IsDown: true}
+		_, has := n.Annotations[lb.DelayAnnotation]
+		in := lb.DelayInput{Taints: cache.StateOf(n).Taints, HasDelay: has, IsDown: true}
 		for _, ip := range cache.InternalIPs(n) {
 			if down, isMember := isDown[ip]; isMember {
 				in.IsMember, in.IsDown = true, in.IsDown && down
@@ -96,7 +96,7 @@ func (d DeletionDelays) writeDelay(ctx context.Context, n *corev1.Node, delay bo
 	if delay {
 		value = new("true")
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": n.UID, "annotations": map[string]*string{adminstate.DelayAnnotation: value}}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": n.UID, "annotations": map[string]*string{lb.DelayAnnotation: value}}})
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/controllers/cache"
-	"weir.dev/weir/internal/lb/adminstate"
+	"weir.dev/weir/internal/lb"
 )
 
 // annotator applies the annotations of patches to the snapshot.
@@ -46,12 +46,12 @@ func (a *annotator) Patch(_ context.Context, obj client.Object, p client.Patch, 
 		return err
 	}
 	n := cache.Get[corev1.Node](a.nodes.Nodes, obj.GetName()).DeepCopy()
-	value := patch.Metadata.Annotations[adminstate.DelayAnnotation]
+	value := patch.Metadata.Annotations[lb.DelayAnnotation]
 	if string(n.UID) != patch.Metadata.UID {
 		a.t.Errorf("the patch is for UID %q", patch.Metadata.UID)
 	}
 	if n.Annotations = nil; value != nil {
-		n.Annotations = map[string]string{adminstate.DelayAnnotation: *value}
+		n.Annotations = map[string]string{lb.DelayAnnotation: *value}
 	}
 	a.writes = append(a.writes, fmt.Sprintf("%s %v", n.Name, value != nil))
 	return a.nodes.Nodes.Update(n)

@@ -13,14 +13,14 @@ import (
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"weir.dev/weir/internal/controllers/cache"
-	"weir.dev/weir/internal/lb/adminstate"
+	"weir.dev/weir/internal/lb"
 )
 
 // Draining determines which nodes drain: they take no new flows, and their addresses are Down.
 type Draining struct {
 	Nodes *cache.Snapshot
 	// Signals define draining; nil ignores taints and conditions.
-	Signals *adminstate.Signals
+	Signals *lb.DrainSignals
 	Log     *slog.Logger
 }
 

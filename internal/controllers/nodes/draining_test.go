@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"weir.dev/weir/internal/controllers/cache"
-	"weir.dev/weir/internal/lb/adminstate"
+	"weir.dev/weir/internal/lb"
 )
 
 // newTaintedNode returns node n1 with these taints, key=value.
@@ -30,11 +30,11 @@ func newTaintedNode(uid string, taints ...string) *corev1.Node {
 
 // A node drains while a taint requires it, and counts once per reason.
 func TestWhyANodeDrains(t *testing.T) {
-	const spot, out = adminstate.KeyDraining + "=" + adminstate.ValueSpotEviction, adminstate.KeyOutOfService
+	const spot, out = lb.KeyDraining + "=" + lb.ValueSpotEviction, lb.KeyOutOfService
 	snap := &cache.Snapshot{}
 	snap.InMemory()
 	var log bytes.Buffer
-	d := Draining{Nodes: snap, Log: slog.New(slog.NewTextHandler(&log, nil)), Signals: &adminstate.Signals{ExtraPatterns: []adminstate.Pattern{{Key: "leaves", AnyValue: true}}}}
+	d := Draining{Nodes: snap, Log: slog.New(slog.NewTextHandler(&log, nil)), Signals: &lb.DrainSignals{ExtraPatterns: []lb.ConditionPattern{{Key: "leaves", AnyValue: true}}}}
 	var before any
 	for _, tt := range []struct {
 		node *corev1.Node // nil: deleted

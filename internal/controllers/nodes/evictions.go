@@ -32,7 +32,7 @@ import (
 	"weir.dev/weir/internal/humanize"
 	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
-	"weir.dev/weir/internal/lb/adminstate"
+	"weir.dev/weir/internal/lb"
 )
 
 // eventPreempt is the event reason for a spot eviction by Azure.
@@ -43,7 +43,7 @@ const EventTainted = "SpotEvictionTaintAdded"
 
 // spotEviction is the spot eviction taint.
 var spotEviction = corev1.Taint{
-	Key: adminstate.KeyDraining, Value: adminstate.ValueSpotEviction, Effect: corev1.TaintEffectNoSchedule,
+	Key: lb.KeyDraining, Value: lb.ValueSpotEviction, Effect: corev1.TaintEffectNoSchedule,
 }
 
 // eventsNamespace is the namespace of events about nodes. Elsewhere any tenant may write them.
@@ -58,7 +58,7 @@ type Recorder interface {
 type Evictions struct {
 	Nodes *cache.Snapshot
 	// Signals define the trusted reporters.
-	Signals *adminstate.Signals
+	Signals *lb.DrainSignals
 	Reader  client.Reader // reads directly from the API server
 	Writer  client.Writer
 	Events  Recorder
@@ -155,7 +155,7 @@ func (e *Evictions) reconcileEvent(ctx context.Context, req reconcile.Request) (
 	if a == nil {
 		return reconcile.Result{}, nil
 	}
-	if !e.Signals.IsTrusted(adminstate.EvictionReport{Reporter: a.ReportingController, Message: a.Message}) {
+	if !e.Signals.IsTrusted(lb.EvictionReport{Reporter: a.ReportingController, Message: a.Message}) {
 		e.logUntrusted(ctx, a)
 		return reconcile.Result{}, nil
 	}
@@ -166,7 +166,7 @@ func (e *Evictions) reconcileEvent(ctx context.Context, req reconcile.Request) (
 		if hasSpotEviction(n.Spec.Taints) {
 			e.seen.addEvent(a)
 		}
-		if verdict == adminstate.ActionIgnore {
+		if verdict == lb.EvictionIgnored {
 			return reconcile.Result{}, nil
 		}
 	}
@@ -186,7 +186,7 @@ func (e *Evictions) logUntrusted(ctx context.Context, a *corev1.Event) {
 
 // TaintNode adds the spot eviction taint to the node of an event.
 func (e *Evictions) TaintNode(ctx context.Context, a *corev1.Event) error {
-	return e.writeTaint(ctx, a.InvolvedObject.Name, "event "+a.Name, func(n *corev1.Node) (adminstate.Action, adminstate.Record) {
+	return e.writeTaint(ctx, a.InvolvedObject.Name, "event "+a.Name, func(n *corev1.Node) (lb.EvictionAction, lb.EvictionRecord) {
 		if hasSpotEviction(n.Spec.Taints) {
 			defer e.seen.addEvent(a)
 		}
@@ -196,21 +196,21 @@ func (e *Evictions) TaintNode(ctx context.Context, a *corev1.Event) error {
 
 // writeTaint writes taint and record in one patch of the current node: a patch replaces the list of taints, and
 // the cache has only some. by is the source of the announcement.
-func (e *Evictions) writeTaint(ctx context.Context, node, by string, judge func(*corev1.Node) (adminstate.Action, adminstate.Record)) error {
+func (e *Evictions) writeTaint(ctx context.Context, node, by string, judge func(*corev1.Node) (lb.EvictionAction, lb.EvictionRecord)) error {
 	n := &corev1.Node{}
-	var verdict adminstate.Action
+	var verdict lb.EvictionAction
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		*n = corev1.Node{}
 		if err := e.Reader.Get(ctx, client.ObjectKey{Name: node}, n); err != nil {
 			return err
 		}
-		var record adminstate.Record
-		if verdict, record = judge(n); verdict == adminstate.ActionIgnore {
+		var record lb.EvictionRecord
+		if verdict, record = judge(n); verdict == lb.EvictionIgnored {
 			return nil
 		}
 		before := n.DeepCopy()
 		metav1.SetMetaDataAnnotation(&n.ObjectMeta, metadata.PreemptionAnnotation, record.String())
-		if verdict == adminstate.ActionTaint {
+		if verdict == lb.EvictionTaints {
 			n.Spec.Taints = withSpotEviction(n.Spec.Taints)
 		}
 		return e.Writer.Patch(ctx, n, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(k8s.FieldOwner))
@@ -221,7 +221,7 @@ func (e *Evictions) writeTaint(ctx context.Context, node, by string, judge func(
 	if err != nil {
 		return fmt.Errorf("taint of node %s: %w", node, err)
 	}
-	if verdict == adminstate.ActionTaint {
+	if verdict == lb.EvictionTaints {
 		e.Log.InfoContext(ctx, "a node was tainted: Azure evicts it", "node", n.Name, "announcedBy", by)
 		e.Events.Add(n, corev1.EventTypeNormal, EventTainted,
 			fmt.Sprintf("Azure evicts this spot machine (%s): tainted %s=%s:%s", by, spotEviction.Key, spotEviction.Value, spotEviction.Effect))
@@ -230,16 +230,16 @@ func (e *Evictions) writeTaint(ctx context.Context, node, by string, judge func(
 }
 
 // evaluateEviction evaluates an announcement for a node.
-func evaluateEviction(n *corev1.Node, e adminstate.Event, seen bool) (adminstate.Action, adminstate.Record) {
-	return adminstate.HandleEviction(adminstate.Node{
-		Created: n.CreationTimestamp.Time, Record: adminstate.ParseRecord(n.Annotations[metadata.PreemptionAnnotation]),
+func evaluateEviction(n *corev1.Node, e lb.TaintEvent, seen bool) (lb.EvictionAction, lb.EvictionRecord) {
+	return lb.HandleEviction(lb.TaintedNode{
+		Created: n.CreationTimestamp.Time, Record: lb.ParseEvictionRecord(n.Annotations[metadata.PreemptionAnnotation]),
 		HasTaint: hasSpotEviction(n.Spec.Taints),
 	}, e, seen)
 }
 
 // evictionEvent converts an event. Events of events.k8s.io have separate times and counts.
-func evictionEvent(e *corev1.Event) adminstate.Event {
-	out := adminstate.Event{
+func evictionEvent(e *corev1.Event) lb.TaintEvent {
+	out := lb.TaintEvent{
 		UID: string(e.UID), Created: e.CreationTimestamp.Time,
 		First: e.FirstTimestamp.Time, Last: e.LastTimestamp.Time, Count: int(e.Count),
 	}

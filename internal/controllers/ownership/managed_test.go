@@ -18,7 +18,6 @@ import (
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
-	"weir.dev/weir/internal/service/tenancy"
 	"weir.dev/weir/test/objects"
 )
 
@@ -39,8 +38,8 @@ func newPools(t *testing.T, all ...client.Object) *ownership.Pools {
 	seen.InMemory()
 	if err := seen.Add(append(all, web,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}},
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ops", Annotations: map[string]string{tenancy.LoadBalancersAnnotation: "terraform"}}},
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", Annotations: map[string]string{tenancy.LoadBalancersAnnotation: "kubernetes"}}})...); err != nil {
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ops", Annotations: map[string]string{service.LoadBalancersAnnotation: "terraform"}}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", Annotations: map[string]string{service.LoadBalancersAnnotation: "kubernetes"}}})...); err != nil {
 		t.Fatal(err)
 	}
 	return &ownership.Pools{

@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/internal/controllers/cache"
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/service/tenancy"
+	"weir.dev/weir/internal/service"
 )
 
 // Permission returns a BackendPool's claim to its pool, or why it has none.
@@ -68,7 +68,7 @@ func interfaceMessage(at lb.PoolID) string {
 func forbiddenMessage(namespace string, at lb.PoolID) string {
 	return fmt.Sprintf("namespace %s may not bind pools of load balancer %s: nothing is read or written for this BackendPool, and the pool keeps its members. "+
 		"A cluster administrator can allow it with annotation %s of the Namespace, with %s/%s/%s in its list",
-		namespace, at.LoadBalancer.Name, tenancy.LoadBalancersAnnotation, at.LoadBalancer.SubscriptionID, at.LoadBalancer.ResourceGroup, at.LoadBalancer.Name)
+		namespace, at.LoadBalancer.Name, service.LoadBalancersAnnotation, at.LoadBalancer.SubscriptionID, at.LoadBalancer.ResourceGroup, at.LoadBalancer.Name)
 }
 
 func (o *Pools) isAllowed(namespace string, balancer lb.LoadBalancerID) (is, known bool) {
@@ -80,13 +80,13 @@ func (o *Pools) isAllowed(namespace string, balancer lb.LoadBalancerID) (is, kno
 		return o.AllowUnknown, o.AllowUnknown
 	}
 	home := lb.LoadBalancerID{SubscriptionID: o.View.Placement.SubscriptionID, ResourceGroup: o.View.Placement.ResourceGroup}
-	return tenancy.IsAllowed(ns.Annotations[tenancy.LoadBalancersAnnotation], home, balancer), true
+	return service.IsLoadBalancerAllowed(ns.Annotations[service.LoadBalancersAnnotation], home, balancer), true
 }
 
-// AllowedPublicIPs returns the annotation tenancy.PublicIPAnnotation of a Namespace.
+// AllowedPublicIPs returns the annotation service.PublicIPAnnotation of a Namespace.
 func (o *Pools) AllowedPublicIPs(namespace string) string {
 	if ns := cache.Get[corev1.Namespace](o.View.Namespaces, namespace); ns != nil {
-		return ns.Annotations[tenancy.PublicIPAnnotation]
+		return ns.Annotations[service.PublicIPAnnotation]
 	}
 	if o.AllowUnknown {
 		return "*"

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"weir.dev/weir/internal/service/tenancy"
+	"weir.dev/weir/internal/service"
 )
 
 type eventTexts []string
@@ -28,7 +28,7 @@ func TestBoundsOfANamespaceChange(t *testing.T) {
 	team := func(label string, annotations map[string]string) *corev1.Namespace {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", Labels: map[string]string{"l": label}, Annotations: annotations}}
 	}
-	bounded := func(value string) map[string]string { return map[string]string{tenancy.MaxRules: value} }
+	bounded := func(value string) map[string]string { return map[string]string{service.MaxRules: value} }
 	for _, tt := range []struct {
 		about    string
 		byLabels bool

@@ -16,7 +16,7 @@ import (
 	"weir.dev/weir/internal/humanize"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer"
-	planview "weir.dev/weir/internal/loadbalancer/dryrun/report"
+	planview "weir.dev/weir/internal/loadbalancer/dryrun"
 	"weir.dev/weir/internal/pool/diff"
 	"weir.dev/weir/internal/service"
 )
@@ -32,7 +32,7 @@ func (v serviceDryRun) DryRun(ctx context.Context, s servicelb.Service, request 
 		return "", err
 	}
 	if !holds {
-		return planview.Plan{}.FormatBrief(), nil
+		return planview.Report{}.FormatBrief(), nil
 	}
 	refused, err := r.DryRun(ctx, req, func(pool service.Pool) (diff.Desired, error) {
 		return v.desiredOf(v.r.view.ServiceObject(s), req.On, pool)
@@ -43,7 +43,7 @@ func (v serviceDryRun) DryRun(ctx context.Context, s servicelb.Service, request 
 	case refused != nil:
 		return "dry run: the Service would be refused: " + humanize.FormatError(refused, time.Now()), nil
 	}
-	p := planview.NewPlan(r.ListChanges(), nil)
+	p := planview.NewReport(r.ListChanges(), nil)
 	p.AddConversions(r.ListConversions())
 	return p.FormatBrief(), nil
 }

@@ -21,7 +21,6 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer"
 	"weir.dev/weir/internal/service"
-	"weir.dev/weir/internal/service/tenancy"
 )
 
 // ExposedServices implements loadbalancer.Cluster.
@@ -48,12 +47,12 @@ func (r *Reconciler) ExposedServices() []loadbalancer.ExposedService {
 }
 
 // NamespaceBounds implements loadbalancer.Cluster.
-func (r *Reconciler) NamespaceBounds(namespace string) tenancy.Settings {
+func (r *Reconciler) NamespaceBounds(namespace string) service.NamespaceSettings {
 	ns := cache.Get[corev1.Namespace](r.view.Namespaces, namespace)
 	if ns == nil {
-		return tenancy.Settings{Namespace: namespace}
+		return service.NamespaceSettings{Namespace: namespace}
 	}
-	return tenancy.ParseSettings(namespace, ns.Annotations)
+	return service.ParseNamespaceSettings(namespace, ns.Annotations)
 }
 
 // NodeAddresses implements loadbalancer.Cluster.

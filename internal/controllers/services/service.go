@@ -29,7 +29,6 @@ import (
 	"weir.dev/weir/internal/loadbalancer"
 	"weir.dev/weir/internal/pool/updater"
 	"weir.dev/weir/internal/service"
-	"weir.dev/weir/internal/service/tenancy"
 )
 
 // Reconcile reconciles the load balancer of a Service and reports the progress.
@@ -160,7 +159,7 @@ func (r *Reconciler) namespaceChanged(byLabels bool) predicate.Predicate {
 		},
 		UpdateFunc: func(u event.UpdateEvent) bool {
 			changed := byLabels && !maps.Equal(u.ObjectOld.GetLabels(), u.ObjectNew.GetLabels()) ||
-				u.ObjectOld.GetAnnotations()[tenancy.PublicIPAnnotation] != u.ObjectNew.GetAnnotations()[tenancy.PublicIPAnnotation]
+				u.ObjectOld.GetAnnotations()[service.PublicIPAnnotation] != u.ObjectNew.GetAnnotations()[service.PublicIPAnnotation]
 			if !reflect.DeepEqual(limitsOf(u.ObjectOld), limitsOf(u.ObjectNew)) {
 				r.reportBounds(u.ObjectNew)
 				changed = true
@@ -171,8 +170,8 @@ func (r *Reconciler) namespaceChanged(byLabels bool) predicate.Predicate {
 	}
 }
 
-func limitsOf(ns client.Object) tenancy.Settings {
-	return tenancy.ParseSettings(ns.GetName(), ns.GetAnnotations())
+func limitsOf(ns client.Object) service.NamespaceSettings {
+	return service.ParseNamespaceSettings(ns.GetName(), ns.GetAnnotations())
 }
 
 func (r *Reconciler) reportBounds(ns client.Object) {

@@ -11,7 +11,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/service/tenancy"
+	"weir.dev/weir/internal/service"
 )
 
 // Scheme returns the scheme of the types that Weir uses.
@@ -53,14 +53,14 @@ func StripNamespace(n *corev1.Namespace) {
 		}
 		annotations[name] = value
 	}
-	for _, name := range []string{tenancy.LoadBalancersAnnotation, tenancy.PublicIPAnnotation} {
+	for _, name := range []string{service.LoadBalancersAnnotation, service.PublicIPAnnotation} {
 		if granted, is := n.Annotations[name]; is {
 			keep(name, granted)
 		}
 	}
-	for _, name := range tenancy.Annotations {
+	for _, name := range service.NamespaceAnnotations {
 		if value, is := n.Annotations[name]; is {
-			keep(name, tenancy.TruncateValue(value))
+			keep(name, service.TruncateValue(value))
 		}
 	}
 	*n = corev1.Namespace{ObjectMeta: Identity(n.ObjectMeta, n.Labels)}

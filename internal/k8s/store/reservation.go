@@ -13,7 +13,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"weir.dev/weir/internal/loadbalancer/privateip"
+	"weir.dev/weir/internal/loadbalancer"
 )
 
 const (
@@ -25,7 +25,7 @@ const (
 )
 
 // PrivateIPReservations stores private address reservations, one "subnet address namespace
-// loadBalancer expiry" per line. It implements privateip.Store.
+// loadBalancer expiry" per line. It implements loadbalancer.PrivateIPStore.
 type PrivateIPReservations struct {
 	Reader client.Reader
 	// Writer must be the leader's fenced writer.
@@ -33,8 +33,8 @@ type PrivateIPReservations struct {
 	Namespace string
 }
 
-// ReadReservations implements privateip.Store.
-func (p PrivateIPReservations) ReadReservations(ctx context.Context) (r privateip.Record, err error) {
+// ReadReservations implements loadbalancer.PrivateIPStore.
+func (p PrivateIPReservations) ReadReservations(ctx context.Context) (r loadbalancer.PrivateIPRecord, err error) {
 	r.Version, err = p.configMapTable().readTable(ctx, p.Reader, func(text string) (err error) {
 		r.Reservations, err = parseReservations(text)
 		return err
@@ -42,8 +42,8 @@ func (p PrivateIPReservations) ReadReservations(ctx context.Context) (r privatei
 	return r, err
 }
 
-// WriteReservations implements privateip.Store.
-func (p PrivateIPReservations) WriteReservations(ctx context.Context, r privateip.Record) (string, error) {
+// WriteReservations implements loadbalancer.PrivateIPStore.
+func (p PrivateIPReservations) WriteReservations(ctx context.Context, r loadbalancer.PrivateIPRecord) (string, error) {
 	return p.configMapTable().writeTable(ctx, p.Writer, r.Version, formatReservations(r.Reservations), fmt.Sprintf("%d private addresses", len(r.Reservations)),
 		"delete Services that request private addresses, or lower weir.dev/max-frontends of Namespaces")
 }
@@ -52,8 +52,8 @@ func (p PrivateIPReservations) configMapTable() table {
 	return table{p.Namespace, PrivateIPsName, keyReservations}
 }
 
-func parseReservations(text string) (map[string]privateip.Reservation, error) {
-	all := map[string]privateip.Reservation{}
+func parseReservations(text string) (map[string]loadbalancer.PrivateIPReservation, error) {
+	all := map[string]loadbalancer.PrivateIPReservation{}
 	number := 0
 	for line := range strings.Lines(text) {
 		number++
@@ -65,7 +65,7 @@ func parseReservations(text string) (map[string]privateip.Reservation, error) {
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", number, err)
 		}
-		r := privateip.Reservation{Namespace: fields[2], LoadBalancer: fields[3]}
+		r := loadbalancer.PrivateIPReservation{Namespace: fields[2], LoadBalancer: fields[3]}
 		if fields[4] != inUse {
 			expires, err := time.Parse(time.RFC3339, fields[4])
 			if err != nil {
@@ -78,7 +78,7 @@ func parseReservations(text string) (map[string]privateip.Reservation, error) {
 	return all, nil
 }
 
-func formatReservations(all map[string]privateip.Reservation) string {
+func formatReservations(all map[string]loadbalancer.PrivateIPReservation) string {
 	var text strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		expires := inUse

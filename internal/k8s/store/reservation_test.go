@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"weir.dev/weir/internal/k8s/metadata"
-	"weir.dev/weir/internal/loadbalancer/privateip"
+	"weir.dev/weir/internal/loadbalancer"
 )
 
 // Reservations survive a round trip; a concurrent write is not overwritten.
@@ -26,7 +26,7 @@ func TestReservationsAreOnRecord(t *testing.T) {
 	if err != nil || r.Version != "" || len(r.Reservations) > 0 {
 		t.Fatalf("nothing there: %v, %v", r, err)
 	}
-	r.Reservations = map[string]privateip.Reservation{
+	r.Reservations = map[string]loadbalancer.PrivateIPReservation{
 		"/s/subnets/nodes 10.0.0.9": {Namespace: "shop", LoadBalancer: "kubernetes-internal"},
 		"/s/subnets/nodes fd00::9":  {Namespace: "bank", LoadBalancer: "kubernetes-internal", Expires: time.Unix(1000, 0).UTC()},
 	}
@@ -64,17 +64,17 @@ func TestReservationsThatCannotBeRead(t *testing.T) {
 func TestTheSizeOfReservations(t *testing.T) {
 	api := fake.NewClientBuilder().WithScheme(metadata.Scheme()).Build()
 	p := PrivateIPReservations{Reader: api, Writer: api, Namespace: "weir-system"}
-	all := map[string]privateip.Reservation{}
+	all := map[string]loadbalancer.PrivateIPReservation{}
 	for i := range 6000 {
 		key := fmt.Sprintf("/subscriptions/00000000-0000-0000-0000-000000000001/resourcegroups/resources/providers/microsoft.network/virtualnetworks/network/subnets/nodes 10.0.%d.%d", i/256, i%256)
-		all[key] = privateip.Reservation{Namespace: "some-namespace", LoadBalancer: "kubernetes-internal", Expires: time.Unix(1000, 0)}
+		all[key] = loadbalancer.PrivateIPReservation{Namespace: "some-namespace", LoadBalancer: "kubernetes-internal", Expires: time.Unix(1000, 0)}
 		if i == 3499 {
-			if _, err := p.WriteReservations(t.Context(), privateip.Record{Reservations: all}); err != nil {
+			if _, err := p.WriteReservations(t.Context(), loadbalancer.PrivateIPRecord{Reservations: all}); err != nil {
 				t.Error(err)
 			}
 		}
 	}
-	if _, err := p.WriteReservations(t.Context(), privateip.Record{Reservations: all}); err == nil || !strings.Contains(err.Error(), "for 6000 private addresses, and the maximum is 921600") {
+	if _, err := p.WriteReservations(t.Context(), loadbalancer.PrivateIPRecord{Reservations: all}); err == nil || !strings.Contains(err.Error(), "for 6000 private addresses, and the maximum is 921600") {
 		t.Errorf("%.200v", err)
 	}
 }

@@ -2,5 +2,5 @@
 
 // Package dryrun computes what the controller would change: the load balancer code runs against a
 // Shadow, which reads Azure and keeps writes in memory. Plan covers a cluster, DryRun one Service.
-// Package report formats the result.
+// NewClusterReport and NewReport format the result as text and JSON.
 package dryrun

@@ -13,7 +13,6 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer"
 	"weir.dev/weir/internal/loadbalancer/plan"
-	"weir.dev/weir/internal/loadbalancer/privateip"
 	"weir.dev/weir/internal/loadbalancer/privatelink/desired"
 	"weir.dev/weir/internal/loadbalancer/publicip"
 	"weir.dev/weir/internal/service"
@@ -69,10 +68,10 @@ func (readOnlyOwners) WriteOwners(_ context.Context, r publicip.OwnerRecord) (st
 }
 
 // readOnlyPrivateIPs is readOnlyOwners for reservations of private addresses.
-type readOnlyPrivateIPs struct{ privateip.Store }
+type readOnlyPrivateIPs struct{ loadbalancer.PrivateIPStore }
 
-// WriteReservations implements privateip.Store.
-func (readOnlyPrivateIPs) WriteReservations(_ context.Context, r privateip.Record) (string, error) {
+// WriteReservations implements loadbalancer.PrivateIPStore.
+func (readOnlyPrivateIPs) WriteReservations(_ context.Context, r loadbalancer.PrivateIPRecord) (string, error) {
 	return r.Version, nil
 }
 

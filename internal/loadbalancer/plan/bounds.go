@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"weir.dev/weir/internal/service/tenancy"
+	"weir.dev/weir/internal/service"
 )
 
 type count struct{ rules, frontends int }
@@ -155,7 +155,7 @@ func (in Input) checkLimit(has, more count, namespace string, shared bool) error
 		// A bound equal to the capacity is checked elsewhere.
 		b := in.NamespaceBounds(namespace).NamespaceBound(d.annotation, d.capacity, shared)
 		if would := d.of(has) + d.of(more); b.Max < d.capacity.Max && would > b.Max {
-			return tenancy.NewExceededError(namespace, would, d.partName, "load balancer "+in.Observed.ID.Name, b, d.annotation)
+			return service.NewBoundExceededError(namespace, would, d.partName, "load balancer "+in.Observed.ID.Name, b, d.annotation)
 		}
 	}
 	return nil
@@ -174,14 +174,14 @@ func (c *usageTable) checkGrowth(namespace string, more count) error {
 // limitKind is a kind of part that a load balancer has a limited number of.
 type limitKind struct {
 	partName, annotation string
-	capacity             tenancy.Capacity
+	capacity             service.NamespaceCapacity
 	of                   func(count) int
 }
 
 func (in Input) limitKinds() []limitKind {
 	return []limitKind{
-		{"load balancing rules", tenancy.MaxRules, tenancy.Capacity{Max: in.MaxRules, By: in.RulesBy}, func(c count) int { return c.rules }},
-		{"frontends", tenancy.MaxFrontends, tenancy.Capacity{Max: in.MaxFrontends}, func(c count) int { return c.frontends }},
+		{"load balancing rules", service.MaxRules, service.NamespaceCapacity{Max: in.MaxRules, By: in.RulesBy}, func(c count) int { return c.rules }},
+		{"frontends", service.MaxFrontends, service.NamespaceCapacity{Max: in.MaxFrontends}, func(c count) int { return c.frontends }},
 	}
 }
 

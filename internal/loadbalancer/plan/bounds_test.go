@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/service/tenancy"
+	"weir.dev/weir/internal/service"
 )
 
 func ports(n int) []int32 {
@@ -28,7 +28,7 @@ func ports(n int) []int32 {
 // inNamespace returns a Service with its own address and n rules; its owner is the namespace and a number.
 func inNamespace(namespace string, number, n int) Share {
 	owner := namespace + strconv.Itoa(number)
-	s := service(owner, ports(n)...)
+	s := newTestShare(owner, ports(n)...)
 	s.Namespace = namespace
 	if n == 0 {
 		s = Share{Owner: owner, Namespace: namespace}
@@ -47,7 +47,9 @@ func shared(rules int, shares ...Share) Input {
 			owner, _, _ := strings.Cut(name, "-")
 			return strings.TrimRight(owner, "0123456789") + "/" + owner
 		},
-		NamespaceBounds: func(namespace string) tenancy.Settings { return tenancy.ParseSettings(namespace, nil) },
+		NamespaceBounds: func(namespace string) service.NamespaceSettings {
+			return service.ParseNamespaceSettings(namespace, nil)
+		},
 	}
 }
 
@@ -63,12 +65,12 @@ func with(in Input, next ...[]Share) (Input, map[string]error) {
 }
 
 func TestANamespaceIsBounded(t *testing.T) {
-	annotated := func(namespace, annotation, value string) func(string) tenancy.Settings {
-		return func(n string) tenancy.Settings {
+	annotated := func(namespace, annotation, value string) func(string) service.NamespaceSettings {
+		return func(n string) service.NamespaceSettings {
 			if n != namespace {
-				return tenancy.ParseSettings(n, nil)
+				return service.ParseNamespaceSettings(n, nil)
 			}
-			return tenancy.ParseSettings(n, map[string]string{annotation: value})
+			return service.ParseNamespaceSettings(n, map[string]string{annotation: value})
 		}
 	}
 	var frontends []Share
@@ -77,7 +79,7 @@ func TestANamespaceIsBounded(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		about  string
-		bounds func(string) tenancy.Settings
+		bounds func(string) service.NamespaceSettings
 		steps  [][]Share
 		want   map[string]string // rejections of the last plan, with a part of the reason
 	}{
@@ -95,19 +97,19 @@ func TestANamespaceIsBounded(t *testing.T) {
 		{about: "below the bound again", steps: [][]Share{{inNamespace("team", 1, 1300)}, {inNamespace("shop", 1, 1)}, {inNamespace("team", 1, 700)}, {inNamespace("team", 2, 50)}}},
 		{about: "a full load balancer names the namespace with the most", steps: [][]Share{{inNamespace("team", 1, 1350)}, {inNamespace("shop", 1, 151)}},
 			want: map[string]string{"shop1": "would have 1501 rules, and may have 1500: namespace team has the most, 1350, and its bound is 750 (default: "}},
-		{about: "annotation", bounds: annotated("team", tenancy.MaxRules, "10"), steps: [][]Share{{inNamespace("team", 1, 11)}},
+		{about: "annotation", bounds: annotated("team", service.MaxRules, "10"), steps: [][]Share{{inNamespace("team", 1, 11)}},
 			want: map[string]string{"team1": "may have 10 (annotation weir.dev/max-rules of Namespace team)"}},
-		{about: "annotation of 0", bounds: annotated("team", tenancy.MaxRules, "0"), steps: [][]Share{{inNamespace("team", 1, 1)}},
+		{about: "annotation of 0", bounds: annotated("team", service.MaxRules, "0"), steps: [][]Share{{inNamespace("team", 1, 1)}},
 			want: map[string]string{"team1": "may have 0 (annotation"}},
-		{about: "annotation beyond half", bounds: annotated("team", tenancy.MaxRules, "1400"), steps: [][]Share{{inNamespace("shop", 1, 1)}, {inNamespace("team", 1, 1400)}}},
-		{about: "annotation with an error", bounds: annotated("team", tenancy.MaxRules, "all"), steps: [][]Share{{inNamespace("shop", 1, 1)}, {inNamespace("team", 1, 751)}},
+		{about: "annotation beyond half", bounds: annotated("team", service.MaxRules, "1400"), steps: [][]Share{{inNamespace("shop", 1, 1)}, {inNamespace("team", 1, 1400)}}},
+		{about: "annotation with an error", bounds: annotated("team", service.MaxRules, "all"), steps: [][]Share{{inNamespace("shop", 1, 1)}, {inNamespace("team", 1, 751)}},
 			want: map[string]string{"team1": `annotation weir.dev/max-rules of Namespace team is "all"`}},
-		{about: "annotation on another namespace", bounds: annotated("shop", tenancy.MaxRules, "1"), steps: [][]Share{{inNamespace("team", 1, 700), inNamespace("shop", 1, 1)}}},
+		{about: "annotation on another namespace", bounds: annotated("shop", service.MaxRules, "1"), steps: [][]Share{{inNamespace("team", 1, 700), inNamespace("shop", 1, 1)}}},
 		{about: "frontends, alone", steps: [][]Share{frontends[:540], frontends[540:541]}, want: map[string]string{"team540": "541 frontends in load balancer kubernetes and may have 540"}},
 		{about: "frontends, beside a neighbor", steps: [][]Share{{inNamespace("shop", 1, 1)}, frontends[:300], frontends[300:301]}, want: map[string]string{"team300": "may have 300"}},
-		{about: "frontends, annotation", bounds: annotated("team", tenancy.MaxFrontends, "1"), steps: [][]Share{frontends[:1], frontends[1:2]},
+		{about: "frontends, annotation", bounds: annotated("team", service.MaxFrontends, "1"), steps: [][]Share{frontends[:1], frontends[1:2]},
 			want: map[string]string{"team1": "annotation weir.dev/max-frontends of Namespace team"}},
-		{about: "more frontends than Azure takes", bounds: annotated("team", tenancy.MaxFrontends, "600"), steps: [][]Share{{inNamespace("shop", 1, 1)}, frontends[:599], {inNamespace("shop", 2, 1)}},
+		{about: "more frontends than Azure takes", bounds: annotated("team", service.MaxFrontends, "600"), steps: [][]Share{{inNamespace("shop", 1, 1)}, frontends[:599], {inNamespace("shop", 2, 1)}},
 			want: map[string]string{"shop2": "load balancer kubernetes would have 601 frontends, and may have 600: namespace team has the most, 599, and its bound is 600 (annotation"}},
 	} {
 		in := shared(1500, tt.steps[0]...)
@@ -131,8 +133,8 @@ func TestASharedAddressIsOneFrontend(t *testing.T) {
 	one, two := inNamespace("team", 1, 1), inNamespace("team", 2, 2)
 	two.Rules, two.Frontends[0].PublicIP = two.Rules[1:], "/pip/team1"
 	in := shared(1500, one)
-	in.NamespaceBounds = func(n string) tenancy.Settings {
-		return tenancy.ParseSettings(n, map[string]string{tenancy.MaxFrontends: "1"})
+	in.NamespaceBounds = func(n string) service.NamespaceSettings {
+		return service.ParseNamespaceSettings(n, map[string]string{service.MaxFrontends: "1"})
 	}
 	if _, refused := with(in, []Share{two}); len(refused) > 0 {
 		t.Error(refused)
@@ -146,7 +148,7 @@ func TestRoomIsFreeOnceItIsWritten(t *testing.T) {
 	moves := inNamespace("team", 1, 1)
 	moves.Frontends[0].PublicIP = "/pip/shop1"
 	in, refused := with(in, []Share{moves, inNamespace("team", 2, 9)})
-	if refused["team1"] == nil || !errors.Is(refused["team2"], tenancy.ErrExceeded) || usageOf(in)["team"] > 10 {
+	if refused["team1"] == nil || !errors.Is(refused["team2"], service.ErrBoundExceeded) || usageOf(in)["team"] > 10 {
 		t.Errorf("%v, %v", refused, usageOf(in))
 	}
 }
@@ -161,7 +163,7 @@ func TestABoundIsNoMatterOfWhatOthersFree(t *testing.T) {
 		in.Shares = append(in.Shares, s)
 	}
 	in.Shares = append(in.Shares, inNamespace("team", 1, 11))
-	if p := Make(in); len(p.Rejected) != 3 || !errors.Is(p.Rejected["team1"], tenancy.ErrExceeded) {
+	if p := Make(in); len(p.Rejected) != 3 || !errors.Is(p.Rejected["team1"], service.ErrBoundExceeded) {
 		t.Errorf("refused: %v", p.Rejected)
 	}
 }
@@ -185,8 +187,8 @@ func TestLawNamespacesDoNotCompete(t *testing.T) {
 		if rapid.Bool().Draw(t, "annotated") {
 			namespaces = []string{"a", "b", "c"}
 			limits = map[string]int{"a": rapid.IntRange(0, 6).Draw(t, "a"), "b": rapid.IntRange(0, 4).Draw(t, "b"), "c": 2}
-			in.NamespaceBounds = func(n string) tenancy.Settings {
-				return tenancy.ParseSettings(n, map[string]string{tenancy.MaxRules: strconv.Itoa(limits[n])})
+			in.NamespaceBounds = func(n string) service.NamespaceSettings {
+				return service.ParseNamespaceSettings(n, map[string]string{service.MaxRules: strconv.Itoa(limits[n])})
 			}
 		} else { // both use it, so half is the bound of each
 			in.Shares = []Share{inNamespace("a", 0, 1), inNamespace("b", 0, 1)}

@@ -18,7 +18,7 @@ import (
 
 // drawShare generates a Service; with places, some share an address.
 func drawShare(t *rapid.T, owner string, places int) Share {
-	s := service(owner, rapid.SliceOfNDistinct(rapid.Int32Range(80, 84), 0, 3, rapid.ID[int32]).Draw(t, owner+" ports")...)
+	s := newTestShare(owner, rapid.SliceOfNDistinct(rapid.Int32Range(80, 84), 0, 3, rapid.ID[int32]).Draw(t, owner+" ports")...)
 	if len(s.Rules) == 0 {
 		return gone(owner, owner+"-pool")
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/service/nsg"
+	"weir.dev/weir/internal/service"
 )
 
 // nearPercent is the share of a limit from which it is near.
@@ -71,7 +71,7 @@ type Limit struct {
 	Fix string
 	// count counts the usage of a load balancer or security group. The other one is nil.
 	count      func(LimitState, lb.LoadBalancer) int
-	countGroup func(nsg.Use) int
+	countGroup func(service.SecurityUse) int
 }
 
 const (
@@ -96,9 +96,9 @@ var Limits = []Limit{
 	{Name: LimitFrontendMembers, Max: 10_000, Source: loadBalancerLimits, Fix: useFewerPorts, count: func(_ LimitState, b lb.LoadBalancer) int { return countMembers(b).frontend }},
 	{Name: LimitMembers, Max: 500_000, Source: loadBalancerLimits, Fix: useFewerPorts, count: func(_ LimitState, b lb.LoadBalancer) int { return countMembers(b).all }},
 	{Name: LimitPrivateLinkServices, Max: lb.MaxPrivateLinkServices, Source: networkLimits, Fix: splitServices, count: countLinks},
-	{Name: LimitSecurityRules, Max: lb.MaxSecurityRules, Source: networkLimits, Fix: useWiderRules, countGroup: func(u nsg.Use) int { return u.Rules }},
-	{Name: LimitSecuritySources, Max: lb.MaxSecurityPrefixes, Source: networkLimits, Fix: useWiderRules, countGroup: func(u nsg.Use) int { return u.Sources }},
-	{Name: LimitSecurityDestinations, Max: lb.MaxSecurityPrefixes, Source: networkLimits, Fix: useWiderRules, countGroup: func(u nsg.Use) int { return u.Destinations }},
+	{Name: LimitSecurityRules, Max: lb.MaxSecurityRules, Source: networkLimits, Fix: useWiderRules, countGroup: func(u service.SecurityUse) int { return u.Rules }},
+	{Name: LimitSecuritySources, Max: lb.MaxSecurityPrefixes, Source: networkLimits, Fix: useWiderRules, countGroup: func(u service.SecurityUse) int { return u.Sources }},
+	{Name: LimitSecurityDestinations, Max: lb.MaxSecurityPrefixes, Source: networkLimits, Fix: useWiderRules, countGroup: func(u service.SecurityUse) int { return u.Destinations }},
 }
 
 // LimitState is what uses the limits.
@@ -137,7 +137,7 @@ func ListLimitUsages(s LimitState) []LimitUsage {
 		}
 	}
 	for _, g := range s.Groups {
-		use := nsg.UseOf(g.Rules)
+		use := service.SecurityUseOf(g.Rules)
 		for _, l := range Limits {
 			if l.countGroup != nil {
 				add(g.ID.Name, l, l.countGroup(use))

@@ -14,7 +14,7 @@ func many(owner string, first, ports int) Share {
 	for i := range ports {
 		list = append(list, int32(first+i)) //nolint:gosec // a port
 	}
-	return service(owner, list...)
+	return newTestShare(owner, list...)
 }
 
 func inPool(s Share, name string) Share {

@@ -18,7 +18,7 @@ func TestNoAddressIsSharedAcrossNamespaces(t *testing.T) {
 		return names[owner]
 	}, AddressAt: func(string) string { return "198.18.0.1" }}
 	at := func(s Share) Share { s.Frontends[0].PublicIP = "/PIP/aa"; return s }
-	host, same, other := service("aa", 80), at(service("ab", 81)), at(service("ac", 82))
+	host, same, other := newTestShare("aa", 80), at(newTestShare("ab", 81)), at(newTestShare("ac", 82))
 
 	in.Shares = []Share{host, same, other}
 	p := Make(in)
@@ -31,7 +31,7 @@ func TestNoAddressIsSharedAcrossNamespaces(t *testing.T) {
 		t.Fatalf("refused %v, changes %v", p.Rejected, spell(p.Changes))
 	}
 	// Also if it is due together with its host, ahead of it, or while the host moves.
-	moved := service("aa", 80)
+	moved := newTestShare("aa", 80)
 	moved.Frontends[0].PublicIP = "/pip/new"
 	for _, host := range []Share{host, moved, gone("aa")} {
 		in.Shares, in.Others = []Share{other, host}, []string{"ab"}
@@ -43,7 +43,7 @@ func TestNoAddressIsSharedAcrossNamespaces(t *testing.T) {
 	unnamed := in
 	unnamed.ServiceOf, unnamed.Shares = nil, []Share{other}
 	in.Observed = Make(unnamed).Next
-	for _, due := range [][]Share{{other}, {host}, {host, other}, {at(service("ac", 82, 83))}} {
+	for _, due := range [][]Share{{other}, {host}, {host, other}, {at(newTestShare("ac", 82, 83))}} {
 		in.Shares, in.Others = due, []string{"aa", "ab", "ac"}
 		if p := Make(in); len(p.Rejected) > 0 {
 			t.Errorf("of %s: refused %v", due[0].Owner, p.Rejected)

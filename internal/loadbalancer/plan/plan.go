@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/service/tenancy"
+	"weir.dev/weir/internal/service"
 )
 
 // Share is what one Service wants of a load balancer. An empty share removes the Service.
@@ -58,7 +58,7 @@ type Input struct {
 	// addresses.
 	PeerRules Counts
 	// NamespaceBounds returns the bounds of a namespace; nil means none. It needs ServiceOf.
-	NamespaceBounds func(namespace string) tenancy.Settings
+	NamespaceBounds func(namespace string) service.NamespaceSettings
 	// SharedPools are pools deleted only with the load balancer. SharedProbes are probes deleted when no rule
 	// refers to them.
 	SharedPools, SharedProbes []string

@@ -15,8 +15,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// service returns a share with one rule per port and its own public IP.
-func service(owner string, ports ...int32) Share {
+// newTestShare returns a share with one rule per port and its own public IP.
+func newTestShare(owner string, ports ...int32) Share {
 	s := Share{Owner: owner, Frontends: []lb.Frontend{{Name: owner, PublicIP: "/pip/" + owner}}, Pools: []lb.Pool{pool("kubernetes")}}
 	for _, port := range ports {
 		name := fmt.Sprintf("%s-TCP-%d", owner, port)
@@ -60,19 +60,19 @@ func expect(t *testing.T, p Plan, want ...string) Plan {
 }
 
 func TestAdditionsForwardRemovalsInReverse(t *testing.T) {
-	p := expect(t, Make(Input{Observed: foreign(), Shares: []Share{service("aa", 80)}}),
+	p := expect(t, Make(Input{Observed: foreign(), Shares: []Share{newTestShare("aa", 80)}}),
 		"add pool kubernetes", "add probe aa-TCP-80", "add frontend aa", "add rule aa-TCP-80")
-	p = expect(t, Make(Input{Observed: p.Next, Shares: []Share{service("aa", 443)}}),
+	p = expect(t, Make(Input{Observed: p.Next, Shares: []Share{newTestShare("aa", 443)}}),
 		"add probe aa-TCP-443", "add rule aa-TCP-443", "remove rule aa-TCP-80", "remove probe aa-TCP-80")
 	expect(t, Make(Input{Observed: p.Next, Shares: []Share{gone("aa")}}),
 		"remove rule aa-TCP-443", "remove frontend aa", "remove probe aa-TCP-443")
 }
 
 func TestOnlyWhatDiffersIsChanged(t *testing.T) {
-	p := Make(Input{Observed: foreign(), Shares: []Share{service("aa", 80), service("ab", 80)}})
-	s := service("aa", 80)
+	p := Make(Input{Observed: foreign(), Shares: []Share{newTestShare("aa", 80), newTestShare("ab", 80)}})
+	s := newTestShare("aa", 80)
 	s.Rules[0].IdleMinutes = 15
-	p = expect(t, Make(Input{Observed: p.Next, Shares: []Share{s, service("ab", 80)}}), "change rule aa-TCP-80")
+	p = expect(t, Make(Input{Observed: p.Next, Shares: []Share{s, newTestShare("ab", 80)}}), "change rule aa-TCP-80")
 	if was, is := p.Changes[0].Was.(lb.Rule), p.Changes[0].Is.(lb.Rule); was.IdleMinutes != 0 || is.IdleMinutes != 15 {
 		t.Errorf("was %v, is %v", was, is)
 	}
@@ -80,7 +80,7 @@ func TestOnlyWhatDiffersIsChanged(t *testing.T) {
 
 // Azure changes the case of names, adds addresses and zones, and returns TCP reset where it has no use.
 func TestWhatAzureAddsIsNoDifference(t *testing.T) {
-	s := service("aa", 80)
+	s := newTestShare("aa", 80)
 	s.Frontends = []lb.Frontend{{Name: "aa", Subnet: "/Subnet/x"}}
 	s.Rules[0].TCPReset = new(false)
 	p := Make(Input{Observed: foreign(), Shares: []Share{s}})
@@ -93,7 +93,7 @@ func TestWhatAzureAddsIsNoDifference(t *testing.T) {
 }
 
 func TestServicesShareAnAddress(t *testing.T) {
-	first, second := service("aa", 80), service("ab", 443)
+	first, second := newTestShare("aa", 80), newTestShare("ab", 443)
 	second.Frontends[0].PublicIP = "/PIP/aa"
 	p := Make(Input{Observed: foreign(), Shares: []Share{first, second}})
 	rule := p.Next.Rules[2]
@@ -112,16 +112,16 @@ func TestServicesShareAPrivateAddress(t *testing.T) {
 		s.Frontends[0] = lb.Frontend{Name: s.Owner, Subnet: "/subnet", Static: static, PrivateIP: netip.MustParseAddr("10.0.0.9")}
 		return s
 	}
-	p := Make(Input{Observed: foreign(), Shares: []Share{at(service("aa", 80), true), at(service("ab", 443), true), at(service("ac", 80), false)}})
+	p := Make(Input{Observed: foreign(), Shares: []Share{at(newTestShare("aa", 80), true), at(newTestShare("ab", 443), true), at(newTestShare("ac", 80), false)}})
 	if len(p.Next.Frontends) != 4 {
 		t.Errorf("%+v", p.Next.Frontends)
 	}
 }
 
 func TestLaterServiceIsRejected(t *testing.T) {
-	first, second := service("aa", 80), service("ab", 80)
+	first, second := newTestShare("aa", 80), newTestShare("ab", 80)
 	second.Frontends[0].PublicIP = "/pip/aa"
-	p := expect(t, Make(Input{Observed: foreign(), Shares: []Share{first, second, service("ac", 80)}}),
+	p := expect(t, Make(Input{Observed: foreign(), Shares: []Share{first, second, newTestShare("ac", 80)}}),
 		"add pool kubernetes", "add probe aa-TCP-80", "add probe ac-TCP-80", "add frontend aa", "add frontend ac", "add rule aa-TCP-80", "add rule ac-TCP-80")
 	if err := p.Rejected["ab"]; len(p.Rejected) != 1 || !errors.Is(err, ErrPortTaken) || !strings.Contains(err.Error(), "by rule aa-TCP-80, Tcp port 80") {
 		t.Errorf("%v", p.Rejected)
@@ -188,7 +188,7 @@ func TestBackendPortsOfMachines(t *testing.T) {
 		{"a pool of other machines", lb.TCP, 30081, false, false},
 		{"another port", lb.TCP, 30082, false, false},
 	} {
-		s, other := service("aa", 80), service("ab", 443)
+		s, other := newTestShare("aa", 80), newTestShare("ab", 443)
 		s.Rules[0].Transport, s.Rules[0].BackendPort, s.Rules[0].FloatingIP = tt.transport, tt.port, tt.floating
 		p := Make(Input{Observed: observed, Shares: []Share{s, other}})
 		err := p.Rejected["aa"]
@@ -202,24 +202,24 @@ func TestBackendPortsOfMachines(t *testing.T) {
 }
 
 func TestTheRuleLimit(t *testing.T) {
-	in := Input{Observed: foreign(), MaxRules: 3, Shares: []Share{service("aa", 80), service("ab", 80, 443), service("ac", 80)}}
+	in := Input{Observed: foreign(), MaxRules: 3, Shares: []Share{newTestShare("aa", 80), newTestShare("ab", 80, 443), newTestShare("ac", 80)}}
 	p := Make(in)
 	if len(p.Next.Rules) != 3 || len(p.Rejected) != 1 || !strings.Contains(fmt.Sprint(p.Rejected["ab"]), "would have 4 rules, and may have 3") {
 		t.Errorf("%d rules, refused %v", len(p.Next.Rules), p.Rejected)
 	}
 	// A Service over a lowered limit may remove rules.
-	p = Make(Input{Observed: Make(Input{Observed: foreign(), Shares: in.Shares}).Next, MaxRules: 1, Shares: []Share{service("ab", 80)}})
+	p = Make(Input{Observed: Make(Input{Observed: foreign(), Shares: in.Shares}).Next, MaxRules: 1, Shares: []Share{newTestShare("ab", 80)}})
 	if len(p.Rejected) != 0 || len(p.Next.Rules) != 4 {
 		t.Errorf("%d rules, refused %v", len(p.Next.Rules), p.Rejected)
 	}
 }
 
 func TestPools(t *testing.T) {
-	localShare := service("aa", 80)
+	localShare := newTestShare("aa", 80)
 	localShare.Pools, localShare.DedicatedPools = []lb.Pool{pool("shop-web")}, []string{"shop-web", "shop-web-ipv6"}
 	localShare.Rules[0].Pool = "shop-web"
 	p := Make(Input{Observed: foreign(), Shares: []Share{localShare}})
-	cluster := service("aa", 80)
+	cluster := newTestShare("aa", 80)
 	cluster.DedicatedPools = localShare.DedicatedPools
 	p = expect(t, Make(Input{Observed: p.Next, Shares: []Share{cluster}}), "add pool kubernetes", "change rule aa-TCP-80", "remove pool shop-web")
 	// One with other references stays.
@@ -238,12 +238,12 @@ func TestAPoolWithAddressesOfOthersStays(t *testing.T) {
 	for i, p := range []*lb.Pool{&shared, &own} {
 		p.Addresses = []lb.Address{{Name: "n1", IP: netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})}, {Name: "theirs", IP: netip.MustParseAddr(theirs[0])}}
 	}
-	local := service("aa", 80)
+	local := newTestShare("aa", 80)
 	local.Rules[0].Pool, local.DedicatedPools = "shop-web", []string{"shop-web"}
 	local.Pools = []lb.Pool{own}
 	empty := lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}, Etag: "1", Pools: []lb.Pool{shared}}
 	was := Make(Input{Observed: empty, Shares: []Share{local}}).Next
-	cluster := service("aa", 80)
+	cluster := newTestShare("aa", 80)
 	cluster.DedicatedPools = local.DedicatedPools
 	held := gone("aa", "shop-web")
 	held.RecordedPools = held.DedicatedPools
@@ -313,7 +313,7 @@ func TestALoadBalancerGoesWhenItsInterfacesHaveLeft(t *testing.T) {
 		}
 		return all
 	}
-	rules := Make(Input{Observed: lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}, Etag: "1"}, Shares: []Share{service("aa", 80)}}).Next.Rules
+	rules := Make(Input{Observed: lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}, Etag: "1"}, Shares: []Share{newTestShare("aa", 80)}}).Next.Rules
 	for _, tt := range []struct {
 		about    string
 		pools    []lb.Pool
@@ -380,16 +380,16 @@ func TestRetainedPoolMessage(t *testing.T) {
 }
 
 func TestAnUnusedSharedProbeGoes(t *testing.T) {
-	s := service("aa", 80)
+	s := newTestShare("aa", 80)
 	s.Probes, s.Rules[0].Probe = []lb.Probe{{Name: "shared"}}, "shared"
 	in := Input{Observed: foreign(), Shares: []Share{s}, SharedProbes: []string{"shared"}}
 	p := Make(in)
-	in.Observed, in.Shares = p.Next, []Share{service("aa", 80)}
+	in.Observed, in.Shares = p.Next, []Share{newTestShare("aa", 80)}
 	expect(t, Make(in), "add probe aa-TCP-80", "change rule aa-TCP-80", "remove probe shared")
 }
 
 func TestALoadBalancerWithoutAnythingIsDeleted(t *testing.T) {
-	in := Input{Observed: lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}}, Shares: []Share{service("aa", 80)}, SharedPools: []string{"kubernetes"}}
+	in := Input{Observed: lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}}, Shares: []Share{newTestShare("aa", 80)}, SharedPools: []string{"kubernetes"}}
 	p := Make(in)
 	if p.Delete {
 		t.Error("deleted while it is wanted")
@@ -425,7 +425,7 @@ func TestAPoolOfASimilarNameStays(t *testing.T) {
 	blue := pool("team-blue")
 	blue.Addresses = []lb.Address{{Name: "vm", IP: netip.MustParseAddr("10.0.0.9")}}
 	observed := lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}, Etag: "1", Pools: []lb.Pool{blue}}
-	s := service("a1", 80)
+	s := newTestShare("a1", 80)
 	s.DedicatedPools = []string{"team-blue"}
 	expect(t, Make(Input{Observed: observed, Shares: []Share{s}, SharedPools: []string{"kubernetes"}}),
 		"add pool kubernetes", "add probe a1-TCP-80", "add frontend a1", "add rule a1-TCP-80")
@@ -435,7 +435,7 @@ func TestAPoolOfASimilarNameStays(t *testing.T) {
 func TestTheNameOfAServiceThatMakesThatOfThePoolOfAllNodes(t *testing.T) {
 	full := pool("Team-Blue")
 	full.Addresses = []lb.Address{{Name: "vm", IP: netip.MustParseAddr("10.0.0.9")}}
-	s := service("aa", 80)
+	s := newTestShare("aa", 80)
 	s.Rules[0].Pool, s.Pools, s.DedicatedPools = "team-blue", []lb.Pool{pool("team-blue")}, []string{"team-blue", "team-blue-ipv6"}
 	for about, rules := range map[string][]lb.Rule{
 		"no rules":          nil,
@@ -480,7 +480,7 @@ func TestAPoolOfOthersIsNotTakenOver(t *testing.T) {
 		{about: "with a rule of no Service of the cluster", pool: full, rules: ruled("ab"), knows: func(string) string { return "" }, want: ErrPoolForeign},
 		{about: "with a rule of one that leaves", pool: full, rules: ruled("ab"), leaving: "ab"},
 	} {
-		s := service("aa", 80)
+		s := newTestShare("aa", 80)
 		s.Rules[0].Pool, s.Pools, s.DedicatedPools, s.RecordedPools = "team-blue", []lb.Pool{pool("team-blue")}, []string{"team-blue"}, tt.held
 		in := Input{Shares: []Share{s}, Observed: lb.LoadBalancer{
 			ID: lb.LoadBalancerID{Name: "kubernetes"}, Etag: "1", Pools: []lb.Pool{tt.pool}, Rules: tt.rules,

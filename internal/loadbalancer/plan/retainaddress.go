@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/service/tenancy"
+	"weir.dev/weir/internal/service"
 )
 
 // reservedTags are the tags of a load balancer that Weir needs apart from retained addresses.
@@ -145,9 +145,9 @@ func (in Input) checkRetainedCount(namespace string) error {
 			unused++
 		}
 	}
-	if namespace == "" || unused < tenancy.MaxRetained {
+	if namespace == "" || unused < service.MaxRetained {
 		return nil
 	}
 	return fmt.Errorf("namespace %s has %d retained private addresses on load balancer %s that no Service uses, and gets no new one while it has %d or more: "+
-		"request one of them, or have an administrator release some with weir address release", namespace, unused, in.Observed.ID.Name, tenancy.MaxRetained)
+		"request one of them, or have an administrator release some with weir address release", namespace, unused, in.Observed.ID.Name, service.MaxRetained)
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/service/tenancy"
+	"weir.dev/weir/internal/service"
 )
 
 var retainedAt = time.Date(2026, 11, 28, 4, 0, 0, 0, time.UTC)
@@ -119,7 +119,7 @@ func TestRetainedAddressBelongsToItsNamespace(t *testing.T) {
 		f := privateFrontend(owner, addr, true)
 		return Share{Owner: owner, Namespace: namespaceOfKey(key), Frontends: []lb.Frontend{f}, Rules: []lb.Rule{ruleOf(owner, owner)}}
 	}
-	many := make([]string, tenancy.MaxRetained)
+	many := make([]string, service.MaxRetained)
 	for i := range many {
 		many[i] = fmt.Sprintf("10.0.1.%d", i)
 	}
@@ -159,12 +159,12 @@ func TestRetainedAddressBelongsToItsNamespace(t *testing.T) {
 			}
 			return ""
 		}}
-		in.NamespaceBounds = func(namespace string) tenancy.Settings {
+		in.NamespaceBounds = func(namespace string) service.NamespaceSettings {
 			annotations := map[string]string{}
 			if c.max > 0 {
-				annotations[tenancy.MaxFrontends] = fmt.Sprint(c.max)
+				annotations[service.MaxFrontends] = fmt.Sprint(c.max)
 			}
-			return tenancy.ParseSettings(namespace, annotations)
+			return service.ParseNamespaceSettings(namespace, annotations)
 		}
 		err := Make(in).Rejected[c.share.Owner]
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {

@@ -15,7 +15,7 @@ import (
 func TestZonesAreOfNewPrivateFrontendsOnly(t *testing.T) {
 	three := []string{"1", "2", "3"}
 	private := func(owner, address string, zones []string) Share {
-		s := service(owner, 80)
+		s := newTestShare(owner, 80)
 		s.Frontends[0] = lb.Frontend{Name: owner, Subnet: "/subnet", Family: lb.IPv4, Zones: zones}
 		if address != "" {
 			s.Frontends[0].Static, s.Frontends[0].PrivateIP = true, netip.MustParseAddr(address)
@@ -26,7 +26,7 @@ func TestZonesAreOfNewPrivateFrontendsOnly(t *testing.T) {
 		i := slices.IndexFunc(p.Next.Frontends, func(f lb.Frontend) bool { return f.Name == name })
 		return p.Next.Frontends[i].Zones
 	}
-	public := service("ab", 80)
+	public := newTestShare("ab", 80)
 	public.Frontends[0].Zones = three
 	p := Make(Input{Observed: foreign(), Shares: []Share{private("aa", "", three), public}})
 	if !slices.Equal(zonesOf(p, "aa"), three) || zonesOf(p, "ab") != nil {
@@ -81,7 +81,7 @@ func TestFrontendAtIsThatOfThePlan(t *testing.T) {
 		if is.Name != tt.exists || exists != (tt.exists != "") {
 			t.Errorf("%s: %q, %t; want %q", about, is.Name, exists, tt.exists)
 		}
-		s := service("aa", 81)
+		s := newTestShare("aa", 81)
 		tt.want.Zones = []string{"1"}
 		s.Frontends[0] = tt.want
 		p := Make(Input{Observed: observed, Shares: []Share{s}})

@@ -8,7 +8,7 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer/privatelink/desired"
-	"weir.dev/weir/internal/service/tenancy"
+	"weir.dev/weir/internal/service"
 )
 
 // namespaceLimits enforces the limits of namespaces on one load balancer.
@@ -42,14 +42,14 @@ func (r *round) newNamespaceLimits(on lb.LoadBalancerID, services map[string]des
 // checkLimit applies the limit of frontends proportionally, because each Private Link Service needs a
 // frontend.
 func (l *namespaceLimits) checkLimit(namespace string) error {
-	capacity := tenancy.Capacity{Max: cmp.Or(l.Settings.MaxPerLoadBalancer, lb.MaxPrivateLinkServices)}
+	capacity := service.NamespaceCapacity{Max: cmp.Or(l.Settings.MaxPerLoadBalancer, lb.MaxPrivateLinkServices)}
 	if capacity.Max != lb.MaxPrivateLinkServices {
 		capacity.By = "maximumPrivateLinkServiceCount in azure.json"
 	}
 	shared := len(l.namespaces) > 1 || len(l.namespaces) == 1 && !l.namespaces[namespace]
-	b := l.Cluster.NamespaceBounds(namespace).ShareOf(tenancy.MaxFrontends, tenancy.Capacity{Max: lb.MaxFrontends}, capacity, shared)
+	b := l.Cluster.NamespaceBounds(namespace).ShareOf(service.MaxFrontends, service.NamespaceCapacity{Max: lb.MaxFrontends}, capacity, shared)
 	if would := l.counts[namespace] + 1; b.Max < capacity.Max && would > b.Max {
-		return tenancy.NewExceededError(namespace, would, "Private Link Services", "load balancer "+l.loadBalancer.Name, b, tenancy.MaxFrontends)
+		return service.NewBoundExceededError(namespace, would, "Private Link Services", "load balancer "+l.loadBalancer.Name, b, service.MaxFrontends)
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer/privatelink/desired"
-	"weir.dev/weir/internal/service/tenancy"
+	"weir.dev/weir/internal/service"
 )
 
 // newTenants returns a town with one Service per given namespace, with Azure's limit.
@@ -65,9 +65,9 @@ func TestOneNamespaceLeavesPrivateLinkServicesForOthers(t *testing.T) {
 		"alone":                                {times(9, "team"), nil, 0, map[string]int{"team": 7}, "namespace team would have 8 Private Link Services in load balancer kubernetes and may have 7 (default: 1 is reserved for other namespaces, of 8, the limit of Azure)"},
 		"beside a neighbor":                    {eight, nil, 0, map[string]int{"team": 4, "shop": 1}, "would have 5 Private Link Services in load balancer kubernetes and may have 4 (default: other namespaces use it, too, so half of 8"},
 		"the neighbor has none yet":            {eight, nil, 8, map[string]int{"team": 4, "shop": 1}, "may have 4"},
-		"a part as large as that of frontends": {eight, map[string]string{tenancy.MaxFrontends: "525"}, 8, map[string]int{"team": 7, "shop": 1}, "may have 7 (annotation weir.dev/max-frontends of Namespace team)"},
-		"few frontends":                        {eight, map[string]string{tenancy.MaxFrontends: "10"}, 8, map[string]int{"team": 4, "shop": 1}, "may have 4 (default"},
-		"annotation in error":                  {eight, map[string]string{tenancy.MaxFrontends: "all"}, 8, map[string]int{"team": 4, "shop": 1}, `annotation weir.dev/max-frontends of Namespace team is "all"`},
+		"a part as large as that of frontends": {eight, map[string]string{service.MaxFrontends: "525"}, 8, map[string]int{"team": 7, "shop": 1}, "may have 7 (annotation weir.dev/max-frontends of Namespace team)"},
+		"few frontends":                        {eight, map[string]string{service.MaxFrontends: "10"}, 8, map[string]int{"team": 4, "shop": 1}, "may have 4 (default"},
+		"annotation in error":                  {eight, map[string]string{service.MaxFrontends: "all"}, 8, map[string]int{"team": 4, "shop": 1}, `annotation weir.dev/max-frontends of Namespace team is "all"`},
 	} {
 		t.Run(about, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

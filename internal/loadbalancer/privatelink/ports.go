@@ -10,7 +10,6 @@ import (
 	"weir.dev/weir/internal/loadbalancer/conflict"
 	"weir.dev/weir/internal/loadbalancer/privatelink/desired"
 	"weir.dev/weir/internal/service"
-	"weir.dev/weir/internal/service/tenancy"
 )
 
 // Azure reads and writes Private Link Services. Errors carry a *armerror.Fault. It must be safe for
@@ -31,7 +30,7 @@ type Azure interface {
 type Cluster interface {
 	// FrontendServices returns existing Services by lower-case owner.
 	FrontendServices(owners map[string]bool) map[string]desired.FrontendService
-	NamespaceBounds(namespace string) tenancy.Settings
+	NamespaceBounds(namespace string) service.NamespaceSettings
 }
 
 // Config configures a [Reconciler]. Only Lease is optional.

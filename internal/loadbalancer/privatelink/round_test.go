@@ -20,7 +20,6 @@ import (
 	"weir.dev/weir/internal/loadbalancer/conflict"
 	"weir.dev/weir/internal/loadbalancer/privatelink/desired"
 	"weir.dev/weir/internal/service"
-	"weir.dev/weir/internal/service/tenancy"
 )
 
 const network = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/v"
@@ -140,8 +139,8 @@ type town struct {
 	bounds    map[string]map[string]string // annotations by Namespace
 }
 
-func (n *town) NamespaceBounds(namespace string) tenancy.Settings {
-	return tenancy.ParseSettings(namespace, n.bounds[namespace])
+func (n *town) NamespaceBounds(namespace string) service.NamespaceSettings {
+	return service.ParseNamespaceSettings(namespace, n.bounds[namespace])
 }
 
 func (n *town) FrontendServices(owners map[string]bool) map[string]desired.FrontendService {

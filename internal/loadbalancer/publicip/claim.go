@@ -9,7 +9,6 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
-	"weir.dev/weir/internal/service/tenancy"
 )
 
 // Claim returns a retained public IP, tagged for a Service (namespace/name; empty: of the same name) of a cluster,
@@ -29,13 +28,13 @@ func Claim(ip lb.PublicIP, cluster, key string) (next lb.PublicIP, changed bool,
 		return ip, false, fmt.Errorf("public IP %s is in use by %s: delete Service %s of cluster %s first", ip.ID.Name, ip.UsedBy, of, from)
 	}
 	namespace := namespaceOf(key)
-	granted, invalid := tenancy.EvaluatePublicIP(namespace, "", lb.ResourceID{}, ip.ID, ip.Tags)
+	granted, invalid := service.EvaluatePublicIP(namespace, "", lb.ResourceID{}, ip.ID, ip.Tags)
 	switch {
 	case invalid != nil:
 		return ip, false, invalid
 	case !granted.Use && (granted.FromTag || namespace != namespaceOf(of)):
 		return ip, false, fmt.Errorf("public IP %s was retained for Service %s, and Services of namespace %s need a grant: add %s to its tag %s",
-			ip.ID.Name, of, namespace, namespace, tenancy.NamespacesTag)
+			ip.ID.Name, of, namespace, namespace, service.NamespacesTag)
 	}
 	next = ip
 	next.Tags = maps.Clone(ip.Tags)

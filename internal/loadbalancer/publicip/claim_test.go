@@ -8,7 +8,6 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
-	"weir.dev/weir/internal/service/tenancy"
 )
 
 func TestClaim(t *testing.T) {
@@ -32,7 +31,7 @@ func TestClaim(t *testing.T) {
 				service.TagCluster: "blue", service.TagService: "shop/web", service.TagRetained: "2026-11-28T04:00:00Z", "team": "x",
 			}}
 			if tt.grant != "" {
-				ip.Tags[tenancy.NamespacesTag] = tt.grant
+				ip.Tags[service.NamespacesTag] = tt.grant
 			}
 			if tt.isInUse {
 				ip.UsedBy = "/a/frontend"

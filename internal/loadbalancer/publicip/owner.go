@@ -13,7 +13,6 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
-	"weir.dev/weir/internal/service/tenancy"
 )
 
 // Owner is the namespace that last used a public IP.
@@ -111,7 +110,7 @@ type usage struct {
 	isAbandoned bool
 	pending     bool
 	ownerErr    error
-	grant       tenancy.PublicIPGrant
+	grant       service.PublicIPGrant
 	invalid     error
 }
 
@@ -127,7 +126,7 @@ func (u usage) checkUse() (claims bool, err error) {
 	case u.ownerErr != nil:
 		return false, fmt.Errorf("public IP %s is given to no Service that does not have it already: %w", u.ip.ID.Name, u.ownerErr)
 	case u.grant.FromTag && !u.grant.Use:
-		return false, fmt.Errorf("public IP %s is not for namespace %s, by its tag %s. Choose another public IP, or %s", u.ip.ID.Name, u.namespace, tenancy.NamespacesTag, u.remedyText())
+		return false, fmt.Errorf("public IP %s is not for namespace %s, by its tag %s. Choose another public IP, or %s", u.ip.ID.Name, u.namespace, service.NamespacesTag, u.remedyText())
 	case u.owner.Namespace == u.namespace:
 		return u.pending, nil
 	case u.owner.Namespace == "" || u.grant.Use:
@@ -138,9 +137,9 @@ func (u usage) checkUse() (claims bool, err error) {
 }
 
 func (u usage) remedyText() string {
-	text := fmt.Sprintf("have an administrator add %s/%s to the annotation %s of Namespace %s", u.ip.ID.ResourceGroup, u.ip.ID.Name, tenancy.PublicIPAnnotation, u.namespace)
+	text := fmt.Sprintf("have an administrator add %s/%s to the annotation %s of Namespace %s", u.ip.ID.ResourceGroup, u.ip.ID.Name, service.PublicIPAnnotation, u.namespace)
 	if u.grant.FromTag {
-		text = fmt.Sprintf("have an administrator add %s to the tag %s of the public IP", u.namespace, tenancy.NamespacesTag)
+		text = fmt.Sprintf("have an administrator add %s to the tag %s of the public IP", u.namespace, service.NamespacesTag)
 	}
 	if u.invalid != nil {
 		text += fmt.Sprintf(" (%s)", u.invalid)
@@ -191,12 +190,12 @@ func (r *Round) usageOf(ip lb.PublicIP, req *Request) usage {
 	return u
 }
 
-func (c *Config) grantOf(ip lb.PublicIP, namespace string) (tenancy.PublicIPGrant, error) {
+func (c *Config) grantOf(ip lb.PublicIP, namespace string) (service.PublicIPGrant, error) {
 	annotation := ""
 	if c.GrantsOf != nil {
 		annotation = c.GrantsOf(namespace)
 	}
-	return tenancy.EvaluatePublicIP(namespace, annotation, c.Group, ip.ID, ip.Tags)
+	return service.EvaluatePublicIP(namespace, annotation, c.Group, ip.ID, ip.Tags)
 }
 
 // canLabel reports whether the Service may change the DNS label: Weir made the public IP for its namespace, or
@@ -347,7 +346,7 @@ func (r *Round) warnFree() {
 	}
 	if len(free) > 0 {
 		r.cfg.Log.Warn("there is no record of the namespaces that own public IPs: an unused public IP belongs to the first namespace that names it. "+
-			"If the record was lost, reserve public IPs with the tag "+tenancy.NamespacesTag, "free", strings.Join(free, ", "))
+			"If the record was lost, reserve public IPs with the tag "+service.NamespacesTag, "free", strings.Join(free, ", "))
 	}
 }
 

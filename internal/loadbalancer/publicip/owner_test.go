@@ -19,7 +19,6 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
-	"weir.dev/weir/internal/service/tenancy"
 )
 
 // store is a record that survives the process.
@@ -116,7 +115,7 @@ func free(name string) lb.PublicIP {
 // Each row is a user, an owner and a grant, with the decision for a Service of namespace bank.
 func TestPublicIPUsers(t *testing.T) {
 	shop, bank := Owner{"shop", time.Unix(1000, 0)}, Owner{"bank", time.Unix(1000, 0)}
-	use, no, named := tenancy.PublicIPGrant{Use: true}, tenancy.PublicIPGrant{FromTag: true}, tenancy.PublicIPGrant{FromTag: true, Use: true, Label: true}
+	use, no, named := service.PublicIPGrant{Use: true}, service.PublicIPGrant{FromTag: true}, service.PublicIPGrant{FromTag: true, Use: true, Label: true}
 	away := errors.New("away")
 	for name, row := range map[string]struct {
 		usage

@@ -44,7 +44,7 @@ type Config struct {
 	Owners OwnerStore
 	// Groups persists the other resource groups in which Weir creates public IPs; nil keeps them in memory.
 	Groups GroupStore
-	// GrantsOf returns the annotation tenancy.PublicIPAnnotation of a Namespace; nil grants nothing.
+	// GrantsOf returns the annotation service.PublicIPAnnotation of a Namespace; nil grants nothing.
 	GrantsOf func(namespace string) string
 	// RulesAt returns the cached rules at the frontend of a public IP; nil knows none.
 	RulesAt func(ip lb.PublicIP) []lb.Rule

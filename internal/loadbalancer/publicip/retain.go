@@ -12,7 +12,6 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
-	"weir.dev/weir/internal/service/tenancy"
 )
 
 // Retained is a public IP that Weir kept for a Service that left it.
@@ -129,11 +128,11 @@ func (r *Round) checkNew(req *Request) error {
 			unused++
 		}
 	}
-	if unused < tenancy.MaxRetained {
+	if unused < service.MaxRetained {
 		return nil
 	}
 	return fmt.Errorf("namespace %s has %d retained public IPs that no Service uses, and gets no new one while it has %d or more: "+
-		"name one of them, or have an administrator release some with weir address release", namespace, unused, tenancy.MaxRetained)
+		"name one of them, or have an administrator release some with weir address release", namespace, unused, service.MaxRetained)
 }
 
 func (r *Round) hasRetained() bool {

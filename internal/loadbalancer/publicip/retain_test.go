@@ -9,7 +9,6 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
-	"weir.dev/weir/internal/service/tenancy"
 )
 
 // Retained public IPs that no Service uses are bounded per namespace: beyond, the namespace gets no new public IP, and keeps those
@@ -22,13 +21,13 @@ func TestRetainedPublicIPsAreBounded(t *testing.T) {
 		wants   service.PublicIP
 		rejects bool
 	}{
-		"one less":                      {of: "shop", retain: tenancy.MaxRetained - 1, wants: own("")},
-		"as many":                       {of: "shop", retain: tenancy.MaxRetained, wants: own(""), rejects: true},
-		"a retained one is named":       {of: "shop", retain: tenancy.MaxRetained, wants: brought("r-0", "")},
-		"of another namespace":          {of: "bank", retain: tenancy.MaxRetained, wants: own("")},
-		"one of them is in use":         {of: "shop", retain: tenancy.MaxRetained, wants: own(""), change: useFirst},
-		"of another cluster":            {of: "shop", retain: tenancy.MaxRetained, wants: own(""), change: moveToCluster},
-		"not retained, but also unused": {of: "shop", retain: tenancy.MaxRetained, wants: own(""), change: unretain},
+		"one less":                      {of: "shop", retain: service.MaxRetained - 1, wants: own("")},
+		"as many":                       {of: "shop", retain: service.MaxRetained, wants: own(""), rejects: true},
+		"a retained one is named":       {of: "shop", retain: service.MaxRetained, wants: brought("r-0", "")},
+		"of another namespace":          {of: "bank", retain: service.MaxRetained, wants: own("")},
+		"one of them is in use":         {of: "shop", retain: service.MaxRetained, wants: own(""), change: useFirst},
+		"of another cluster":            {of: "shop", retain: service.MaxRetained, wants: own(""), change: moveToCluster},
+		"not retained, but also unused": {of: "shop", retain: service.MaxRetained, wants: own(""), change: unretain},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var ips []lb.PublicIP
@@ -57,7 +56,7 @@ func TestRetainedPublicIPsAreBounded(t *testing.T) {
 // The public IP that a Service already has is not affected by the bound.
 func TestTheBoundOfRetainedSparesWhatExists(t *testing.T) {
 	ips := []lb.PublicIP{exists("c-a1", "shop/web", "20.0.1.1")}
-	for i := range tenancy.MaxRetained {
+	for i := range service.MaxRetained {
 		ip := exists(fmt.Sprintf("r-%d", i), fmt.Sprintf("shop/s%d", i), fmt.Sprintf("20.0.0.%d", i+1))
 		ip.Tags[service.TagRetained] = "2026-11-01T00:00:00Z"
 		ips = append(ips, ip)

@@ -11,7 +11,6 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
-	"weir.dev/weir/internal/service/nsg"
 )
 
 // usageTracker tracks the group's usage for Services before their load balancer is written. It is safe for
@@ -22,15 +21,15 @@ type usageTracker struct {
 
 	mu sync.Mutex // guards the fields below
 	// usage is that of the last plan; nil before the first.
-	usage *nsg.Usage
+	usage *service.SecurityUsage
 	// observed is the group as last read or written; without an etag before.
 	observed lb.SecurityGroup
 	// claims are the claims of admitted Services that are not written yet, by owner.
-	claims map[string]nsg.Claim
+	claims map[string]service.SecurityClaim
 }
 
 // recordPlan records a plan, and clears the claims of its Services if it was written.
-func (l *usageTracker) recordPlan(requests []*Request, observed lb.SecurityGroup, p nsg.Plan, written bool) {
+func (l *usageTracker) recordPlan(requests []*Request, observed lb.SecurityGroup, p service.SecurityPlan, written bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if written {
@@ -62,14 +61,14 @@ func (g *Group) ListObserved() []lb.SecurityGroup {
 	return []lb.SecurityGroup{g.usage.observed}
 }
 
-func (l *usageTracker) copyClaims() map[string]nsg.Claim {
+func (l *usageTracker) copyClaims() map[string]service.SecurityClaim {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return maps.Clone(l.claims)
 }
 
 // reserveClaim checks a claim and reserves capacity for it.
-func (l *usageTracker) reserveClaim(owner string, c nsg.Claim, check func(*nsg.Usage, map[string]nsg.Claim) error) error {
+func (l *usageTracker) reserveClaim(owner string, c service.SecurityClaim, check func(*service.SecurityUsage, map[string]service.SecurityClaim) error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if promised, is := l.claims[owner]; is && promised.Includes(c) { // its load balancer may be written already, and the limit may have been lowered
@@ -84,7 +83,7 @@ func (l *usageTracker) reserveClaim(owner string, c nsg.Claim, check func(*nsg.U
 		return err
 	}
 	if l.claims == nil {
-		l.claims = map[string]nsg.Claim{}
+		l.claims = map[string]service.SecurityClaim{}
 	}
 	l.claims[owner] = c
 	return nil
@@ -99,13 +98,13 @@ func (l *usageTracker) hasPlan() bool {
 // CheckCapacity returns why the group would reject a Service: it exceeds a limit of its namespace, or the group is
 // full. Call it before creating anything: a restricted Service must not be published without its rules.
 func (g *Group) CheckCapacity(ctx context.Context, name, owner string, w *service.Spec) error {
-	c := nsg.NewClaim(namespaceOf(name), g.expectedRules(w))
+	c := service.NewSecurityClaim(namespaceOf(name), g.expectedRules(w))
 	if w.Access.IsLimited() && !w.Access.NoSecurityRules {
 		if err := g.readOnce(ctx); err != nil {
 			return err
 		}
 	}
-	err := g.usage.reserveClaim(owner, c, func(u *nsg.Usage, promised map[string]nsg.Claim) error {
+	err := g.usage.reserveClaim(owner, c, func(u *service.SecurityUsage, promised map[string]service.SecurityClaim) error {
 		return u.CheckClaim(owner, c, promised, g.cfg.Cluster.NamespaceBounds(c.Namespace))
 	})
 	if err != nil {
@@ -115,7 +114,7 @@ func (g *Group) CheckCapacity(ctx context.Context, name, owner string, w *servic
 }
 
 // expectedRules returns the admissions of a Service with placeholder addresses.
-func (g *Group) expectedRules(w *service.Spec) []nsg.AccessRule {
+func (g *Group) expectedRules(w *service.Spec) []service.AccessRule {
 	var addresses []netip.Addr
 	for _, f := range w.Frontends {
 		a := netip.AddrFrom4([4]byte{192, 0, 2, 1})
@@ -147,7 +146,7 @@ func (g *Group) readOnce(ctx context.Context) error {
 	if err != nil {
 		return nil //nolint:nilerr // see above
 	}
-	in := nsg.Input{Observed: observed.Rules, Managed: map[netip.Addr]bool{}}
+	in := service.SecurityInput{Observed: observed.Rules, Managed: map[netip.Addr]bool{}}
 	for _, n := range g.cfg.Cluster.NodeAddresses() {
 		in.Managed[n] = true
 	}
@@ -157,7 +156,7 @@ func (g *Group) readOnce(ctx context.Context) error {
 			in.Managed[a] = true
 		}
 	}
-	usage := nsg.ObservedUsage(in)
+	usage := service.ObservedSecurityUsage(in)
 	g.usage.mu.Lock()
 	defer g.usage.mu.Unlock()
 	if g.usage.usage == nil {

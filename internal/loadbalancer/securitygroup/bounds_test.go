@@ -8,29 +8,29 @@ import (
 	"testing"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/service/nsg"
+	"weir.dev/weir/internal/service"
 )
 
 // A promise holds until the rules are written: each attempt is checked again, and the load balancer may be
 // written already.
 func TestAPromiseHoldsUntilItIsWritten(t *testing.T) {
-	claim := func(tags ...string) nsg.Claim {
-		var all []nsg.AccessRule
+	claim := func(tags ...string) service.SecurityClaim {
+		var all []service.AccessRule
 		for _, tag := range tags {
-			all = append(all, nsg.AccessRule{Access: lb.Allow, Family: lb.IPv4, Protocol: "Tcp", Sources: []string{tag}, Ports: []string{"80"},
+			all = append(all, service.AccessRule{Access: lb.Allow, Family: lb.IPv4, Protocol: "Tcp", Sources: []string{tag}, Ports: []string{"80"},
 				Destinations: []netip.Addr{netip.MustParseAddr("192.0.2.1")}})
 		}
-		return nsg.NewClaim("shop", all)
+		return service.NewSecurityClaim("shop", all)
 	}
 	exceeded := errors.New("exceeded")
-	usage := nsg.ObservedUsage(nsg.Input{})
+	usage := service.ObservedSecurityUsage(service.SecurityInput{})
 	l := usageTracker{usage: usage}
-	admits := func(c nsg.Claim, answer error) error {
-		return l.reserveClaim("a", c, func(*nsg.Usage, map[string]nsg.Claim) error { return answer })
+	admits := func(c service.SecurityClaim, answer error) error {
+		return l.reserveClaim("a", c, func(*service.SecurityUsage, map[string]service.SecurityClaim) error { return answer })
 	}
 	for _, step := range []struct {
 		about  string
-		claim  nsg.Claim
+		claim  service.SecurityClaim
 		answer error
 		want   error
 	}{
@@ -46,11 +46,11 @@ func TestAPromiseHoldsUntilItIsWritten(t *testing.T) {
 		}
 	}
 	requests := []*Request{{Demand: Demand{Owner: "a"}}}
-	l.recordPlan(requests, lb.SecurityGroup{}, nsg.Plan{Before: usage, After: usage}, false)
+	l.recordPlan(requests, lb.SecurityGroup{}, service.SecurityPlan{Before: usage, After: usage}, false)
 	if err := admits(claim("a"), exceeded); err != nil {
 		t.Errorf("after a write that failed: %v", err)
 	}
-	l.recordPlan(requests, lb.SecurityGroup{}, nsg.Plan{Before: usage, After: usage}, true)
+	l.recordPlan(requests, lb.SecurityGroup{}, service.SecurityPlan{Before: usage, After: usage}, true)
 	if err := admits(claim("a"), exceeded); !errors.Is(err, exceeded) {
 		t.Errorf("after the write: %v", err)
 	}

@@ -11,12 +11,12 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer/conflict"
-	"weir.dev/weir/internal/service/nsg"
+	"weir.dev/weir/internal/service"
 )
 
 // findConflicts returns the owners of rules that another controller keeps changing after Weir's writes. Each write
 // includes all served Services, so all of them are checked.
-func (g *Group) findConflicts(due []*Request, s planInput, p nsg.Plan, observed []lb.SecurityRule) map[string]bool {
+func (g *Group) findConflicts(due []*Request, s planInput, p service.SecurityPlan, observed []lb.SecurityRule) map[string]bool {
 	touched := slices.DeleteFunc(slices.Clone(p.Changes), func(c lb.Change) bool { return !g.isExternallyChanged(c, observed) })
 	stay := map[string]bool{}
 	all := g.knownDemands(due)
@@ -60,7 +60,7 @@ func changesAt(at []netip.Addr, changes []lb.Change) []conflict.RevertedPart {
 }
 
 // recordConflicts records that the group has the desired rules, and sets the conflicts of the due requests.
-func (g *Group) recordConflicts(due []*Request, p nsg.Plan) {
+func (g *Group) recordConflicts(due []*Request, p service.SecurityPlan) {
 	for owner, of := range g.knownDemands(nil) {
 		if p.Rejected[owner] == nil {
 			g.cfg.Conflicts.RecordMatch(conflict.SecurityGroup, of.Service)

@@ -9,8 +9,7 @@ import (
 	"strings"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/service/nsg"
-	"weir.dev/weir/internal/service/tenancy"
+	"weir.dev/weir/internal/service"
 )
 
 // backendNodes are the nodes behind a load balancer or anywhere, if known.
@@ -37,7 +36,7 @@ func (s *planInput) backendNodesOf(g *Group, d Demand) backendNodes {
 
 // planInput is the input of a plan, except for the group.
 type planInput struct {
-	shares []nsg.Share
+	shares []service.SecurityShare
 	// nodes are the current nodes; former are deleted ones that rules may still contain.
 	nodes, formerNodes []netip.Addr
 	// destinations are the destinations of known Services, current and former.
@@ -45,9 +44,9 @@ type planInput struct {
 	nodeCache    map[nodeSetKey]backendNodes
 	// owners determines the owners of additional addresses.
 	owners addressOwners
-	limits func(namespace string) tenancy.Settings
+	limits func(namespace string) service.NamespaceSettings
 	// claims are the claims with reserved capacity.
-	claims map[string]nsg.Claim
+	claims map[string]service.SecurityClaim
 }
 
 // collectInput collects the demands of all Services: due ones, and those served since the start. All others, which
@@ -89,7 +88,7 @@ func (g *Group) collectInput(due []*Request, stay map[string]bool) planInput {
 		}
 	}
 	if len(atNodes) > 0 {
-		s.shares = append(s.shares, nsg.Share{Fixed: true, Places: s.newPlaces(nil, slices.Sorted(maps.Keys(atNodes)))})
+		s.shares = append(s.shares, service.SecurityShare{Fixed: true, Places: s.newPlaces(nil, slices.Sorted(maps.Keys(atNodes)))})
 	}
 	for _, r := range due {
 		s.addDemand(g, r.Owner, r.Demand, stay[r.Owner])
@@ -98,9 +97,9 @@ func (g *Group) collectInput(due []*Request, stay map[string]bool) planInput {
 }
 
 // fixedShare returns the share of a Service with an unknown demand.
-func fixedShare(r ExposedService) nsg.Share {
-	return nsg.Share{
-		Service: r.Owner, Namespace: namespaceOf(r.Service), Fixed: true, Places: []nsg.Place{{Addresses: r.Addresses}}, NodePorts: r.NodePorts,
+func fixedShare(r ExposedService) service.SecurityShare {
+	return service.SecurityShare{
+		Service: r.Owner, Namespace: namespaceOf(r.Service), Fixed: true, Places: []service.SecurityPlace{{Addresses: r.Addresses}}, NodePorts: r.NodePorts,
 	}
 }
 
@@ -131,7 +130,7 @@ func (s *planInput) addDemand(g *Group, owner string, of Demand, stays bool) {
 		return
 	}
 	at := s.backendNodesOf(g, of)
-	share := nsg.Share{
+	share := service.SecurityShare{
 		Service: owner, Namespace: namespaceOf(of.Service), Fixed: stays, AccessRules: of.Desired.AccessRules(of.Addresses, at.nodes),
 		Retained: of.Desired.RetainedRules(at.nodes),
 		Places:   s.newPlaces(s.allAddresses(of), of.Desired.NodePorts()), NodePorts: of.Desired.NodePorts(),
@@ -148,8 +147,8 @@ func (s *planInput) addDemand(g *Group, owner string, of Demand, stays bool) {
 }
 
 // limitedShare returns the share of a closing demand.
-func (s *planInput) limitedShare(owner string, of Demand, stays bool) nsg.Share {
-	return nsg.Share{
+func (s *planInput) limitedShare(owner string, of Demand, stays bool) service.SecurityShare {
+	return service.SecurityShare{
 		Service: owner, Namespace: namespaceOf(of.Service), Fixed: stays, Limit: of.Desired.ClientLimit(of.Addresses, slices.Concat(s.nodes, s.formerNodes)),
 		AccessRules: of.Desired.DenyRules(of.Addresses, s.nodes), Places: s.newPlaces(s.allAddresses(of), of.Desired.NodePorts()), NodePorts: of.Desired.NodePorts(),
 	}
@@ -165,16 +164,16 @@ func (s *planInput) allAddresses(of Demand) []netip.Addr {
 }
 
 // newPlaces returns the addresses, and the ports on all nodes.
-func (s *planInput) newPlaces(addresses []netip.Addr, ports []int32) []nsg.Place {
-	places := []nsg.Place{{Addresses: addresses}}
+func (s *planInput) newPlaces(addresses []netip.Addr, ports []int32) []service.SecurityPlace {
+	places := []service.SecurityPlace{{Addresses: addresses}}
 	if len(ports) > 0 {
-		places = append(places, nsg.Place{Addresses: slices.Concat(s.nodes, s.formerNodes), Ports: ports})
+		places = append(places, service.SecurityPlace{Addresses: slices.Concat(s.nodes, s.formerNodes), Ports: ports})
 	}
 	return places
 }
 
-func (s *planInput) mergeInput(observed []lb.SecurityRule) nsg.Input {
-	in := nsg.Input{Observed: observed, Shares: s.shares, Managed: maps.Clone(s.destinations), Limits: s.limits, Claims: s.claims}
+func (s *planInput) mergeInput(observed []lb.SecurityRule) service.SecurityInput {
+	in := service.SecurityInput{Observed: observed, Shares: s.shares, Managed: maps.Clone(s.destinations), Limits: s.limits, Claims: s.claims}
 	for _, n := range slices.Concat(s.nodes, s.formerNodes) {
 		in.Managed[n] = true
 	}
@@ -205,7 +204,7 @@ func (g *Group) recordNodes(nodes []netip.Addr, rules []lb.SecurityRule) {
 	former := subtractAddresses(g.nodes, nodes)
 	named := map[netip.Addr]bool{}
 	if len(former) > 0 {
-		named = nsg.ManagedHosts(rules)
+		named = service.ManagedSecurityHosts(rules)
 	}
 	g.nodes = map[netip.Addr]bool{}
 	for _, n := range nodes {

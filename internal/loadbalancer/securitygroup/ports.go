@@ -8,7 +8,7 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer/conflict"
-	"weir.dev/weir/internal/service/tenancy"
+	"weir.dev/weir/internal/service"
 )
 
 // Azure reads and writes security groups. Its errors wrap *armerror.Fault.
@@ -23,7 +23,7 @@ type Cluster interface {
 	// resources.
 	ExposedServices() []ExposedService
 	// NamespaceBounds returns the limits of a namespace.
-	NamespaceBounds(namespace string) tenancy.Settings
+	NamespaceBounds(namespace string) service.NamespaceSettings
 	// NodeAddresses returns the addresses of all nodes. NodesOf returns those behind a load balancer, or all for
 	// Services with dedicated pools; false if unknown.
 	NodeAddresses() []netip.Addr

@@ -13,7 +13,6 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer/conflict"
 	"weir.dev/weir/internal/service"
-	"weir.dev/weir/internal/service/nsg"
 )
 
 // Demand is what a Service needs from the security group.
@@ -77,7 +76,7 @@ func (d Demand) desiredKey() conflict.DesiredKey {
 // needsAnyNode reports whether flows may reach nodes of other load balancers.
 func (d Demand) needsAnyNode() bool { return d.AnyNode || d.Desired.HasDedicatedPools() }
 
-func (g *Group) accessRules(d Demand) []nsg.AccessRule {
+func (g *Group) accessRules(d Demand) []service.AccessRule {
 	nodes, _ := g.cfg.Cluster.NodesOf(d.On, d.needsAnyNode())
 	return d.Desired.AccessRules(d.Addresses, nodes)
 }

@@ -15,7 +15,7 @@ import (
 	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer/conflict"
-	"weir.dev/weir/internal/service/nsg"
+	"weir.dev/weir/internal/service"
 )
 
 // WriteRules writes the rules of these Services at once. The error applies to all requests without an Err of their
@@ -76,19 +76,19 @@ func (g *Group) readGroup(ctx context.Context, requests []*Request) (observed lb
 
 // buildPlan computes a plan that keeps contested Services unchanged. left are the rules as written without
 // conflicts.
-func (g *Group) buildPlan(requests []*Request, observed lb.SecurityGroup) (s planInput, p nsg.Plan, left []lb.SecurityRule) {
+func (g *Group) buildPlan(requests []*Request, observed lb.SecurityGroup) (s planInput, p service.SecurityPlan, left []lb.SecurityRule) {
 	s = g.collectInput(requests, nil)
-	p = nsg.BuildPlan(s.mergeInput(observed.Rules))
+	p = service.BuildSecurityPlan(s.mergeInput(observed.Rules))
 	left = p.Next
 	if stay := g.findConflicts(requests, s, p, observed.Rules); len(stay) > 0 {
 		s = g.collectInput(requests, stay)
-		p = nsg.BuildPlan(s.mergeInput(observed.Rules))
+		p = service.BuildSecurityPlan(s.mergeInput(observed.Rules))
 	}
 	return s, p, left
 }
 
 // recordResults records the written demands and the results of the requests.
-func (g *Group) recordResults(requests []*Request, s planInput, p nsg.Plan, observed lb.SecurityGroup) {
+func (g *Group) recordResults(requests []*Request, s planInput, p service.SecurityPlan, observed lb.SecurityGroup) {
 	for _, r := range requests {
 		if r.Err != nil {
 			continue
@@ -123,17 +123,17 @@ func (g *Group) attachmentWarning(shown lb.SecurityGroup) string {
 }
 
 // writeGroup writes the group and verifies the response.
-func (g *Group) writeGroup(ctx context.Context, observed lb.SecurityGroup, s planInput, p nsg.Plan) error {
+func (g *Group) writeGroup(ctx context.Context, observed lb.SecurityGroup, s planInput, p service.SecurityPlan) error {
 	observed.Rules = p.Next
 	shown, err := g.cfg.Azure.PutSecurityGroup(ctx, observed)
 	if err == nil {
-		err = g.verifyWrite(nsg.BuildPlan(s.mergeInput(shown.Rules)))
+		err = g.verifyWrite(service.BuildSecurityPlan(s.mergeInput(shown.Rules)))
 	}
 	return err
 }
 
 // verifyWrite returns an error if a plan for the response is not empty.
-func (g *Group) verifyWrite(again nsg.Plan) error {
+func (g *Group) verifyWrite(again service.SecurityPlan) error {
 	if again.IsEmpty() {
 		return nil
 	}
@@ -158,7 +158,7 @@ func (g *Group) handleMissing(requests []*Request) {
 	}
 }
 
-func (g *Group) setRejections(requests []*Request, p nsg.Plan) {
+func (g *Group) setRejections(requests []*Request, p service.SecurityPlan) {
 	for _, r := range requests {
 		if why := p.Rejected[r.Owner]; why != nil {
 			r.Err = fmt.Errorf("%s: %w", g.displayName(), why)
@@ -178,7 +178,7 @@ func affectsAddresses(c lb.Change, at []netip.Addr) bool {
 	})
 }
 
-func logWritten(ctx context.Context, log *slog.Logger, p nsg.Plan) {
+func logWritten(ctx context.Context, log *slog.Logger, p service.SecurityPlan) {
 	if p.IsEmpty() {
 		log.DebugContext(ctx, "security group in sync")
 		return

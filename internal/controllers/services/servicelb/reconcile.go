@@ -12,7 +12,6 @@ import (
 	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/loadbalancer"
 	"weir.dev/weir/internal/loadbalancer/dryrun"
-	"weir.dev/weir/internal/loadbalancer/removal"
 	"weir.dev/weir/internal/ratelimit"
 	"weir.dev/weir/internal/service"
 )
@@ -51,7 +50,7 @@ type Config struct {
 type Reconciler struct {
 	cfg      Config
 	events   eventRecorder
-	removals removal.Tracker
+	removals removalTracker
 	States   *States
 }
 

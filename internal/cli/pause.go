@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/humanize"
+)
+
+// MaxReasonLength limits a reason, in characters.
+const MaxReasonLength = 256
+
+// PauseCommand pauses BackendPools and resumes them.
+type PauseCommand struct {
+	API       client.Client
+	Namespace string // empty means all, if Names is empty
+	Names     []string
+	Out       io.Writer
+	JSON      bool
+	// DryRun sends server-side dry-run requests only.
+	DryRun bool
+}
+
+// Pool is the result for a BackendPool.
+type Pool struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	State     string `json:"state"`
+	// Paused is the new value of spec.paused, Was the previous one.
+	Paused    bool            `json:"paused"`
+	WasPaused bool            `json:"was"`
+	Pause     *v1alpha1.Pause `json:"pause,omitempty"`
+	DryRun    bool            `json:"dryRun,omitempty"`
+}
+
+// PausePools pauses the pools for length; 0 means until they are resumed.
+func (d PauseCommand) PausePools(ctx context.Context, length time.Duration, why string, now time.Time) error {
+	pools, err := d.selectPools(ctx)
+	if err != nil {
+		return err
+	}
+	is := &v1alpha1.Pause{Why: why, By: d.userName(ctx)}
+	if length > 0 {
+		is.Until = new(metav1.NewTime(humanize.RoundUpSecond(now.Add(length)).UTC()))
+	}
+	if *is == (v1alpha1.Pause{}) {
+		is = nil
+	}
+	return d.patchPools(ctx, pools, v1alpha1.BackendPoolSpec{Paused: true, Pause: is})
+}
+
+// ResumePools resumes the pools. Pools that are not paused are skipped, but reported if named.
+func (d PauseCommand) ResumePools(ctx context.Context) error {
+	pools, err := d.selectPools(ctx)
+	if err != nil {
+		return err
+	}
+	var paused []v1alpha1.BackendPool
+	for i := range pools {
+		if pools[i].Spec.Paused || len(d.Names) > 0 {
+			paused = append(paused, pools[i])
+		}
+	}
+	return d.patchPools(ctx, paused, v1alpha1.BackendPoolSpec{})
+}
+
+func (d PauseCommand) selectPools(ctx context.Context) ([]v1alpha1.BackendPool, error) {
+	pools, err := ListPools(ctx, d.API, d.Namespace)
+	if err != nil || len(d.Names) == 0 {
+		return pools, err
+	}
+	return SelectPools(pools, d.Namespace, d.Names)
+}
+
+func (d PauseCommand) userName(ctx context.Context) string {
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := d.API.Create(ctx, review); err != nil {
+		return ""
+	}
+	name := []rune(review.Status.UserInfo.Username)
+	return string(name[:min(len(name), MaxReasonLength)])
+}
+
+func (d PauseCommand) patchPools(ctx context.Context, pools []v1alpha1.BackendPool, want v1alpha1.BackendPoolSpec) error {
+	patch, err := pausePatch(want)
+	if err != nil {
+		return err
+	}
+	// An old API server must reject an unknown end of a pause; dropping it would pause forever.
+	opts := []client.PatchOption{client.FieldValidation(metav1.FieldValidationStrict)}
+	if d.DryRun {
+		opts = append(opts, client.DryRunAll)
+	}
+	done, failed := []Pool{}, []error{}
+	for i := range pools {
+		p := &pools[i]
+		if want.Paused || p.Spec.Paused {
+			of := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
+			of.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("BackendPool"))
+			if err := d.API.Patch(ctx, of, client.RawPatch(types.MergePatchType, patch), opts...); err != nil {
+				failed = append(failed, patchError(p, err))
+				continue
+			}
+		}
+		done = append(done, Pool{p.Namespace, p.Name, PoolState(p), want.Paused, p.Spec.Paused, want.Pause, d.DryRun})
+	}
+	if len(done) > 0 || len(failed) == 0 {
+		failed = append(failed, d.printResults(done, want.Paused))
+	}
+	return errors.Join(failed...)
+}
+
+// pausePatch returns a merge patch that removes all fields of an earlier pause.
+func pausePatch(want v1alpha1.BackendPoolSpec) ([]byte, error) {
+	spec := map[string]any{"paused": nil, "pause": nil}
+	if want.Paused {
+		spec["paused"] = true
+	}
+	if is := want.Pause; is != nil {
+		pause := map[string]any{"until": nil, "why": nil, "by": nil}
+		if is.Until != nil {
+			pause["until"] = is.Until
+		}
+		if is.Why != "" {
+			pause["why"] = is.Why
+		}
+		if is.By != "" {
+			pause["by"] = is.By
+		}
+		spec["pause"] = pause
+	}
+	return json.Marshal(map[string]any{"spec": spec})
+}
+
+func patchError(p *v1alpha1.BackendPool, err error) error {
+	help := ""
+	if strings.Contains(err.Error(), `unknown field "spec.pause`) {
+		help = ": the definitions in the cluster are older than this weir: kubectl apply --server-side -k config/crd"
+	}
+	return fmt.Errorf("BackendPool %s/%s: %w%s", p.Namespace, p.Name, err, help)
+}
+
+func (d PauseCommand) printResults(done []Pool, paused bool) error {
+	if d.JSON {
+		return json.NewEncoder(d.Out).Encode(done)
+	}
+	if len(done) == 0 {
+		none := "No BackendPool is paused.\n"
+		if paused {
+			none = "There is no BackendPool.\n"
+		}
+		_, err := io.WriteString(d.Out, none)
+		return err
+	}
+	for _, p := range done {
+		if _, err := fmt.Fprintf(d.Out, "backendpool %s/%s %s\n", p.Namespace, p.Name, p.resultText()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p Pool) resultText() string {
+	is := "is"
+	if p.DryRun {
+		is = "would be"
+	}
+	switch {
+	case p.Paused && (p.Pause == nil || p.Pause.Until == nil):
+		return fmt.Sprintf("%s paused without an end (%s): weir resume -n %s %s ends it", is, p.State, p.Namespace, p.Name)
+	case p.Paused:
+		return fmt.Sprintf("%s paused until %s (%s)", is, humanize.FormatTime(p.Pause.Until.Time), p.State)
+	case p.WasPaused:
+		return fmt.Sprintf("%s kept in sync again (%s)", is, p.State)
+	}
+	return "was not paused"
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dryrun
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/loadbalancer/plan"
+	"weir.dev/weir/internal/service"
+)
+
+// resourceAction is empty if nothing changes.
+func resourceAction(before, after, differs bool) lb.Action {
+	switch {
+	case !before && !after, before && after && !differs:
+		return ""
+	case !before:
+		return lb.ActionAdd
+	case !after:
+		return lb.ActionRemove
+	}
+	return lb.ActionModify
+}
+
+func (v formatter) loadBalancerChange(c ResourceChange[lb.LoadBalancer]) ResourceReport {
+	id := cmp.Or(c.After.ID, c.Before.ID)
+	before, after := c.Before, c.After
+	if after.Etag == "" {
+		after = lb.LoadBalancer{}
+	}
+	r := ResourceReport{Kind: ReportLoadBalancer, Name: id.Name, ResourceGroup: id.ResourceGroup, ID: id.String()}
+	r.Fields = diffFields(loadBalancerFields(before, before.Provisioning), loadBalancerFields(after, before.Provisioning))
+	for _, ch := range plan.Diff(before, after) {
+		p := v.partChange(ch)
+		if ch.Kind == lb.KindPool {
+			w, _ := ch.Was.(lb.Pool)
+			i, _ := ch.Is.(lb.Pool)
+			p.Members = diffMembers(w, i)
+		}
+		r.Parts = append(r.Parts, p)
+	}
+	for _, i := range after.Pools {
+		at := slices.IndexFunc(before.Pools, func(w lb.Pool) bool { return strings.EqualFold(w.ID.Name, i.ID.Name) })
+		if at < 0 {
+			continue
+		}
+		if m := diffMembers(before.Pools[at], i); len(m) > 0 {
+			r.Parts = append(r.Parts, PartReport{Kind: string(lb.KindPool), Name: i.ID.Name, Action: lb.ActionModify, Members: m})
+		}
+	}
+	r.Action = resourceAction(before.Etag != "", after.Etag != "", len(r.Fields)+len(r.Parts) > 0)
+	return r
+}
+
+func (v formatter) partChange(c lb.Change) PartReport {
+	p := PartReport{Kind: string(c.Kind), Name: c.Name, Action: c.Action, Service: v.serviceOf(c.Name)}
+	if c.Kind == service.KindSecurityRule {
+		p.Kind = "securityRule"
+	}
+	p.Fields = diffFields(v.partFields(c.Was), v.partFields(c.Is))
+	return p
+}
+
+func (v formatter) partFields(part any) []fieldValue {
+	switch p := part.(type) {
+	case lb.Frontend:
+		return v.frontendFields(p)
+	case lb.Probe:
+		return probeFields(p)
+	case lb.Rule:
+		return ruleFields(p)
+	case lb.SecurityRule:
+		return v.securityRuleFields(p)
+	}
+	return nil
+}
+
+func diffFields(before, is []fieldValue) []FieldReport {
+	var fields []FieldReport
+	names := map[string]bool{}
+	for _, w := range before {
+		names[w.name] = true
+		fields = append(fields, newField(w, findValue(is, w.name)))
+	}
+	for _, i := range is {
+		if !names[i.name] {
+			fields = append(fields, newField(fieldValue{name: i.name}, i))
+		}
+	}
+	return slices.DeleteFunc(fields, func(f FieldReport) bool {
+		same := f.Was == nil && f.Is == nil || f.Was != nil && f.Is != nil && *f.Was == *f.Is
+		return same && len(f.Added)+len(f.Removed) == 0
+	})
+}
+
+func findValue(all []fieldValue, name string) fieldValue {
+	for _, v := range all {
+		if v.name == name {
+			return v
+		}
+	}
+	return fieldValue{}
+}
+
+func newField(before, after fieldValue) FieldReport {
+	return FieldReport{Name: before.name, Was: before.textOrNil(), Is: after.textOrNil(), Added: subtractSorted(after.list, before.list), Removed: subtractSorted(before.list, after.list)}
+}
+
+// subtractSorted sorts, because load balancers become ready in any order.
+func subtractSorted(all, those []string) []string {
+	left := slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(those, s) })
+	slices.Sort(left)
+	return left
+}
+
+// diffMembers returns a pool's changed entries. Those without an address are compared by name.
+func diffMembers(was, is lb.Pool) []MemberReport {
+	var all []MemberReport
+	for _, i := range is.Addresses {
+		at := slices.IndexFunc(was.Addresses, func(w lb.Address) bool { return isSameEntry(w, i) })
+		if at < 0 {
+			all = append(all, newMember(lb.ActionAdd, i, i.AdminState))
+			continue
+		}
+		before, after := cmp.Or(was.Addresses[at].AdminState, lb.None), cmp.Or(i.AdminState, lb.None)
+		if before != after {
+			m := newMember(lb.ActionModify, i, after)
+			m.WasAdminState = before
+			all = append(all, m)
+		}
+	}
+	for n, w := range was.Addresses {
+		left := slices.ContainsFunc(is.Addresses, func(i lb.Address) bool { return isSameEntry(w, i) })
+		twice := slices.ContainsFunc(was.Addresses[:n], func(o lb.Address) bool { return isSameEntry(w, o) })
+		if !left || twice {
+			all = append(all, newMember(lb.ActionRemove, w, ""))
+		}
+	}
+	slices.SortStableFunc(all, func(a, b MemberReport) int {
+		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+func isSameEntry(a, b lb.Address) bool {
+	if !a.IP.IsValid() && !b.IP.IsValid() {
+		return strings.EqualFold(a.Name, b.Name)
+	}
+	return a.IP == b.IP
+}
+
+func newMember(of lb.Action, a lb.Address, state string) MemberReport {
+	m := MemberReport{Action: of, Name: a.Name, AdminState: state}
+	if a.IP.IsValid() {
+		m.Address = a.IP.String()
+	}
+	return m
+}
+
+func (v formatter) publicIPChange(c ResourceChange[lb.PublicIP]) ResourceReport {
+	id := cmp.Or(c.After.ID, c.Before.ID)
+	r := ResourceReport{Kind: ReportPublicIP, Name: id.Name, ResourceGroup: id.ResourceGroup, ID: id.String()}
+	r.Fields = diffFields(v.publicIPFields(c.Before, c.Before.Provisioning), v.publicIPFields(c.After, c.Before.Provisioning))
+	r.Action = resourceAction(c.Before.Etag != "", c.After.Etag != "", len(r.Fields) > 0)
+	if cluster, owner, ok := splitLast(strings.TrimSuffix(id.Name, "-IPv6")); ok && cluster != "" {
+		r.Service = v.serviceOf(owner)
+	}
+	return r
+}
+
+func splitLast(name string) (before, after string, ok bool) {
+	at := strings.LastIndex(name, "-")
+	if at < 0 {
+		return "", "", false
+	}
+	return name[:at], name[at+1:], true
+}
+
+func (v formatter) securityGroupChange(c ResourceChange[lb.SecurityGroup]) ResourceReport {
+	id := c.After.ID
+	r := ResourceReport{Kind: ReportSecurityGroup, Name: id.Name, ResourceGroup: id.ResourceGroup, ID: id.String()}
+	for _, ch := range service.DiffSecurityRules(c.Before.Rules, c.After.Rules) {
+		r.Parts = append(r.Parts, v.partChange(ch))
+	}
+	r.Action = resourceAction(true, true, len(r.Parts) > 0)
+	return r
+}

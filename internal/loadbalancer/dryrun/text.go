@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dryrun
+
+import (
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"weir.dev/weir/internal/lb"
+)
+
+var kindNames = map[string]string{
+	ReportLoadBalancer: "load balancer", ReportPublicIP: "public IP", ReportSecurityGroup: "security group", "securityRule": "security rule",
+	ReportPrivateLinkService: "private link service", ReportConnection: "connection",
+}
+
+var actionMarks = map[lb.Action]string{lb.ActionAdd: "+", lb.ActionModify: "~", lb.ActionRemove: "-", "!": "!"}
+
+var actionColors = map[lb.Action]string{lb.ActionAdd: "\x1b[32m", lb.ActionModify: "\x1b[33m", lb.ActionRemove: "\x1b[31m", "!": "\x1b[1;31m"}
+
+const resetColor = "\x1b[0m"
+
+// FormatText formats the plan for a terminal.
+func (p Report) FormatText(colour bool) string {
+	w := &textWriter{useColor: colour}
+	for _, r := range p.Resources {
+		w.writeResource(r)
+	}
+	w.writeServices(p)
+	for i, note := range p.Notes {
+		w.writeLine(0, "", "Note: "+note)
+		if i == len(p.Notes)-1 {
+			w.writeLine(0, "", "")
+		}
+	}
+	w.writeLine(0, "", p.formatSummary())
+	w.limits(p)
+	w.writeLosses(p)
+	for _, why := range p.Stops {
+		w.writeLine(0, "!", why)
+	}
+	return w.out.String()
+}
+
+type textWriter struct {
+	out      strings.Builder
+	useColor bool
+}
+
+func (w *textWriter) writeLine(depth int, of lb.Action, text string) {
+	text = strings.Map(replaceHidden, text)
+	if of != "" {
+		text = actionMarks[of] + " " + text
+		if w.useColor {
+			text = actionColors[of] + text + resetColor
+		}
+	}
+	fmt.Fprintf(&w.out, "%s%s\n", strings.Repeat("    ", depth), text)
+}
+
+// replaceHidden replaces control characters: tags, paths and names are user-controlled.
+func replaceHidden(r rune) rune {
+	if isHidden(r) {
+		return unicode.ReplacementChar
+	}
+	return r
+}
+
+func isHidden(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
+
+func (w *textWriter) writeResource(r ResourceReport) {
+	w.writeLine(0, r.Action, kindName(r.Kind)+" "+r.Name+" (resource group "+r.ResourceGroup+")"+serviceSuffix(r.Service))
+	w.writeFields(1, r.Action, r.Fields)
+	for _, p := range r.Parts {
+		w.writeLine(1, p.Action, kindName(p.Kind)+" "+p.Name+serviceSuffix(p.Service))
+		w.writeFields(2, p.Action, p.Fields)
+		for _, m := range p.Members {
+			w.writeLine(2, m.Action, formatMember(m))
+		}
+	}
+	w.writeLine(0, "", "")
+}
+
+func kindName(kind string) string {
+	if name := kindNames[kind]; name != "" {
+		return name
+	}
+	return kind
+}
+
+func serviceSuffix(service string) string {
+	if service == "" {
+		return ""
+	}
+	return "  # Service " + service
+}
+
+func formatMember(m MemberReport) string {
+	text := strings.TrimSpace(m.Address + " " + m.Name)
+	switch {
+	case m.WasAdminState != "":
+		text += ": admin state " + m.WasAdminState + " → " + m.AdminState
+	case m.AdminState != "":
+		text += ": admin state " + m.AdminState
+	}
+	return text
+}
+
+func (w *textWriter) writeFields(depth int, of lb.Action, all []FieldReport) {
+	for _, f := range all {
+		switch {
+		case of == lb.ActionRemove:
+		case len(f.Added)+len(f.Removed) > 0 && of == lb.ActionAdd:
+			w.writeLine(depth, "", f.Name+": "+strings.Join(f.Added, ", "))
+		case len(f.Added)+len(f.Removed) > 0:
+			w.writeLine(depth, "", f.Name+":")
+			for _, a := range f.Added {
+				w.writeLine(depth+1, lb.ActionAdd, a)
+			}
+			for _, r := range f.Removed {
+				w.writeLine(depth+1, lb.ActionRemove, r)
+			}
+		case of == lb.ActionAdd:
+			w.writeLine(depth, "", f.Name+": "+formatValue(f.Is))
+		default:
+			w.writeLine(depth, "", f.Name+": "+formatValue(f.Was)+" → "+formatValue(f.Is))
+		}
+	}
+}
+
+// formatValue formats a resource ID as its name.
+func formatValue(text *string) string {
+	switch {
+	case text == nil:
+		return "none"
+	case *text == "":
+		return `""`
+	case strings.HasPrefix(*text, "/subscriptions/"):
+		return path.Base(*text)
+	}
+	return *text
+}
+
+func (w *textWriter) writeServices(p Report) {
+	before := w.out.Len()
+	for _, s := range p.Services {
+		if s.Refused != "" {
+			w.writeLine(0, "!", "Service "+s.Service+" is refused: "+s.Refused)
+		}
+	}
+	for _, s := range p.Services {
+		if s.NoEffect != "" {
+			w.writeLine(0, "!", "Service "+s.Service+": "+s.NoEffect)
+		}
+	}
+	w.writeGrouped(p.Services, "!", func(s ServiceReport) string { return s.Failed }, func(subject, why string) string { return subject + " could not be planned: " + why })
+	w.writeGrouped(p.Services, "!", func(s ServiceReport) string { return s.Kept }, func(subject, why string) string { return subject + " kept: " + why })
+	w.writeGrouped(p.Services, "", func(s ServiceReport) string { return s.Note }, func(subject, note string) string { return "Note: " + subject + ": " + note })
+	for _, l := range p.Pools {
+		w.writeLine(0, "", "Note: BackendPool "+l.BackendPool+" leaves its pool as it is: "+l.Why)
+	}
+	if w.out.Len() > before {
+		w.writeLine(0, "", "")
+	}
+}
+
+// writeGrouped writes equal texts of several Services in one line.
+func (w *textWriter) writeGrouped(all []ServiceReport, mark lb.Action, of func(ServiceReport) string, line func(subject, what string) string) {
+	said := map[string]bool{}
+	for i, s := range all {
+		what := of(s)
+		if what == "" || said[what] {
+			continue
+		}
+		said[what] = true
+		subject, more := "Service "+s.Service, 0
+		for _, o := range all[i+1:] {
+			if of(o) == what {
+				more++
+			}
+		}
+		if more > 0 {
+			subject += " and " + formatCount(more, "other")
+		}
+		w.writeLine(0, mark, line(subject, what))
+	}
+}
+
+func (p Report) formatSummary() string {
+	refused, failed := p.CountRejected(), 0
+	for _, s := range p.Services {
+		if s.Failed != "" {
+			failed++
+		}
+	}
+	planned := formatCount(len(p.Services), "Service")
+	if refused > 0 {
+		planned += fmt.Sprintf(", %d refused", refused)
+	}
+	if failed > 0 {
+		planned += fmt.Sprintf(", %d could not be planned", failed)
+	}
+	switch {
+	case p.Changes == 0 && failed > 0:
+		return "Not complete (" + planned + ")."
+	case p.Changes == 0:
+		return "No changes (" + planned + ")."
+	}
+	n := map[lb.Action]int{}
+	for _, r := range p.Resources {
+		n[r.Action]++
+	}
+	text := fmt.Sprintf("%s to add, %d to change, %d to remove (%s).", formatCount(n[lb.ActionAdd], "resource"), n[lb.ActionModify], n[lb.ActionRemove], planned)
+	if p.PoolWrites > 0 {
+		text += " Members take " + formatCount(p.PoolWrites, "write") + " of pools."
+	}
+	return text
+}
+
+func formatCount(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// FormatBrief formats the plan in one line, for an event.
+func (p Report) FormatBrief() string {
+	if p.Changes == 0 {
+		return "dry run: nothing would change in Azure"
+	}
+	var texts []string
+	for _, r := range p.Resources {
+		text := actionVerbs[r.Action] + " " + kindName(r.Kind) + " " + r.Name
+		var parts []string
+		for _, part := range r.Parts {
+			parts = append(parts, actionMarks[part.Action]+" "+kindName(part.Kind)+" "+part.Name+formatMemberCounts(part))
+		}
+		if len(parts) > 0 && r.Action == lb.ActionModify {
+			text += " (" + strings.Join(parts, ", ") + ")"
+		}
+		texts = append(texts, text)
+	}
+	return "dry run: nothing is changed in Azure; it would " + strings.Join(texts, ", ")
+}
+
+var actionVerbs = map[lb.Action]string{lb.ActionAdd: "add", lb.ActionModify: "change", lb.ActionRemove: "remove"}
+
+func formatMemberCounts(p PartReport) string {
+	n := map[lb.Action]int{}
+	for _, m := range p.Members {
+		n[m.Action]++
+	}
+	var texts []string
+	for _, of := range []lb.Action{lb.ActionAdd, lb.ActionModify, lb.ActionRemove} {
+		if n[of] > 0 {
+			texts = append(texts, actionMarks[of]+strconv.Itoa(n[of]))
+		}
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(texts, " ") + " of its members"
+}
