@@ -71,9 +71,9 @@ test: check generated pure kubelab build ## Everything that CI runs
 group = failed=; for part in $(1); do $(MAKE) --no-print-directory $$part || failed=1; done; [ -z "$$failed" ]
 .PHONY: group-built group-waiting group-computing
 group-built:
-	@$(call group,unit-built chart alerts kubelab-tests)
+	@$(call group,unit-built chart alerts kubelab-tests conformance)
 group-waiting:
-	@$(call group,unit-waiting page conformance)
+	@$(call group,unit-waiting page)
 group-computing:
 	@$(call group,unit-long unit-race)
 
