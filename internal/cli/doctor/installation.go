@@ -54,7 +54,7 @@ func (i *installed) read(ctx context.Context) {
 	}
 }
 
-// findOutside returns the leader if no pod has its name; empty if it runs in a pod, there is none, or it is not known.
+// findOutside returns the leader if no pod has its name and Weir has no Deployment; empty otherwise, or if not known.
 func (d Doctor) findOutside(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, CheckTimeout)
 	defer cancel()
@@ -69,6 +69,9 @@ func (d Doctor) findOutside(ctx context.Context) string {
 		if err := d.API.Get(ctx, client.ObjectKey{Namespace: leader.Namespace, Name: host}, pod); !apierrors.IsNotFound(err) {
 			return ""
 		}
+	}
+	if i, err := status.ReadInstallation(ctx, d.API, d.Namespace); err != nil || i.Deployment != nil {
+		return ""
 	}
 	return leader.Holder
 }
@@ -85,7 +88,7 @@ func (i *installed) checkPods(ctx context.Context) []Check {
 	switch {
 	case i.err != nil:
 		return noResponse(ctx, i.err)
-	case d == nil && i.outside != "":
+	case i.outside != "":
 		return singleResult(OK, "none is needed: "+i.outside+" leads outside of the cluster", "")
 	case d == nil:
 		return singleResult(Unknown, "no Deployment of Weir is seen in namespace "+i.Namespace, "")
@@ -102,7 +105,7 @@ func (i *installed) checkSecret(ctx context.Context) []Check {
 	if i.read(ctx); i.err != nil {
 		return noResponse(ctx, i.err)
 	}
-	if i.installation.Deployment == nil && i.outside != "" {
+	if i.outside != "" {
 		return singleResult(OK, "none is needed: "+i.outside+" reads azure.json outside of the cluster", "")
 	}
 	return checksOf(i.installation.CheckSecret(ctx, i.API))

@@ -52,7 +52,7 @@ func (d Doctor) isRoleNeeded(dir string) (needed bool, with string) {
 	return true, ""
 }
 
-// account names the account whose rights are checked.
+// account names the account of the checked rights.
 func (d Doctor) account() string {
 	if d.outside != "" {
 		return "your account"
