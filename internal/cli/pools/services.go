@@ -42,7 +42,7 @@ func listFailedServices(ctx context.Context, api client.Reader, namespace string
 		if apierrors.IsForbidden(err) {
 			return nil, false, nil
 		}
-		return nil, false, fmt.Errorf("Services: %w", err)
+		return nil, false, fmt.Errorf("listing Services: %w", err)
 	}
 	return slices.DeleteFunc(all.Items, func(s corev1.Service) bool { return failedReason(&s) == "" }), true, nil
 }
@@ -136,7 +136,7 @@ func retryService(ctx context.Context, api client.Client, s *corev1.Service, now
 	of := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name}}
 	of.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Service"))
 	if err := api.Patch(ctx, of, annotationPatch(metadata.WriteAgainAnnotation, now)); err != nil {
-		return is, fmt.Errorf("Service %s/%s: %w", s.Namespace, s.Name, err)
+		return is, fmt.Errorf("retrying Service %s/%s: %w", s.Namespace, s.Name, err)
 	}
 	return is, nil
 }
