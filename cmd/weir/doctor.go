@@ -25,9 +25,10 @@ func newDoctor() *cobra.Command {
 		Use:   "doctor",
 		Short: "Say whether Weir has what it needs, before it is installed and after",
 		Long: `Checks the version and clock of the API server, each field of the definitions that this version needs, each right
-of the controller's ServiceAccount, and what runs: the Deployment and its pods, the Secret with azure.json (its keys,
-never its content), the Lease of the leader, the leader's version, and the admission policies. With --config it also checks azure.json, the resources that the controller
-reads in Azure, Azure's clock, and the permissions of the identity. It is read-only, and each check times out
+of the controller's ServiceAccount (of your kubeconfig if the leader is no pod), and what runs: the Deployment and its
+pods, the Secret with azure.json (its keys, never its content), the Lease of the leader, the leader's version, and the
+admission policies. With --config it also checks azure.json, the resources that the controller reads in Azure, Azure's
+clock, and the permissions of the identity. It is read-only, and each check times out
 after 5 seconds, except --health, which is that of weir status. It reports UNKNOWN where you lack the rights to know.
 
 Exit codes: 0 no check fails, 1 the API server cannot be reached, 2 a flag is wrong, 3 a check fails.`,
@@ -61,7 +62,7 @@ Exit codes: 0 no check fails, 1 the API server cannot be reached, 2 a flag is wr
 					namespace, name = own, is
 				}
 			}
-			d := doctor.Doctor{REST: rc, API: api, Namespace: namespace, ServiceAccount: name}
+			d := doctor.Doctor{REST: rc, API: api, Namespace: namespace, ServiceAccount: name, IsAccountNamed: cmd.Flags().Changed("service-account")}
 			if d.Health, err = health.newReader(connection); err != nil {
 				return err
 			}

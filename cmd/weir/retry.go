@@ -18,12 +18,14 @@ func newRetry() *cobra.Command {
 	var all, failed bool
 	cmd := &cobra.Command{
 		Use:   "retry [POOL|service/NAME]...",
-		Short: "Retry BackendPools now",
-		Long: `Retries BackendPools at once, with a full retry budget. The controller still waits for a Retry-After of Azure, and
-for the pace of a pool that changes often. It writes an annotation on each, with your own rights to list and patch
-BackendPools. weir status shows the result.
+		Short: "Retry BackendPools, and failed writes of load balancers, now",
+		Long: `Retries BackendPools at once, with a full retry budget. service/NAME retries the pools of a Service, and the write of
+its load balancer if that failed; after a rejection by Azure, once until Weir's next own attempt, which is at most five
+minutes later. The controller still waits for a Retry-After of Azure, and for the pace of a pool that changes often. It
+writes an annotation on each, with your own rights to list and patch BackendPools and Services. Gateways are not
+retried. weir status shows the result.
 
-Exit codes: 0 requested, 1 a BackendPool does not exist or could not be patched, 2 a flag is wrong.`,
+Exit codes: 0 requested, 1 an object does not exist or could not be patched, 2 a flag is wrong.`,
 		Example: `  # The pools of a Service
   weir retry -n shop service/web
 
@@ -52,7 +54,7 @@ Exit codes: 0 requested, 1 a BackendPool does not exist or could not be patched,
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.BoolVar(&failed, "all-failed", false, "all that have failed, or wait for a retry")
+	f.BoolVar(&failed, "all-failed", false, "all BackendPools that have failed or wait for a retry, and all Services with a failed write")
 	f.BoolVarP(&all, "all-namespaces", "A", false, "of all namespaces")
 	addOutputFlag(cmd, f, &output, "text, or json")
 	addConnectionFlags(cmd, f, connection, "")

@@ -164,7 +164,7 @@ func (s *SubscriptionBudget) print(out io.Writer, now time.Time) error {
 	fmt.Fprintf(table, "Subscription %s, writes in five minutes\n", s.Subscription)
 	fmt.Fprintf(table, "Quota:\t%d of Microsoft.Network; Azure does not report what is left\n", budgetQuota)
 	fmt.Fprintf(table, "Share:\t%.0f, %s\n", s.Share, s.describeShare(now))
-	fmt.Fprintf(table, "Spent:\t%.0f, %.0f left\n", s.Spent, s.Left)
+	fmt.Fprintf(table, "Spent:\t%.0f; %s\n", s.Spent, s.describeLeft())
 	if s.DeferredNamespaces > 0 {
 		fmt.Fprintf(table, "Deferred:\t%s used up their part\n", humanize.FormatCount(s.DeferredNamespaces, "namespace"))
 	}
@@ -185,8 +185,16 @@ func (s *SubscriptionBudget) print(out io.Writer, now time.Time) error {
 	return table.Flush()
 }
 
+// describeLeft describes what limits the next writes: the share, or the part of a bucket that may be sent in a burst.
+func (s *SubscriptionBudget) describeLeft() string {
+	if rest := s.Share - s.Spent; s.Left < rest-0.5 {
+		return fmt.Sprintf("of the other %.0f, %.0f can be sent at once: Resource Manager refills its buckets over time", rest, s.Left)
+	}
+	return fmt.Sprintf("%.0f are left of the share", s.Left)
+}
+
 func (s *SubscriptionBudget) describeShare(now time.Time) string {
-	text := "as configured"
+	text := fmt.Sprintf("the %.0f %% of loadBalancerBackendPoolUpdateWriteSharePercent", 100*s.Configured/budgetQuota)
 	if s.Reason != "" && s.LoweredAt != nil {
 		text = fmt.Sprintf("lowered from %.0f: %s, %s ago", s.Configured, s.Reason, now.Sub(*s.LoweredAt).Round(time.Second))
 	}

@@ -51,7 +51,7 @@ func TestBudget(t *testing.T) {
 			}
 		}
 	}
-	expect(printed(false), "Subscription s1,", "Share: 500, as configured", "Spent: 5, 75 left", "Others: unknown", "Bucket per caller: 150 of 200 left", "others 50",
+	expect(printed(false), "Subscription s1,", "Share: 500, the 50 % of loadBalancerBackendPoolUpdateWriteSharePercent", "Spent: 5; of the other 495, 75 can be sent at once: Resource Manager refills", "Others: unknown", "Bucket per caller: 150 of 200 left", "others 50",
 		"backend pools 2 1 ", "load balancers 1 0", "health 1 0", "public IPs 1 0", "ends of writes 0 1")
 	writes.RecordThrottle("s1", ratelimit.Throttle{Until: now.Add(4 * time.Minute), Network: true}, now)
 	expect(printed(false), "Share: 150, lowered from 500: 429 for the quota of Microsoft.Network", "used up until", "Others: about 995")

@@ -204,20 +204,32 @@ func retryTime(err error) (time.Time, bool) {
 }
 
 // parseTarget supports a resource group, a resource in it, and a pool.
+// parseTarget names the resource of a path. A list, such as the permissions of a resource or the locations of a
+// subscription, is named by its last segment.
 func parseTarget(path string) target {
-	var t target
 	parts := strings.Split(strings.Trim(path, "/"), "/")
-	if len(parts) > 1 {
-		t.id.SubscriptionID = parts[1]
+	at, list := parts, ""
+	switch n := len(parts); {
+	case n > 4 && parts[n-2] == "Microsoft.Authorization":
+		at, list = parts[:n-3], parts[n-1]
+	case n == 3, n == 7 && parts[2] == "providers":
+		at, list = parts[:2], parts[n-1]
 	}
-	if len(parts) > 3 {
-		t.id.ResourceGroup, t.id.Type, t.id.Name = parts[3], typeResourceGroup, parts[3]
+	var t target
+	if len(at) > 1 {
+		t.id.SubscriptionID = at[1]
 	}
-	if len(parts) > 7 {
-		t.id.Type, t.id.Name = parts[5]+"/"+parts[6], parts[7]
+	if len(at) > 3 {
+		t.id.ResourceGroup, t.id.Type, t.id.Name = at[3], typeResourceGroup, at[3]
 	}
-	if len(parts) > 9 && t.id.Type == lb.TypeLoadBalancer {
-		t.pool = parts[9]
+	if len(at) > 7 {
+		t.id.Type, t.id.Name = at[5]+"/"+at[6], at[7]
+	}
+	if len(at) > 9 && t.id.Type == lb.TypeLoadBalancer {
+		t.pool = at[9]
+	}
+	if t.list = list; list != "" {
+		t.path = path
 	}
 	return t
 }

@@ -132,6 +132,17 @@ func TestTargetOf(t *testing.T) {
 	if id, ok := parseTarget(rawPool).loadBalancer(); !ok || id != (lb.LoadBalancerID{SubscriptionID: "s1", ResourceGroup: "rg", Name: "kubernetes"}) {
 		t.Errorf("its load balancer is %v", id)
 	}
+	for path, want := range map[string]string{
+		"/subscriptions/s1/locations":                                                                                        "locations of subscription s1",
+		"/subscriptions/s1/providers/Microsoft.Network/locations/eastus/usages":                                              "usages of subscription s1",
+		group + "/providers/Microsoft.Authorization/permissions":                                                             "permissions of resource group rg",
+		group + "/providers/Microsoft.Network/loadBalancers/a/providers/Microsoft.Authorization/permissions":                 "permissions of load balancer a",
+		group + "/providers/Microsoft.Network/virtualNetworks/v/subnets/nodes/providers/Microsoft.Authorization/permissions": "permissions of virtual network v",
+	} {
+		if got := parseTarget(path); got.String() != want || got.armID() != path {
+			t.Errorf("%s: %s, %s", path, got, got.armID())
+		}
+	}
 	if got := parseTarget("/subscriptions/s1/resourceGroups"); got.id.SubscriptionID != "s1" {
 		t.Errorf("a list: %+v", got)
 	}

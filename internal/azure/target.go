@@ -18,6 +18,8 @@ type target struct {
 	pool string
 	// child is the path below the resource, e.g. virtualMachines/3.
 	child string
+	// list is a list of the resource, or of the subscription without a resource; path is its path.
+	list, path string
 }
 
 func loadBalancerTarget(id lb.LoadBalancerID) target {
@@ -41,6 +43,9 @@ func (t target) loadBalancer() (lb.LoadBalancerID, bool) {
 }
 
 func (t target) armID() string {
+	if t.path != "" {
+		return t.path
+	}
 	id := Resource{ID: t.id, Child: t.child}.armPath()
 	if t.pool != "" {
 		id += "/backendAddressPools/" + t.pool
@@ -58,6 +63,12 @@ var typeNames = map[string]string{
 // String is used in messages.
 func (t target) String() string {
 	switch {
+	case t.list != "" && t.id.Name == "":
+		return t.list + " of subscription " + t.id.SubscriptionID
+	case t.list != "":
+		of := t
+		of.list = ""
+		return t.list + " of " + of.String()
 	case t.pool != "":
 		return "pool " + t.id.Name + "/" + t.pool
 	case t.child == instancesChild:

@@ -48,7 +48,7 @@ type Pool struct {
 
 // PausePools pauses the pools for length; 0 means until they are resumed.
 func (d PauseCommand) PausePools(ctx context.Context, length time.Duration, why string, now time.Time) error {
-	pools, err := d.selectPools(ctx)
+	pools, err := d.selectPools(ctx, verbPause)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (d PauseCommand) PausePools(ctx context.Context, length time.Duration, why 
 
 // ResumePools resumes the pools. Pools that are not paused are skipped, but reported if named.
 func (d PauseCommand) ResumePools(ctx context.Context) error {
-	pools, err := d.selectPools(ctx)
+	pools, err := d.selectPools(ctx, verbResume)
 	if err != nil {
 		return err
 	}
@@ -77,12 +77,13 @@ func (d PauseCommand) ResumePools(ctx context.Context) error {
 	return d.patchPools(ctx, paused, v1alpha1.BackendPoolSpec{})
 }
 
-func (d PauseCommand) selectPools(ctx context.Context) ([]v1alpha1.BackendPool, error) {
+func (d PauseCommand) selectPools(ctx context.Context, verb string) ([]v1alpha1.BackendPool, error) {
 	pools, err := ListPools(ctx, d.API, d.Namespace)
 	if err != nil || len(d.Names) == 0 {
 		return pools, err
 	}
-	return SelectPools(pools, d.Namespace, d.Names)
+	chosen, err := selectObjects(ctx, d.API, pools, d.Namespace, d.Names, verb)
+	return chosen.pools, err
 }
 
 func (d PauseCommand) userName(ctx context.Context) string {
@@ -180,11 +181,19 @@ func (p Pool) resultText() string {
 	}
 	switch {
 	case p.Paused && (p.Pause == nil || p.Pause.Until == nil):
-		return fmt.Sprintf("%s paused without an end (%s): weir resume -n %s %s ends it", is, p.State, p.Namespace, p.Name)
+		return fmt.Sprintf("%s paused without an end: weir resume -n %s %s ends it%s", is, p.Namespace, p.Name, p.wasText())
 	case p.Paused:
-		return fmt.Sprintf("%s paused until %s (%s)", is, humanize.FormatTime(p.Pause.Until.Time), p.State)
+		return fmt.Sprintf("%s paused until %s%s", is, humanize.FormatTime(p.Pause.Until.Time), p.wasText())
 	case p.WasPaused:
-		return fmt.Sprintf("%s kept in sync again (%s)", is, p.State)
+		return is + " resumed: changes since the pause are written now"
 	}
 	return "was not paused"
+}
+
+// wasText is the state before the pause.
+func (p Pool) wasText() string {
+	if p.State == v1alpha1.ReasonPaused {
+		return ""
+	}
+	return "; it was " + p.State
 }

@@ -92,10 +92,10 @@ func TestPause(t *testing.T) {
 		want, say string
 		err       string
 	}{
-		"for a time":         {"shop", []string{"web"}, 90*time.Minute + time.Millisecond, "a move", "jane", old + ", shop/web until 13:30:01 by jane why a move", "backendpool shop/web is paused until 2026-03-01T13:30:01Z (InSync)\n", ""},
-		"without an end":     {"shop", []string{"service/web"}, 0, "", "", old + ", shop/web", "backendpool shop/web is paused without an end (InSync): weir resume -n shop web ends it\n", ""},
-		"nothing of before":  {"shop", []string{"db"}, 0, "", "jane", "shop/db by jane why ", "backendpool shop/db is paused without an end (InSync): weir resume -n shop db ends it\n", ""},
-		"all of a namespace": {"bank", nil, 0, "x", "", "bank/api by  why x, " + old, "backendpool bank/api is paused without an end (InSync): weir resume -n bank api ends it\n", ""},
+		"for a time":         {"shop", []string{"web"}, 90*time.Minute + time.Millisecond, "a move", "jane", old + ", shop/web until 13:30:01 by jane why a move", "backendpool shop/web is paused until 2026-03-01T13:30:01Z; it was InSync\n", ""},
+		"without an end":     {"shop", []string{"service/web"}, 0, "", "", old + ", shop/web", "backendpool shop/web is paused without an end: weir resume -n shop web ends it; it was InSync\n", ""},
+		"nothing of before":  {"shop", []string{"db"}, 0, "", "jane", "shop/db by jane why ", "backendpool shop/db is paused without an end: weir resume -n shop db ends it; it was InSync\n", ""},
+		"all of a namespace": {"bank", nil, 0, "x", "", "bank/api by  why x, " + old, "backendpool bank/api is paused without an end: weir resume -n bank api ends it; it was InSync\n", ""},
 		"all":                {"", nil, 0, "", "", "bank/api, shop/db, shop/web", "", ""},
 		"none is there":      {"empty", nil, 0, "", "", old, "There is no BackendPool.\n", ""},
 		"one is not there":   {"shop", []string{"web", "api"}, 0, "", "", old, "", `namespace shop has no BackendPool "api"`},
@@ -131,8 +131,8 @@ func TestResume(t *testing.T) {
 		names     []string
 		want, say string
 	}{
-		"one":                   {"shop", []string{"db"}, "", "backendpool shop/db is kept in sync again (InSync)\n"},
-		"all that are paused":   {"", nil, "", "backendpool shop/db is kept in sync again (InSync)\n"},
+		"one":                   {"shop", []string{"db"}, "", "backendpool shop/db is resumed: changes since the pause are written now\n"},
+		"all that are paused":   {"", nil, "", "backendpool shop/db is resumed: changes since the pause are written now\n"},
 		"one that is not":       {"shop", []string{"web"}, "shop/db until 13:00:00 by joe why old", "backendpool shop/web was not paused\n"},
 		"none of the namespace": {"bank", nil, "shop/db until 13:00:00 by joe why old", "No BackendPool is paused.\n"},
 	} {

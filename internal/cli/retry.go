@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,7 +19,7 @@ import (
 	"weir.dev/weir/internal/humanize"
 )
 
-// RetryCommand requests retries.
+// RetryCommand requests retries of BackendPools, and of writes of Services' load balancers.
 type RetryCommand struct {
 	API       client.Client
 	Namespace string // empty means all, for Failed only
@@ -26,8 +27,9 @@ type RetryCommand struct {
 	JSON      bool
 }
 
-// RetriedPool is a BackendPool to retry.
-type RetriedPool struct {
+// RetriedObject is a BackendPool or Service to retry.
+type RetriedObject struct {
+	Kind      string `json:"kind"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	State     string `json:"state"`
@@ -35,61 +37,86 @@ type RetriedPool struct {
 	NotBefore *metav1.Time `json:"notBefore,omitempty"`
 }
 
-// RetryPools retries BackendPools by name or service/NAME. If one is missing, it retries none.
+// RetryPools retries BackendPools by name or service/NAME, and Services with a failed write of their load balancer. If one
+// is missing, it retries none.
 func (d RetryCommand) RetryPools(ctx context.Context, names []string, now time.Time) error {
 	pools, err := ListPools(ctx, d.API, d.Namespace)
 	if err != nil {
 		return err
 	}
-	chosen, err := SelectPools(pools, d.Namespace, names)
+	chosen, err := selectObjects(ctx, d.API, pools, d.Namespace, names, verbRetry)
 	if err != nil {
 		return err
 	}
-	return d.annotatePools(ctx, chosen, now)
+	return d.annotateObjects(ctx, chosen, "", now)
 }
 
-// RetryFailed retries all BackendPools in state Failed or Retrying.
+// RetryFailed retries all BackendPools in state Failed or Retrying, and all Services with a failed write of their load
+// balancer.
 func (d RetryCommand) RetryFailed(ctx context.Context, now time.Time) error {
 	pools, err := ListPools(ctx, d.API, d.Namespace)
 	if err != nil {
 		return err
 	}
-	var failed []v1alpha1.BackendPool
+	var failed selection
 	for i := range pools {
 		if state := PoolState(&pools[i]); state == v1alpha1.ReasonFailed || state == v1alpha1.ReasonRetrying {
-			failed = append(failed, pools[i])
+			failed.pools = append(failed.pools, pools[i])
 		}
 	}
-	return d.annotatePools(ctx, failed, now)
+	var seen bool
+	if failed.services, seen, err = listFailedServices(ctx, d.API, d.Namespace); err != nil {
+		return err
+	}
+	unseen := ""
+	if !seen {
+		unseen = "You may not list Services: failed writes of their load balancers are not retried.\n"
+	}
+	return d.annotateObjects(ctx, failed, unseen, now)
 }
 
-func (d RetryCommand) annotatePools(ctx context.Context, pools []v1alpha1.BackendPool, now time.Time) error {
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.RetryNowAnnotation, now.UTC().Format(time.RFC3339Nano))
-	retried, failed := []RetriedPool{}, []error{}
-	for i := range pools {
-		p := &pools[i]
-		is := RetriedPool{Namespace: p.Namespace, Name: p.Name, State: PoolState(p)}
+func annotationPatch(annotation string, now time.Time) client.Patch {
+	return client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, annotation, now.UTC().Format(time.RFC3339Nano)))
+}
+
+func (d RetryCommand) annotateObjects(ctx context.Context, chosen selection, note string, now time.Time) error {
+	retried, failed := []RetriedObject{}, []error{}
+	for i := range chosen.services {
+		is, err := retryService(ctx, d.API, &chosen.services[i], now)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		retried = append(retried, is)
+	}
+	for i := range chosen.pools {
+		p := &chosen.pools[i]
+		is := RetriedObject{Kind: "BackendPool", Namespace: p.Namespace, Name: p.Name, State: PoolState(p)}
 		if at := p.Status.NextEligibleAt; at != nil && at.After(now) {
 			is.NotBefore = at
 		}
 		of := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
 		of.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("BackendPool"))
-		if err := d.API.Patch(ctx, of, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		if err := d.API.Patch(ctx, of, annotationPatch(v1alpha1.RetryNowAnnotation, now)); err != nil {
 			failed = append(failed, fmt.Errorf("BackendPool %s/%s: %w", p.Namespace, p.Name, err))
 			continue
 		}
 		retried = append(retried, is)
 	}
-	return errors.Join(append(failed, d.printResults(retried))...)
+	return errors.Join(append(failed, d.printResults(retried, note))...)
 }
 
-func (d RetryCommand) printResults(retried []RetriedPool) error {
+func (d RetryCommand) printResults(retried []RetriedObject, note string) error {
 	if d.JSON {
 		return json.NewEncoder(d.Out).Encode(retried)
 	}
-	if len(retried) == 0 {
-		_, err := fmt.Fprintln(d.Out, "No BackendPool has failed.")
-		return err
+	text := ""
+	switch {
+	case len(retried) > 0:
+	case note != "":
+		text = "No BackendPool has failed.\n"
+	default:
+		text = "No BackendPool has failed, and no write of a Service's load balancer.\n"
 	}
 	for _, p := range retried {
 		when := "is tried again now"
@@ -99,9 +126,8 @@ func (d RetryCommand) printResults(retried []RetriedPool) error {
 		case p.NotBefore != nil:
 			when = "is tried again at " + humanize.FormatTime(p.NotBefore.Time) + ", not before, because of Azure's Retry-After"
 		}
-		if _, err := fmt.Fprintf(d.Out, "backendpool %s/%s %s; it was %s\n", p.Namespace, p.Name, when, p.State); err != nil {
-			return err
-		}
+		text += fmt.Sprintf("%s %s/%s %s; it was %s\n", strings.ToLower(p.Kind), p.Namespace, p.Name, when, p.State)
 	}
-	return nil
+	_, err := io.WriteString(d.Out, text+note)
+	return err
 }

@@ -4,15 +4,21 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/controllers/services/servicelb"
 	"weir.dev/weir/internal/k8s/metadata"
 )
 
@@ -39,7 +45,7 @@ func TestRetry(t *testing.T) {
 		"none has failed":      {"empty", nil, "", ""},
 		"no such pool":         {"shop", []string{"web.kubernetes", "web"}, "", `namespace shop has no BackendPool "web"`},
 		"one of another":       {"shop", []string{"api"}, "", `namespace shop has no BackendPool "api"`},
-		"no pool of a Service": {"shop", []string{"service/x"}, "", `no BackendPool of namespace shop is for Service "x"`},
+		"no pool of a Service": {"shop", []string{"service/x"}, "", `services "x" not found`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := fake.NewClientBuilder().WithScheme(metadata.Scheme()).WithObjects(
@@ -77,7 +83,7 @@ func TestRetry(t *testing.T) {
 					t.Errorf("said %q", out.String())
 				}
 			}
-			if len(asked) == 0 && tt.err == "" && out.String() != "No BackendPool has failed.\n" {
+			if len(asked) == 0 && tt.err == "" && out.String() != "No BackendPool has failed, and no write of a Service's load balancer.\n" {
 				t.Errorf("said %q", out.String())
 			}
 		})
@@ -99,11 +105,91 @@ func TestRetryWaitsForAzure(t *testing.T) {
 	}
 	for json, want := range map[bool]string{
 		false: "backendpool shop/web is tried again at 2026-03-01T12:01:00Z, not before, because of Azure's Retry-After; it was Retrying\nbackendpool shop/api is tried again now; it was Retrying\n",
-		true:  `[{"namespace":"shop","name":"web","state":"Retrying","notBefore":"2026-03-01T12:01:00Z"},{"namespace":"shop","name":"api","state":"Retrying"}]` + "\n",
+		true:  `[{"kind":"BackendPool","namespace":"shop","name":"web","state":"Retrying","notBefore":"2026-03-01T12:01:00Z"},{"kind":"BackendPool","namespace":"shop","name":"api","state":"Retrying"}]` + "\n",
 	} {
 		var out bytes.Buffer
 		if err := (RetryCommand{API: api, Namespace: "shop", Out: &out, JSON: json}).RetryPools(t.Context(), []string{"web", "api"}, now); err != nil || out.String() != want {
 			t.Errorf("%v, %q, want %q", err, out.String(), want)
 		}
+	}
+}
+
+// sharedService is a Service on the pool of all nodes; reason is that of its Programmed condition.
+func sharedService(namespace, name, reason string) *corev1.Service {
+	status := metav1.ConditionFalse
+	if reason == servicelb.ConditionReasonProgrammed {
+		status = metav1.ConditionTrue
+	}
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: map[string]string{metadata.PlaceAnnotation: "Kubernetes"}},
+		Status:     corev1.ServiceStatus{Conditions: []metav1.Condition{{Type: servicelb.TypeProgrammed, Status: status, Reason: reason}}},
+	}
+}
+
+// A Service on the shared pool: its failed write is retried; otherwise the error names the pool and the next command. Without
+// the right to list Services, the output names what is not retried.
+func TestServicesOnTheSharedPool(t *testing.T) {
+	shared := poolRetry("weir-system", "nodes.kubernetes", "", v1alpha1.ReasonInSync)
+	shared.Spec = v1alpha1.BackendPoolSpec{Nodes: &v1alpha1.NodeMembers{}, LoadBalancer: v1alpha1.LoadBalancerReference{Name: "kubernetes"}}
+	shared.Status.MadeFor = v1alpha1.MadeForNodes
+	const next = "Service shop/well has no BackendPool of its own: it shares the pool of all nodes with the other Services of its load balancer. For all of them: weir "
+	for name, tt := range map[string]struct {
+		namespace string
+		run       func(RetryCommand) error
+		forbidden bool
+		want, err string
+		asked     string
+	}{
+		"one that failed":  {"shop", retryNamed("service/failed"), false, "service shop/failed is tried again now; it was Failed\n", "", "shop/failed"},
+		"one in sync":      {"shop", retryNamed("service/well"), false, "", next + "retry -n weir-system nodes.kubernetes", ""},
+		"a pause":          {"shop", pauseNamed("service/well"), false, "", next + "pause -n weir-system nodes.kubernetes", ""},
+		"a pause, failed":  {"shop", pauseNamed("service/failed"), false, "", "weir pause -n weir-system nodes.kubernetes", ""},
+		"none is there":    {"shop", retryNamed("service/none"), false, "", `services "none" not found`, ""},
+		"unserved":         {"shop", retryNamed("service/other"), false, "", "and no load balancer of Weir: weir explain service other -n shop", ""},
+		"all that failed":  {"", retryAll, false, "service bank/api is tried again now; it was Refused\nservice shop/failed is tried again now; it was Failed\n", "", "bank/api shop/failed"},
+		"of one namespace": {"bank", retryAll, false, "service bank/api is tried again now; it was Refused\n", "", "bank/api"},
+		"without rights":   {"", retryAll, true, "No BackendPool has failed.\nYou may not list Services: failed writes of their load balancers are not retried.\n", "", ""},
+	} {
+		other := sharedService("shop", "other", servicelb.ConditionReasonProgrammed)
+		other.Annotations = nil
+		c := fake.NewClientBuilder().WithScheme(metadata.Scheme()).WithObjects(shared, other, sharedService("shop", "failed", servicelb.ConditionReasonFailed),
+			sharedService("shop", "well", servicelb.ConditionReasonProgrammed), sharedService("bank", "api", servicelb.ConditionReasonRejected)).
+			WithInterceptorFuncs(interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+				if _, services := list.(*corev1.ServiceList); services && tt.forbidden {
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "", nil)
+				}
+				return c.List(ctx, list, opts...)
+			}}).Build()
+		var out bytes.Buffer
+		err := tt.run(RetryCommand{API: c, Namespace: tt.namespace, Out: &out})
+		if tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) || out.String() != tt.want {
+			t.Errorf("%s: %v, want %q; said %q, want %q", name, err, tt.err, out.String(), tt.want)
+		}
+		tt.forbidden = false
+		var all corev1.ServiceList
+		if err := c.List(t.Context(), &all); err != nil {
+			t.Fatal(err)
+		}
+		var asked []string
+		for _, s := range all.Items {
+			if s.Annotations[metadata.WriteAgainAnnotation] != "" {
+				asked = append(asked, s.Namespace+"/"+s.Name)
+			}
+		}
+		if got := strings.Join(asked, " "); got != tt.asked {
+			t.Errorf("%s: asked for %q, want %q", name, got, tt.asked)
+		}
+	}
+}
+
+func retryAll(d RetryCommand) error { return d.RetryFailed(context.Background(), noon) }
+
+func retryNamed(name string) func(RetryCommand) error {
+	return func(d RetryCommand) error { return d.RetryPools(context.Background(), []string{name}, noon) }
+}
+
+func pauseNamed(name string) func(RetryCommand) error {
+	return func(d RetryCommand) error {
+		return PauseCommand{API: d.API, Namespace: d.Namespace, Names: []string{name}, Out: d.Out}.PausePools(context.Background(), 0, "", noon)
 	}
 }

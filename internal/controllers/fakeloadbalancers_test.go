@@ -123,9 +123,11 @@ func (b *fakeDeployer) CheckReadable(_ context.Context, group string) error {
 	return nil
 }
 
-func (b *fakeDeployer) CheckDeferred(string, *service.Spec, bool, time.Time) error { return nil }
+func (b *fakeDeployer) CheckDeferred(string, *service.Spec, string, bool, time.Time) error {
+	return nil
+}
 
-func (b *fakeDeployer) RecordRejection(string, *service.Spec, error) {}
+func (b *fakeDeployer) RecordRejection(string, *service.Spec, string, error) {}
 
 func (b *fakeDeployer) ForgetService(string, string) {}
 

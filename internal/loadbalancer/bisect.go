@@ -103,7 +103,7 @@ func isRequestError(err error, now time.Time) bool {
 func (b *LoadBalancers) recordJobRejection(j *job, err error) {
 	now := time.Now()
 	if !isRequestError(err, now) {
-		b.addRejection(j.rejectionKey(), j.Desired, err) // for a reason other than its spec
+		b.addRejection(j.rejectionKey(), j.Desired, j.RetryToken, err) // for a reason other than its spec
 		return
 	}
 	width := 1
@@ -111,27 +111,28 @@ func (b *LoadBalancers) recordJobRejection(j *job, err error) {
 		width = 0
 	}
 	b.rejections.CountRejectedWrite(j.namespace(), width, now)
-	b.rejections.RecordRejection(j.rejectionKey(), specHash(j.Desired), err, now)
+	b.rejections.RecordRejection(j.rejectionKey(), specHash(j.Desired, j.RetryToken), err, now)
 }
 
 // RecordRejection records that Azure rejected a Service, whatever the cause. It is retried after a pause.
-func (b *LoadBalancers) RecordRejection(name string, desired *service.Spec, err error) {
-	b.addRejection(rejectionKeyOf(name, desired), desired, err)
+func (b *LoadBalancers) RecordRejection(name string, desired *service.Spec, retryToken string, err error) {
+	b.addRejection(rejectionKeyOf(name, desired), desired, retryToken, err)
 }
 
-func (b *LoadBalancers) addRejection(key string, desired *service.Spec, err error) {
+func (b *LoadBalancers) addRejection(key string, desired *service.Spec, retryToken string, err error) {
 	if f, is := errors.AsType[*armerror.Fault](err); is && f.Class == armerror.Terminal && f.Reason == "refused" && f.Code != armerror.CodeUnclassified {
-		b.rejections.RecordRejection(key, specHash(desired), err, time.Now())
+		b.rejections.RecordRejection(key, specHash(desired, retryToken), err, time.Now())
 	}
 }
 
-// specHash returns a short hash of a spec, which may be large.
-func specHash(desired *service.Spec) string {
+// specHash returns a short hash of a spec, which may be large, and of the user's token: a retry that a user requests counts
+// as a changed spec.
+func specHash(desired *service.Spec, retryToken string) string {
 	text, err := json.Marshal(desired)
 	if err != nil {
 		return ""
 	}
-	sum := sha256.Sum256(text)
+	sum := sha256.Sum256(append(text, retryToken...))
 	return string(sum[:])
 }
 
@@ -164,7 +165,7 @@ func (q *queue) deferReason(j *job, namespaces map[string]error, now time.Time) 
 	if j.started {
 		return nil
 	}
-	if err := q.checkRejections(j.rejectionKey(), j.Desired, now); err != nil || !j.canDefer() {
+	if err := q.checkRejections(j.rejectionKey(), j.Desired, j.RetryToken, now); err != nil || !j.canDefer() {
 		return err
 	}
 	err, known := namespaces[j.namespace()]
@@ -178,13 +179,16 @@ func (q *queue) deferReason(j *job, namespaces map[string]error, now time.Time) 
 // CheckDeferred returns why no request of a Service is sent to Azure now: its spec was rejected or its namespace has no
 // write budget left. It does not call Azure. narrows marks a Service that only admits fewer clients than
 // before.
-func (b *LoadBalancers) CheckDeferred(name string, desired *service.Spec, narrows bool, now time.Time) error {
-	if err := b.checkRejections(rejectionKeyOf(name, desired), desired, now); err != nil || desired == nil || narrows {
+func (b *LoadBalancers) CheckDeferred(name string, desired *service.Spec, retryToken string, narrows bool, now time.Time) error {
+	if err := b.checkRejections(rejectionKeyOf(name, desired), desired, retryToken, now); err != nil || desired == nil || narrows {
 		return err
 	}
 	namespace, _, _ := strings.Cut(name, "/")
 	return b.checkWriteBudget(namespace, now)
 }
+
+// RejectedPrefix begins the message of a deferral after a rejection.
+const RejectedPrefix = "Azure rejected "
 
 // Reasons of deferrals; values of a metric label.
 const (
@@ -193,17 +197,17 @@ const (
 	deferredShare     = "share used"
 )
 
-func (b *LoadBalancers) checkRejections(key string, desired *service.Spec, now time.Time) error {
-	until, err := b.rejections.ObjectRetryAt(key, func() string { return specHash(desired) }, now)
+func (b *LoadBalancers) checkRejections(key string, desired *service.Spec, retryToken string, now time.Time) error {
+	until, err := b.rejections.ObjectRetryAt(key, func() string { return specHash(desired, retryToken) }, now)
 	if err == nil {
 		return nil
 	}
-	return b.deferUntil(deferredObject, until, fmt.Errorf("Azure rejected it, and another try follows at %s: %w", until.UTC().Format(time.RFC3339), err))
+	return b.deferUntil(deferredObject, until, fmt.Errorf(RejectedPrefix+"it, and another try follows at %s: %w", until.UTC().Format(time.RFC3339), err))
 }
 
 func (b *LoadBalancers) checkWriteBudget(namespace string, now time.Time) error {
 	if until := b.rejections.NamespaceRetryAt(namespace, now); until.After(now) {
-		return b.deferUntil(deferredNamespace, until, fmt.Errorf("Azure rejected the last writes for Services of namespace %s: correct them; "+
+		return b.deferUntil(deferredNamespace, until, fmt.Errorf(RejectedPrefix+"the last writes for Services of namespace %s: correct them; "+
 			"until then each Service of the namespace waits for its turn", namespace))
 	}
 	if b.cfg.Writes == nil {

@@ -140,7 +140,7 @@ func TestARoundHasRoomForItsPublicIPs(t *testing.T) {
 }
 
 // Never deferred: leaving Services, narrower access and started jobs. A rejected spec does not block removal;
-// another name or kind of load balancer does not end the pause.
+// another name or kind of load balancer does not end the pause. A retry that the user requests does, once.
 func TestWhatIsPutOff(t *testing.T) {
 	counted := map[string]int{}
 	l, _ := rounds(&shows{}, &pools{}, func(Result) {})
@@ -154,7 +154,7 @@ func TestWhatIsPutOff(t *testing.T) {
 		narrows bool
 		put     bool
 	}{"it wants something": {want, false, true}, "it admits fewer": {want, true, false}, "it leaves": {nil, false, false}} {
-		if err := l.CheckDeferred("shop/web", tt.desired, tt.narrows, now); (err != nil) != tt.put {
+		if err := l.CheckDeferred("shop/web", tt.desired, "", tt.narrows, now); (err != nil) != tt.put {
 			t.Errorf("%s: %v", about, err)
 		}
 		j := newJob(Request{Service: "shop/web", Desired: tt.desired, OnlyRestricts: tt.narrows}, false)
@@ -166,16 +166,16 @@ func TestWhatIsPutOff(t *testing.T) {
 			t.Errorf("%s, and has begun: %v", about, err)
 		}
 	}
-	if err := l.CheckDeferred("blog/web", want, false, now); err != nil {
+	if err := l.CheckDeferred("blog/web", want, "", false, now); err != nil {
 		t.Errorf("a neighbor: %v", err)
 	}
 	for range 2 {
 		l.recordJobRejection(newJob(Request{Service: "blog/web", On: lb.LoadBalancerID{Name: "one"}, Desired: want}, false), errRejected)
 	}
-	if err := l.CheckDeferred("blog/web", &service.Spec{Internal: true}, true, now); !armerror.FromError(err).IsDeferred() {
+	if err := l.CheckDeferred("blog/web", &service.Spec{Internal: true}, "", true, now); !armerror.FromError(err).IsDeferred() {
 		t.Errorf("it was rejected twice, and then wants something else: %v", err)
 	}
-	if err := l.CheckDeferred("blog/web", nil, false, now); err != nil {
+	if err := l.CheckDeferred("blog/web", nil, "", false, now); err != nil {
 		t.Errorf("it was rejected, and leaves: %v", err)
 	}
 	begun := wants("blog/web", true)
@@ -184,20 +184,28 @@ func TestWhatIsPutOff(t *testing.T) {
 		t.Errorf("it was rejected, and another job of it has begun: %v", err)
 	}
 	l.recordJobRejection(newJob(Request{Service: "blog/web"}, false), errRejected)
-	if err := l.CheckDeferred("blog/web", nil, false, now); !armerror.FromError(err).IsDeferred() {
+	if err := l.CheckDeferred("blog/web", nil, "", false, now); !armerror.FromError(err).IsDeferred() {
 		t.Errorf("that it leaves was rejected: %v", err)
 	}
 	for range 2 {
-		l.RecordRejection("bank/web", want, &armerror.Fault{Class: armerror.Terminal, Reason: "refused", Code: "AuthorizationFailed", Err: errNotNow}) // for a group that it names
+		l.RecordRejection("bank/web", want, "", &armerror.Fault{Class: armerror.Terminal, Reason: "refused", Code: "AuthorizationFailed", Err: errNotNow}) // for a group that it names
 	}
-	if err := l.CheckDeferred("bank/web", &service.Spec{Internal: true}, false, now); !armerror.FromError(err).IsDeferred() {
+	if err := l.CheckDeferred("bank/web", &service.Spec{Internal: true}, "", false, now); !armerror.FromError(err).IsDeferred() {
 		t.Errorf("two reads that it asks for were rejected: %v", err)
 	}
 	for _, err := range []error{errNotNow, &armerror.Fault{Class: armerror.Retriable, Reason: "throttled", Err: errNotNow}} {
-		l.RecordRejection("bank/other", want, err)
+		l.RecordRejection("bank/other", want, "", err)
 	}
-	if err := l.CheckDeferred("bank/other", want, false, now); err != nil {
+	if err := l.CheckDeferred("bank/other", want, "", false, now); err != nil {
 		t.Errorf("a read was throttled: %v", err)
+	}
+	l.cfg.Writes = nil // the share is not limiting
+	l.recordJobRejection(newJob(Request{Service: "blog/retried", Desired: want, RetryToken: "1"}, false), errRejected)
+	if err := l.CheckDeferred("blog/retried", want, "1", false, now); !armerror.FromError(err).IsDeferred() {
+		t.Errorf("it was rejected: %v", err)
+	}
+	if err := l.CheckDeferred("blog/retried", want, "2", false, now); err != nil {
+		t.Errorf("it was rejected, and the user requests a retry: %v", err)
 	}
 	if counted[deferredShare] == 0 || counted[deferredObject] == 0 {
 		t.Errorf("%v are counted", counted)

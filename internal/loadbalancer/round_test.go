@@ -252,7 +252,7 @@ func TestAnAcceptedServiceHasNoPause(t *testing.T) {
 	_, g := rounds(&shows{}, &pools{}, func(r Result) { told = append(told, r) })
 	jobs := []*job{newJob(Request{Service: "shop/b", Owner: "bb"}, true), newJob(Request{Service: "shop/a", Owner: "aa"}, true)}
 	for _, j := range jobs {
-		g.rejections.RecordRejection(j.rejectionKey(), specHash(j.Desired), errNotNow, time.Now())
+		g.rejections.RecordRejection(j.rejectionKey(), specHash(j.Desired, ""), errNotNow, time.Now())
 		g.formerAddresses.AddAddresses(j.Owner, []netip.Addr{netip.MustParseAddr("198.18.0.1")})
 	}
 	g.runRound(t.Context(), jobs)
@@ -277,7 +277,7 @@ func TestARejectedServiceWaits(t *testing.T) {
 		return ended
 	}} {
 		j := newJob(Request{Service: "shop/a", Owner: "aa", Desired: &service.Spec{}}, true)
-		g.rejections.RecordRejection(j.rejectionKey(), specHash(j.Desired), errNotNow, time.Now())
+		g.rejections.RecordRejection(j.rejectionKey(), specHash(j.Desired, ""), errNotNow, time.Now())
 		q.addJob(j)
 		if jobs, _ := q.takeBatch(ctx(), time.Now()); len(jobs) > 0 || len(q.waiting) > 0 {
 			t.Errorf("%d jobs are taken, %d wait", len(jobs), len(q.waiting))

@@ -25,7 +25,7 @@ const minWrites = 50
 const (
 	// waitTTL is how long a namespace counts as waiting.
 	waitTTL = 10 * time.Second
-	// maxDeferral is the longest time until another attempt.
+	// maxDeferral is the longest time until another check.
 	maxDeferral = time.Minute
 	// namespaceTTL is how long a namespace counts as present. Its pools and Services are checked more
 	// often.
@@ -75,13 +75,21 @@ type Deferral struct {
 	Namespace string
 	// Writes in five minutes: the namespace's, its share, all of Weir's, and Weir's maximum.
 	Used, Share, TotalUsed, Max float64
-	Until                       time.Time
+	// Until is the next check. RoomAt is when a write is possible if nothing more is written.
+	Until, RoomAt time.Time
+	// Cause is why Weir's maximum was lowered, at LoweredAt; empty if it was not.
+	Cause     string
+	LoweredAt time.Time
 }
 
 // String describes the deferral.
 func (d Deferral) String() string {
-	return fmt.Sprintf("namespace %s used %.0f of %.0f writes in five minutes, and its share is %.0f; all of Weir used %.0f; next write at %s",
-		d.Namespace, d.Used, d.Max, d.Share, d.TotalUsed, d.Until.UTC().Format(time.RFC3339))
+	text := fmt.Sprintf("namespace %s may send no write before %s: it used %.0f of its %.0f writes in five minutes, and all of Weir %.0f of %.0f",
+		d.Namespace, d.RoomAt.UTC().Format(time.RFC3339), d.Used, d.Share, d.TotalUsed, d.Max)
+	if d.Cause != "" {
+		text += fmt.Sprintf(", lowered at %s: %s", d.LoweredAt.UTC().Format(time.RFC3339), d.Cause)
+	}
+	return text
 }
 
 func (b *Budget) usageOf(namespace string) *namespaceUsage {
@@ -193,7 +201,7 @@ func (b *Budget) DeferPools(namespace string, due int, now time.Time) []Deferral
 		if first := now.Add(slotLength); until.Before(first) {
 			until = first
 		}
-		deferred = append(deferred, Deferral{Namespace: namespace, Used: used, Share: share, TotalUsed: spent, Max: all, Until: until})
+		deferred = append(deferred, b.newDeferral(Deferral{Namespace: namespace, Used: used, Share: share, TotalUsed: spent, Max: all, Until: until, RoomAt: until}))
 	}
 	if len(deferred) > 0 {
 		t.poolsDeferredUntil = deferred[0].Until
@@ -224,19 +232,33 @@ func (b *Budget) DeferService(namespace string, rejected bool, now time.Time) (D
 	}
 	t.markWaiting(now)
 	if b.availableWrites(namespace, rejected, now) >= 1 {
+		t.deferral = Deferral{}
 		return Deferral{}, false
 	}
 	share, _ := b.computeShare(t, now)
-	t.deferral = Deferral{
-		Namespace: namespace, Used: t.window.countWrites(now), Share: share, TotalUsed: b.window.countWrites(now), Max: b.maxServiceWrites(),
-		Until: b.deferUntil(t, share, now),
+	at := b.roomAt(t, share, now)
+	if !t.deferral.RoomAt.After(now) { // otherwise it continues with the same text
+		t.deferral = b.newDeferral(Deferral{
+			Namespace: namespace, Used: t.window.countWrites(now), Share: share, TotalUsed: b.window.countWrites(now), Max: b.maxServiceWrites(), RoomAt: at,
+		})
+	}
+	if t.deferral.Until = at; at.After(now.Add(maxDeferral)) {
+		t.deferral.Until = now.Add(maxDeferral)
 	}
 	t.waitingUntil = t.deferral.Until.Add(waitTTL)
 	return t.deferral, true
 }
 
-// deferUntil returns when there is room again without further writes.
-func (b *Budget) deferUntil(t *namespaceUsage, share float64, now time.Time) time.Time {
+// newDeferral adds the cause of a lowered share.
+func (b *Budget) newDeferral(d Deferral) Deferral {
+	if b.fleet.isLowered() {
+		d.Cause, d.LoweredAt = b.fleet.reason, b.fleet.loweredAt
+	}
+	return d
+}
+
+// roomAt returns when there is room again without further writes.
+func (b *Budget) roomAt(t *namespaceUsage, share float64, now time.Time) time.Time {
 	all := b.maxServiceWrites()
 	at := t.window.timeBelow(share-1, now)
 	if free := b.window.timeBelow(all-1, now); free.After(at) {
@@ -244,9 +266,6 @@ func (b *Budget) deferUntil(t *namespaceUsage, share float64, now time.Time) tim
 	}
 	if unreserved := b.window.timeBelow(all*(1-reservedShare)-1, now); unreserved.Before(at) {
 		at = unreserved
-	}
-	if last := now.Add(maxDeferral); at.After(last) {
-		at = last
 	}
 	if first := now.Add(slotLength); at.Before(first) {
 		at = first

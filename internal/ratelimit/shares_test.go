@@ -301,3 +301,32 @@ func TestPoolsOfOneNamespaceShareItsPart(t *testing.T) {
 		t.Errorf("beside two pools of a neighbor it is written each %s, beside a hundred each %s", few, many)
 	}
 }
+
+// A deferral names the time of the next write and why Weir's share is lowered. Both stay while it continues, though it is
+// checked every minute; once the namespace has room, a later one is new.
+func TestADeferralKeepsItsTime(t *testing.T) {
+	b, now := NewBudget(DefaultShare, 30*time.Second), start
+	b.DeferService("blog", false, now) // another namespace
+	for range 200 {
+		b.CountWrite(now)
+		b.CountServiceWrite([]string{"shop"}, now)
+	}
+	b.RecordThrottle(Throttle{Until: now.Add(20 * time.Second), Network: true}, now)
+	first, deferred := b.DeferService("shop", false, now)
+	if !deferred || first.RoomAt.Sub(now) <= 2*maxDeferral || first.Until != now.Add(maxDeferral) {
+		t.Fatalf("%+v", first)
+	}
+	for _, want := range []string{"may send no write before " + first.RoomAt.UTC().Format(time.RFC3339), "lowered at " + start.UTC().Format(time.RFC3339) + ": 429 for the quota of Microsoft.Network"} {
+		if !strings.Contains(first.String(), want) {
+			t.Errorf("no %q in %q", want, first)
+		}
+	}
+	again, deferred := b.DeferService("shop", false, first.Until)
+	if !deferred || again.String() != first.String() || again.Until != first.Until.Add(maxDeferral) {
+		t.Errorf("it is now %q until %s, and was %q", again, again.Until, first)
+	}
+	later := first.RoomAt.Add(time.Minute)
+	if d, deferred := b.DeferService("shop", false, later); deferred || b.usageOf("shop").deferral != (Deferral{}) {
+		t.Errorf("still %q", d)
+	}
+}

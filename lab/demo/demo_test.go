@@ -284,7 +284,7 @@ func runHelp(t *testing.T, lines string) {
 	if err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
-	for _, want := range []string{"In sync: 3 BackendPools, 3 Services.", " leads.", "this Weir serves", "backendAddressPools/shop-web", "is paused until", "scaled", "backendpool.weir.dev/web.kubernetes", "is kept in sync again", "annotated", "weir_pool"} {
+	for _, want := range []string{"In sync: 3 BackendPools, 3 Services.", " leads.", "this Weir serves", "backendAddressPools/shop-web", "is paused until", "scaled", "backendpool.weir.dev/web.kubernetes", "is resumed", "annotated", "weir_pool"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("no %q in %s", want, out)
 		}

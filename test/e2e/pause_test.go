@@ -113,7 +113,7 @@ func TestATenantPausesItsPool(t *testing.T) {
 	says(asks("pause", "-n", l.namespace, "web"), "without an end")
 	state("[{web " + by + " }]")
 	l.move("web", n2)
-	says(asks("resume", "-n", l.namespace, "--all"), "is kept in sync again (Paused)")
+	says(asks("resume", "-n", l.namespace, "--all"), "is resumed: changes since the pause are written now")
 	l.becomes("web", "10.0.0.2")
 	var p v1alpha1.BackendPool
 	if l.must(l.cluster.Get(t.Context(), key(l.namespace, "web"), &p)); p.Spec.Paused || p.Spec.Pause != nil {

@@ -78,7 +78,7 @@ func (d Doctor) policyProblems(p *admissionregistrationv1.ValidatingAdmissionPol
 		problems = append(problems, fmt.Sprintf("ValidatingAdmissionPolicy %s has no binding with the action Deny%s", p.Name, notInForce))
 	}
 	account := fmt.Sprintf("'system:serviceaccount:%s:%s'", d.Namespace, d.ServiceAccount)
-	if !slices.ContainsFunc(p.Spec.MatchConditions, func(c admissionregistrationv1.MatchCondition) bool {
+	if d.outside == "" && !slices.ContainsFunc(p.Spec.MatchConditions, func(c admissionregistrationv1.MatchCondition) bool {
 		return strings.Contains(c.Expression, account)
 	}) {
 		problems = append(problems, fmt.Sprintf("ValidatingAdmissionPolicy %s does not exempt %s, so that it may reject BackendPools of Weir itself", p.Name, strings.Trim(account, "'")))

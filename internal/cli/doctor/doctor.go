@@ -29,6 +29,11 @@ type Doctor struct {
 	Azure *Azure
 	// Health is nil unless the health of members is to be read.
 	Health status.HealthReader
+	// IsAccountNamed is set if the user named the ServiceAccount.
+	IsAccountNamed bool
+
+	// outside is the leader, if it runs outside of the cluster without a ServiceAccount.
+	outside string
 }
 
 // RunChecks runs all checks in order.
@@ -42,6 +47,9 @@ func (d Doctor) RunChecks(ctx context.Context) Report {
 	if answers {
 		for _, of := range d.definitionChecks() {
 			r.runCheck(ctx, of.name, of.check)
+		}
+		if !d.IsAccountNamed {
+			d.outside = d.findOutside(ctx)
 		}
 		for _, of := range d.permissionChecks() {
 			r.runCheck(ctx, of.name, of.check)

@@ -5,9 +5,15 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/internal/app"
 	"weir.dev/weir/internal/cli/status"
@@ -48,6 +54,28 @@ func (i *installed) read(ctx context.Context) {
 	}
 }
 
+// findOutside returns the leader if no pod has its name and Weir has no Deployment; empty otherwise, or if not known.
+func (d Doctor) findOutside(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, CheckTimeout)
+	defer cancel()
+	leader, _, err := status.ReadLeaderOf(ctx, d.API, d.Namespace, time.Now())
+	host, _, _ := strings.Cut(leader.Holder, "_") // client-go's identity is HOSTNAME_UUID
+	if err != nil || host == "" {
+		return ""
+	}
+	if len(validation.IsDNS1123Subdomain(host)) == 0 {
+		pod := &metav1.PartialObjectMetadata{}
+		pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+		if err := d.API.Get(ctx, client.ObjectKey{Namespace: leader.Namespace, Name: host}, pod); !apierrors.IsNotFound(err) {
+			return ""
+		}
+	}
+	if i, err := status.ReadInstallation(ctx, d.API, d.Namespace); err != nil || i.Deployment != nil {
+		return ""
+	}
+	return leader.Holder
+}
+
 func (i *installed) checkDeployment(ctx context.Context) []Check {
 	if i.err != nil {
 		return noResponse(ctx, i.err)
@@ -60,6 +88,8 @@ func (i *installed) checkPods(ctx context.Context) []Check {
 	switch {
 	case i.err != nil:
 		return noResponse(ctx, i.err)
+	case i.outside != "":
+		return singleResult(OK, "none is needed: "+i.outside+" leads outside of the cluster", "")
 	case d == nil:
 		return singleResult(Unknown, "no Deployment of Weir is seen in namespace "+i.Namespace, "")
 	case i.installation.PodsUnseen:
@@ -74,6 +104,9 @@ func (i *installed) checkPods(ctx context.Context) []Check {
 func (i *installed) checkSecret(ctx context.Context) []Check {
 	if i.read(ctx); i.err != nil {
 		return noResponse(ctx, i.err)
+	}
+	if i.outside != "" {
+		return singleResult(OK, "none is needed: "+i.outside+" reads azure.json outside of the cluster", "")
 	}
 	return checksOf(i.installation.CheckSecret(ctx, i.API))
 }

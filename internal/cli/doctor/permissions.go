@@ -52,6 +52,14 @@ func (d Doctor) isRoleNeeded(dir string) (needed bool, with string) {
 	return true, ""
 }
 
+// account names the account of the checked rights.
+func (d Doctor) account() string {
+	if d.outside != "" {
+		return "your account"
+	}
+	return "ServiceAccount " + d.Namespace + "/" + d.ServiceAccount
+}
+
 func (d Doctor) permissionChecks() []namedCheck {
 	roles, err := loadRoles()
 	if err != nil {
@@ -59,6 +67,14 @@ func (d Doctor) permissionChecks() []namedCheck {
 	}
 	var all []namedCheck
 	ask := d.newAccessChecker()
+	if d.outside != "" {
+		ask = func(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
+			return checkOwnAccess(ctx, d.API, what)
+		}
+		all = append(all, namedCheck{"rights", func(context.Context) []Check {
+			return singleResult(OK, d.outside+" leads outside of the cluster, without a ServiceAccount: the rights below are those of your kubeconfig, which should be the controller's", "")
+		}})
+	}
 	for _, r := range roles {
 		name := "rights " + r.Name
 		if r.Namespace == installNamespace {
@@ -111,11 +127,19 @@ func (d Doctor) checkRole(ctx context.Context, r shippedRole, ask accessChecker)
 	case len(missing) == 0:
 		return singleResult(OK, fmt.Sprintf("all of %s", humanize.FormatCount(checked, "right")), "")
 	case needed:
-		return singleResult(Fail, fmt.Sprintf("ServiceAccount %s/%s may not %s", d.Namespace, d.ServiceAccount, humanize.FormatList(missing, 5)), apply)
+		return singleResult(Fail, fmt.Sprintf("%s may not %s", d.account(), humanize.FormatList(missing, 5)), d.grantRemedy(apply))
 	case len(missing) == checked:
 		return singleResult(OK, "not given, and needed with "+with+" alone", "")
 	}
-	return singleResult(Warn, "part of it is missing, which "+with+" needs: "+humanize.FormatList(missing, 5), apply)
+	return singleResult(Warn, "part of it is missing, which "+with+" needs: "+humanize.FormatList(missing, 5), d.grantRemedy(apply))
+}
+
+// grantRemedy describes how the account gets the rights of a role.
+func (d Doctor) grantRemedy(apply string) string {
+	if d.outside != "" {
+		return "run weir doctor with the controller's kubeconfig; if that lacks them: " + apply + ", and bind the role to its user"
+	}
+	return apply
 }
 
 func requiredAccess(r shippedRole) (all []authorizationv1.ResourceAttributes) {

@@ -145,7 +145,7 @@ func newListener(gw *gatewayv1.Gateway, l gatewayv1.Listener) Listener {
 		out.Routes = st.AttachedRoutes
 		for _, c := range st.Conditions {
 			if c.Status != metav1.ConditionTrue && c.Type != string(gatewayv1.ListenerConditionConflicted) && out.Error == "" {
-				out.Error = fmt.Sprintf("not %s: %s: %s", c.Type, c.Reason, c.Message)
+				out.Error = c.Reason + ": " + c.Message
 			}
 		}
 	}
@@ -208,7 +208,7 @@ func newRoute(gw *gatewayv1.Gateway, r routing.Route) Route {
 		seen = true
 		for _, c := range st.Conditions {
 			if c.Status != metav1.ConditionTrue && out.Error == "" {
-				out.Error = fmt.Sprintf("not %s: %s: %s", c.Type, c.Reason, c.Message)
+				out.Error = c.Reason + ": " + c.Message
 			}
 		}
 	}

@@ -76,11 +76,11 @@ func TestExplainGateway(t *testing.T) {
 	}
 	for _, want := range []string{
 		"Gateway shop/edge\n  Class: weir, which Weir serves\n  Addresses: 192.0.2.7\n  Load balancers: kubernetes\n",
-		"  Accepted: True, Accepted for 60s\n",
+		"  Accepted: True for 60s, Accepted\n",
 		"web        443/TCP   1        a77aa-TCP-443\n",
-		"dns        53/UDP    1        none: not Programmed: Invalid: Gateway a/b already forwards to node port 30053\n",
+		"dns        53/UDP    1        none: Invalid: Gateway a/b already forwards to node port 30053\n",
 		"spare      80/TCP    0        none\n",
-		"tcproute shop/web   web         Service shop/web:80 on node port 30080, Service shop/gone:80 with weight 0   not ResolvedRefs: BackendNotFound: Service shop/gone does not exist\n",
+		"tcproute shop/web   web         Service shop/web:80 on node port 30080, Service shop/gone:80 with weight 0   BackendNotFound: Service shop/gone does not exist\n",
 		"BackendNotResolved: Service shop/gone does not exist\n  What to do: create what the message names, or change backendRefs (kubectl edit tcproute -n shop web)",
 		"BackendPool weir-system/nodes.kubernetes:",
 		"gateway edge   EnsuredLoadBalancer: done",

@@ -45,8 +45,11 @@ type Service struct {
 	LoadBalancers []string           `json:"loadBalancers"`
 	Ports         []Port             `json:"ports"`
 	Conditions    []metav1.Condition `json:"conditions"`
-	// Steps are what to do next, for each problem.
+	// Steps are what to do next, for each problem. Next is what Weir does next while it is not in sync.
 	Steps []Step `json:"steps,omitempty"`
+	Next  string `json:"next,omitempty"`
+	// IsProgrammed is true once Azure has all of it.
+	IsProgrammed bool `json:"programmed"`
 }
 
 // Step is a problem of a Service, and the fix.
@@ -75,14 +78,18 @@ type Node struct {
 	// Duplicates name the node that counts for each address that several nodes have.
 	Duplicates []string `json:"duplicates,omitempty"`
 	Taints     []string `json:"taints,omitempty"`
+	// Poolless is why no pool has it; empty if one has.
+	Poolless string `json:"poolless,omitempty"`
 }
 
 // Pool is a BackendPool and its members.
 type Pool struct {
-	Namespace    string    `json:"namespace"`
-	Name         string    `json:"name"`
-	State        string    `json:"state"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	State     string `json:"state"`
+	// Since is the start of the state. If only a lower bound is known, NotBefore has it.
 	Since        time.Time `json:"since,omitzero"`
+	NotBefore    time.Time `json:"notBefore,omitzero"`
 	Why          string    `json:"why,omitempty"`
 	Pool         string    `json:"pool"`
 	LoadBalancer string    `json:"loadBalancer"`
@@ -208,8 +215,16 @@ func newPool(p *v1alpha1.BackendPool) Pool {
 		out.State, out.Since, out.Why = cause, since, why
 	}
 	out.Cause = out.State
-	if last := p.Status.LastOutcome; last != nil && last.Code != "" && (out.State == v1alpha1.ReasonRetrying || out.State == v1alpha1.ReasonFailed) {
-		out.Cause = last.Code
+	switch last := p.Status.LastOutcome; {
+	case out.State == v1alpha1.ReasonInSync, out.State == v1alpha1.ConditionContested:
+	case last != nil && last.Code != "" && (out.State == v1alpha1.ReasonRetrying || out.State == v1alpha1.ReasonFailed):
+		out.Cause, out.Since = last.Code, last.Since.Time
+	case out.State == v1alpha1.ReasonPaused:
+		if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionPaused); c != nil {
+			out.Since = c.LastTransitionTime.Time
+		}
+	default: // the condition has the time of its status, and may have had another reason before
+		out.Since, out.NotBefore = time.Time{}, out.Since
 	}
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionParked); c != nil && c.Status == metav1.ConditionTrue {
 		out.Next = c.Message
@@ -416,6 +431,31 @@ func findMember(p *v1alpha1.BackendPool, n *corev1.Node) (Member, bool) {
 		}
 	}
 	return Member{}, false
+}
+
+// findSelected returns a node among the members that a pool wants, or leaves out.
+func findSelected(members []Member, node string) (Member, bool) {
+	at := slices.IndexFunc(members, func(m Member) bool { return m.Node == node })
+	if at < 0 {
+		return Member{}, false
+	}
+	return members[at], true
+}
+
+// poollessReason describes why no pool has a node.
+func poollessReason(pools []v1alpha1.BackendPool, selected, nodesUnseen bool) string {
+	ofServices := "pools of Services have only the nodes of their ready endpoints, and none is on it"
+	switch {
+	case len(pools) == 0:
+		return "none has it: the cluster has no BackendPool"
+	case nodesUnseen:
+		return "none has it; you may not list Nodes, so the reason is not known"
+	case !slices.ContainsFunc(pools, func(p v1alpha1.BackendPool) bool { return p.Spec.Nodes != nil }):
+		return "none has it: no BackendPool is of nodes; " + ofServices
+	case !selected:
+		return "none has it: no BackendPool of nodes selects its labels; " + ofServices
+	}
+	return "none has it; " + ofServices
 }
 
 func matchesSelector(selector metav1.LabelSelector, of map[string]string) bool {

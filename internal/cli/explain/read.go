@@ -117,12 +117,21 @@ func (r Reader) ExplainNode(ctx context.Context, name string) (Explanation, erro
 		return Explanation{}, fmt.Errorf("reading Nodes: %w", err)
 	}
 	node.Duplicates = duplicatesOf(&n, nodes.Items, slices.ContainsFunc(pools, selectsPlaced))
+	selects := false
 	for i := range pools {
-		if m, is := findMember(&pools[i], &n); is {
+		m, is := findMember(&pools[i], &n)
+		if !is && node.Excluded == "" && pools[i].Spec.Nodes != nil {
+			m, is = findSelected(memberStates(&pools[i], nil, nodes.Items, r.Now), n.Name)
+			selects = selects || matchesSelector(pools[i].Spec.Nodes.Selector, n.Labels)
+		}
+		if is {
 			p := newPool(&pools[i])
 			p.Members = []Member{m}
 			story.Pools = append(story.Pools, p)
 		}
+	}
+	if len(story.Pools) == 0 {
+		node.Poolless = poollessReason(pools, selects, story.NodesUnseen)
 	}
 	r.addHealth(ctx, &story)
 	return story, r.addEvents(ctx, &story)

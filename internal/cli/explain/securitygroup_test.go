@@ -32,7 +32,7 @@ func TestAServiceWithoutASecurityGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text bytes.Buffer
-	if err := is.WriteText(&text); err != nil || !strings.Contains(text.String(), "weir.dev/SecurityGroup: False, NotManaged for 60s: Weir opens no security group") {
+	if err := is.WriteText(&text); err != nil || !strings.Contains(text.String(), "weir.dev/SecurityGroup: False for 60s, NotManaged: Weir opens no security group") {
 		t.Errorf("%v\n%s", err, text.String())
 	}
 }

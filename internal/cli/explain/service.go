@@ -4,15 +4,20 @@ package explain
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/cli/status"
 	"weir.dev/weir/internal/controllers/cache"
+	"weir.dev/weir/internal/controllers/services/servicelb"
+	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
 )
@@ -30,6 +35,7 @@ func (r Reader) addServing(ctx context.Context, s *corev1.Service, pools []v1alp
 	serving := cache.Serving{LoadBalancers: true, Class: out.ServedClass}
 	if out.Served = serving.IsResponsible(s); out.Served {
 		out.addRules(s)
+		out.addNext()
 	}
 	for _, c := range status.NewReport(seen).Causes {
 		for _, p := range c.Of {
@@ -39,6 +45,33 @@ func (r Reader) addServing(ctx context.Context, s *corev1.Service, pools []v1alp
 		}
 	}
 	return nil
+}
+
+// addNext adds what Weir does next, by the condition Programmed.
+func (v *Service) addNext() {
+	c := meta.FindStatusCondition(v.Conditions, servicelb.TypeProgrammed)
+	if c == nil {
+		return
+	}
+	if v.IsProgrammed = c.Status == metav1.ConditionTrue; v.IsProgrammed {
+		return
+	}
+	retry := fmt.Sprintf("weir retry -n %s service/%s", v.Namespace, v.Name)
+	switch c.Reason {
+	case servicelb.ConditionReasonFailed, servicelb.ConditionReasonRejected:
+		v.Next = "Weir retries by itself, after a pause that grows to some minutes; now: " + retry
+	case servicelb.ConditionReasonDeferred:
+		v.Next = "Weir retries by itself at the time of the message"
+		if servicelb.IsRejection(c.Message) {
+			v.Next += "; now: " + retry
+		}
+	case servicelb.ConditionReasonRetryAfter:
+		v.Next = "Weir retries by itself when Azure accepts requests again"
+	case servicelb.ConditionReasonNotAccepted:
+		v.Next = "nothing until the Service changes"
+	case servicelb.ConditionReasonConflict:
+		v.Next = "Weir writes it again at the time of the condition " + metadata.ConditionConflict + "; now: kubectl annotate --overwrite service -n " + v.Namespace + " " + v.Name + " " + metadata.WriteAgainAnnotation + "=$(date +%s)"
+	}
 }
 
 // addRules adds the rules of a valid Service. Their names and ports do not depend on azure.json.

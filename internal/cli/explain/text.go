@@ -79,6 +79,9 @@ func (s Explanation) writeService(b *strings.Builder) {
 		writeLine(b, "Class", "none: a Service of type "+sanitizeText(v.Type)+" gets no load balancer, and a BackendPool may use its node ports")
 	}
 	s.writeConditions(b, v.Conditions, v.Steps)
+	if v.Next != "" {
+		writeLine(b, "Next", v.Next)
+	}
 	if len(s.Pools) == 0 {
 		writeLine(b, "BackendPools", "none")
 	}
@@ -90,11 +93,11 @@ func (s Explanation) writeConditions(b *strings.Builder, conditions []metav1.Con
 	steps = distinctSteps(steps)
 	for _, c := range conditions {
 		at := slices.IndexFunc(steps, func(step Step) bool { return step.Why == c.Message })
-		state := string(c.Status) + ", " + sanitizeText(c.Reason)
+		state := fmt.Sprintf("%s for %s, %s", c.Status, s.formatAge(c.LastTransitionTime.Time), sanitizeText(c.Reason)) // the time is that of the status
 		if at >= 0 {
 			state = s.paint(humanize.Bad, state)
 		}
-		writeLine(b, sanitizeText(c.Type), strings.TrimSuffix(fmt.Sprintf("%s for %s: %s", state, s.formatAge(c.LastTransitionTime.Time), sanitizeText(c.Message)), ": "))
+		writeLine(b, sanitizeText(c.Type), strings.TrimSuffix(fmt.Sprintf("%s: %s", state, sanitizeText(c.Message)), ": "))
 		if at >= 0 {
 			s.writeStep(b, steps[at])
 			steps = slices.Delete(steps, at, at+1)
@@ -120,6 +123,9 @@ func (v *Service) writePorts(b *strings.Builder) {
 	fmt.Fprintf(w, "  PORT\tNODE PORT\tRULE\n")
 	for _, p := range v.Ports {
 		rule, nodePort := joinOrDefault(p.Rules, "none"), "-"
+		if len(p.Rules) > 0 && !v.IsProgrammed {
+			rule += " (wanted; Azure may not have it)"
+		}
 		if p.Error != "" {
 			rule = "none: " + sanitizeText(p.Error)
 		}
@@ -148,12 +154,12 @@ func (s Explanation) writeNode(b *strings.Builder) {
 		writeLine(b, "Taints", sanitizeText(strings.Join(n.Taints, ", ")))
 	}
 	if len(s.Pools) == 0 {
-		writeLine(b, "BackendPools", "none has it")
+		writeLine(b, "BackendPools", valueOrDash(n.Poolless))
 	}
 }
 
 func (s Explanation) writePool(b *strings.Builder, p Pool) {
-	fmt.Fprintf(b, "\n%s: %s for %s\n", s.paint(humanize.Title, "BackendPool "+p.Namespace+"/"+sanitizeText(p.Name)), s.paint(p.stateStyle(), sanitizeText(p.State)), s.formatAge(p.Since))
+	fmt.Fprintf(b, "\n%s: %s for %s\n", s.paint(humanize.Title, "BackendPool "+p.Namespace+"/"+sanitizeText(p.Name)), s.paint(p.stateStyle(), sanitizeText(p.State)), s.formatPoolAge(p))
 	writeLine(b, "Pool", fmt.Sprintf("%s of load balancer %s", p.Pool, p.LoadBalancer))
 	if s.Node == nil {
 		writeLine(b, "Members", formatCounts(p))
@@ -222,6 +228,9 @@ func formatCounts(p Pool) string {
 		return "not known yet"
 	}
 	text := fmt.Sprintf("%d are wanted, Azure showed %d", *p.Desired, *p.Observed)
+	if p.Pause != nil {
+		text = fmt.Sprintf("before the pause %d were wanted, and Azure showed %d", *p.Desired, *p.Observed)
+	}
 	if n := ptr.Deref(p.Foreign, 0); n > 0 {
 		text += fmt.Sprintf(", %d of them not managed by Weir", n)
 	}
@@ -243,6 +252,14 @@ func (s Explanation) writeEvents(b *strings.Builder) {
 		fmt.Fprintf(w, "  %s\t%s %s\t%s: %s%s\n", e.At.UTC().Format(time.RFC3339), strings.ToLower(e.Kind), sanitizeText(e.Name), sanitizeText(e.Reason), sanitizeText(e.Message), times)
 	}
 	w.Flush()
+}
+
+// formatPoolAge formats how long, or how long at most, a pool has had its state.
+func (s Explanation) formatPoolAge(p Pool) string {
+	if !p.NotBefore.IsZero() {
+		return "up to " + s.formatAge(p.NotBefore)
+	}
+	return s.formatAge(p.Since)
 }
 
 func (s Explanation) formatAge(t time.Time) string {

@@ -182,9 +182,9 @@ func TestSheetsOfGateways(t *testing.T) {
 	ask := asks(t, Options{API: server(append(shop(), gateway, fine, class)...)})
 	for path, want := range map[string]string{
 		"/":                      "1 of 2 Gateways|gateway/shop/edge",
-		"/services":              "1 to 3 of 3: 1 Service of type LoadBalancer, 2 Gateways|<span class=\"kind\">Gateway</span> <a href=\"/KEY/gateway/shop/edge\"|192.0.2.7|listener web not Programmed: Invalid|state insync\">Programmed",
+		"/services":              "1 to 3 of 3: 1 Service of type LoadBalancer, 2 Gateways|<span class=\"kind\">Gateway</span> <a href=\"/KEY/gateway/shop/edge\"|192.0.2.7|listener web: Invalid|state insync\">Programmed",
 		"/services?find=gateway": "1 to 2 of 2: 0 Services of type LoadBalancer, 2 Gateways",
-		"/gateway/shop/edge":     "192.0.2.7|TCP 443|not Programmed: Invalid: Gateway &lt;b&gt;/a has it|ListenerNotProgrammed",
+		"/gateway/shop/edge":     "192.0.2.7|TCP 443|Invalid: Gateway &lt;b&gt;/a has it|ListenerNotProgrammed",
 		"/gateway/shop/fine":     "192.0.2.7|TCP 443|weir, which Weir serves",
 	} {
 		status, body := ask(path)

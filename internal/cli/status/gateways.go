@@ -105,7 +105,7 @@ func (g Gateways) RoutesOf(gateway types.NamespacedName) (of []routing.Route) {
 // CheckGateway returns the problems of a Gateway, and what it waits for.
 func CheckGateway(gw *gatewayv1.Gateway, now time.Time) (found, waits []Problem) {
 	problem := func(c metav1.Condition, cause string) Problem {
-		return Problem{Kind: string(routing.KindGateway), Namespace: gw.Namespace, Name: gw.Name, State: "not " + c.Type + ": " + c.Reason, cause: cause, Since: c.LastTransitionTime.Time, Why: c.Message}
+		return Problem{Kind: string(routing.KindGateway), Namespace: gw.Namespace, Name: gw.Name, State: c.Reason, cause: cause, Since: c.LastTransitionTime.Time, Why: c.Message}
 	}
 	accepted := meta.FindStatusCondition(gw.Status.Conditions, string(gatewayv1.GatewayConditionAccepted))
 	switch {
@@ -123,7 +123,7 @@ func CheckGateway(gw *gatewayv1.Gateway, now time.Time) (found, waits []Problem)
 		for _, c := range l.Conditions {
 			if cause := listenerCause(l, c); cause != "" {
 				p := problem(c, cause)
-				p.State, p.Why = "listener "+string(l.Name)+" "+p.State, "listener "+string(l.Name)+": "+p.Why
+				p.State, p.Why = "listener "+string(l.Name)+": "+p.State, "listener "+string(l.Name)+": "+p.Why
 				found = append(found, p)
 			}
 		}
@@ -134,7 +134,7 @@ func CheckGateway(gw *gatewayv1.Gateway, now time.Time) (found, waits []Problem)
 	}
 	p := problem(*programmed, servicelb.ConditionReasonUpdating)
 	if reason, message, is := splitPending(*programmed); is {
-		p.State, p.cause, p.Why = "not "+programmed.Type+": "+reason, reason, message
+		p.State, p.cause, p.Why = reason, reason, message
 		if reason == servicelb.ConditionReasonFailed || reason == servicelb.ConditionReasonRejected {
 			p.cause = causeOf(reason, message)
 		}
@@ -186,7 +186,7 @@ func CheckRoute(r routing.Route) (found []Problem) {
 				cause = BackendNotResolved
 			}
 			found = append(found, Problem{
-				Kind: string(r.Kind), Namespace: r.Object.GetNamespace(), Name: r.Object.GetName(), State: "not " + c.Type + ": " + c.Reason,
+				Kind: string(r.Kind), Namespace: r.Object.GetNamespace(), Name: r.Object.GetName(), State: c.Reason,
 				Since: c.LastTransitionTime.Time, Why: c.Message, cause: cause,
 			})
 		}

@@ -60,19 +60,19 @@ func TestProblemsOfGateways(t *testing.T) {
 		"in sync":     {gw: gateway("edge", "weir", accepted, programmed)},
 		"not begun":   {gw: gateway("edge", "weir", unknown), found: "GatewayNotServed", do: "--gateway-api"},
 		"new":         {gw: fresh, waits: "Pending"},
-		"invalid":     {gw: gateway("edge", "weir", condition("Accepted", "False", "ListenersNotValid", "no listener is valid"), condition("Programmed", "False", "Invalid", "")), found: "not Accepted: ListenersNotValid", do: "kubectl edit gateway -n shop edge"},
-		"updating":    {gw: pending("the load balancer is being updated"), waits: "not Programmed: Pending"},
-		"throttled":   {gw: pending("RetryAfter: Azure is throttling"), waits: "not Programmed: RetryAfter"},
-		"held":        {gw: pending("RemovalHeld: a person has to allow it"), found: "not Programmed: RemovalHeld", do: "kubectl annotate gateway -n shop edge"},
-		"not allowed": {gw: pending("Failed: 403 AuthorizationFailed: no"), found: "not Programmed: Failed", do: "role"},
+		"invalid":     {gw: gateway("edge", "weir", condition("Accepted", "False", "ListenersNotValid", "no listener is valid"), condition("Programmed", "False", "Invalid", "")), found: "ListenersNotValid", do: "kubectl edit gateway -n shop edge"},
+		"updating":    {gw: pending("the load balancer is being updated"), waits: "Pending"},
+		"throttled":   {gw: pending("RetryAfter: Azure is throttling"), waits: "RetryAfter"},
+		"held":        {gw: pending("RemovalHeld: a person has to allow it"), found: "RemovalHeld", do: "kubectl annotate gateway -n shop edge"},
+		"not allowed": {gw: pending("Failed: 403 AuthorizationFailed: no"), found: "Failed", do: "role"},
 		"conflict": {
 			gw:    listener(condition("Accepted", "False", "HostnameConflict", "listener b has the same port"), condition("Conflicted", "True", "HostnameConflict", ""), condition("Programmed", "False", "Invalid", "")),
-			found: "listener web not Accepted: HostnameConflict", do: "kubectl edit gateway -n shop edge",
+			found: "listener web: HostnameConflict", do: "kubectl edit gateway -n shop edge",
 		},
 		"node port in use": {
 			gw: listener(condition("Accepted", "True", "Accepted", ""), condition("Conflicted", "False", "NoConflicts", ""), condition("Programmed", "False", "Invalid", "Gateway a/b already forwards"),
 				condition("ResolvedRefs", "True", "ResolvedRefs", "")),
-			found: "listener web not Programmed: Invalid",
+			found: "listener web: Invalid",
 		},
 	}
 	for name, tt := range tests {
@@ -121,7 +121,7 @@ func TestReportOfGateways(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.Gateways != (Count{All: 2}) || len(r.Causes) != 1 || len(r.Causes[0].Of) != 1 ||
-		!strings.Contains(text.String(), "tcproute shop/web   not ResolvedRefs: BackendNotFound   for 60s") || !strings.Contains(text.String(), "kubectl edit tcproute -n shop web") {
+		!strings.Contains(text.String(), "tcproute shop/web   BackendNotFound   for 60s") || !strings.Contains(text.String(), "kubectl edit tcproute -n shop web") {
 		t.Errorf("Gateways %+v:\n%s", r.Gateways, text.String())
 	}
 }

@@ -46,6 +46,7 @@ var remedies = map[string]string{
 	v1alpha1.ReasonDryRun:                   "when you have seen enough: kubectl annotate service -n NAMESPACE SERVICE weir.dev/dry-run-",
 	v1alpha1.ReasonLoadBalancerNotFound:     "see whether the BackendPool names the right load balancer; then create it in Azure, or delete the BackendPool if it is unused. Weir checks every five minutes",
 	v1alpha1.ReasonPoolNotFound:             "see whether the BackendPool names the right pool; then create the pool in Azure, or delete the BackendPool if it is unused. Weir checks every five minutes",
+	v1alpha1.ReasonNotAllowed:               "change what the message names, or delete the BackendPool. An administrator allows a load balancer with kubectl annotate --overwrite namespace NAMESPACE weir.dev/allowed-load-balancers=GROUP/LOAD_BALANCER, and those that the annotation has, separated by commas",
 	v1alpha1.ReasonDuplicate:                "delete the BackendPool, or the one that the message names",
 	v1alpha1.ReasonServiceNotFound:          "create the Service, or delete the BackendPool",
 	v1alpha1.ReasonServiceUnfit:             "give the Service node ports (type LoadBalancer or NodePort), or delete the BackendPool",

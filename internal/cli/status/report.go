@@ -41,7 +41,7 @@ type Report struct {
 	GatewaysUnseen bool  `json:"gatewaysUnseen,omitempty"`
 	// Provisions counts all Provisions.
 	Provisions Count `json:"provisions"`
-	// Causes are the problems by cause, most objects first.
+	// Causes are the problems by cause: those with a fix first, then those with most objects.
 	Causes []Cause `json:"causes"`
 	// Waiting are objects in progress that need no action, oldest first.
 	Waiting []Problem `json:"waiting,omitempty"`
@@ -190,13 +190,29 @@ func groupByCause(wrong []Problem) []Cause {
 			}
 			return 1
 		}
-		return cmp.Or(first(a)-first(b), len(b.Of)-len(a.Of), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(first(a)-first(b), hasFix(a)-hasFix(b), len(b.Of)-len(a.Of), cmp.Compare(a.Name, b.Name))
 	})
 	return all
 }
 
+// hasFix returns 0 for a cause that a user can fix, and 1 for one that resolves by itself.
+func hasFix(c Cause) int {
+	if c.Do == "" || strings.HasPrefix(c.Do, "nothing") {
+		return 1
+	}
+	return 0
+}
+
 func compareAge(a, b Problem) int {
-	return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	return cmp.Or(a.start().Compare(b.start()), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// start returns the start of the state, or its lower bound.
+func (w Problem) start() time.Time {
+	if w.Since.IsZero() {
+		return w.NotBefore
+	}
+	return w.Since
 }
 
 // isPending reports whether a pool is in progress and needs no action.
@@ -227,20 +243,37 @@ func checkPool(p *v1alpha1.BackendPool, now time.Time) (found, waits []Problem) 
 		if w.cause, w.Since, w.Why = InSyncProblem(p); w.cause == "" {
 			return nil, nil
 		}
-		w.State = w.cause
+		if w.State = w.cause; w.cause != v1alpha1.ConditionContested {
+			w.Since, w.NotBefore = time.Time{}, w.Since // it may have been in sync with all nodes before
+		}
+	case isPending(p) && hasFailed(p) && synced.Status != metav1.ConditionTrue: // a later change waits, and the last write has failed
+		last := p.Status.LastOutcome
+		w.State, w.Since, w.Why = v1alpha1.ReasonFailed, last.Since.Time, "the last attempt failed: "+last.Code+"; now: "+w.Why
+		w.cause = failureCause(last.Code, w.Why)
 	case isPending(p) && now.Sub(w.Since) < maxPendingAge:
 		return nil, []Problem{w}
 	case w.State == v1alpha1.ReasonPaused:
 		return checkOverdue(p, w, now), nil
 	case w.State == v1alpha1.ReasonRetrying || w.State == v1alpha1.ReasonFailed:
 		if last := p.Status.LastOutcome; last != nil && last.Code != "" {
-			w.cause, w.Since = last.Code, last.Since.Time
-			if RemedyFor(w.cause) == "" {
-				w.cause = causeOf(w.cause, w.Why)
-			}
+			w.cause, w.Since = failureCause(last.Code, w.Why), last.Since.Time
 		}
+	case !isPending(p): // it may have been out of sync for another reason before
+		w.Since, w.NotBefore = time.Time{}, w.Since
 	}
 	return []Problem{w}, nil
+}
+
+// hasFailed reports whether the last attempt of a pool failed.
+func hasFailed(p *v1alpha1.BackendPool) bool {
+	return p.Status.LastOutcome != nil && p.Status.LastOutcome.Code != ""
+}
+
+func failureCause(code, why string) string {
+	if RemedyFor(code) == "" {
+		return causeOf(code, why)
+	}
+	return code
 }
 
 // Parts of the message of an in-sync pool: nodes left out despite being needed, nodes kept out by labels, and
@@ -291,6 +324,14 @@ var (
 // problemReasons are reasons of True conditions that are problems: access that should be restricted, or missing parts.
 var problemReasons = []string{servicelb.ConditionReasonOpen, servicelb.ConditionReasonNotEnforced, servicelb.ConditionReasonPartial}
 
+// isTransient reports whether a condition of a Service resolves by itself.
+func isTransient(c metav1.Condition) bool {
+	if c.Reason == servicelb.ConditionReasonDeferred {
+		return !servicelb.IsRejection(c.Message)
+	}
+	return slices.Contains(transientReasons, c.Reason)
+}
+
 func serviceHints(s *corev1.Service) (noted []Problem) {
 	for _, c := range s.Status.Conditions {
 		if strings.HasPrefix(c.Type, "weir.dev/") && c.Reason == servicelb.ConditionReasonNoEndpoints {
@@ -328,13 +369,13 @@ func checkConditions(s *corev1.Service, now time.Time) (found, waits []Problem) 
 		case slices.Contains(problemReasons, c.Reason): // the condition may have been True for another reason before
 			bad, since, notBefore = true, time.Time{}, since
 		}
-		w := Problem{Kind: "Service", Namespace: s.Namespace, Name: s.Name, State: name + ": " + c.Reason, cause: c.Reason, Since: since, NotBefore: notBefore, Why: c.Message}
-		if c.Status == metav1.ConditionFalse {
-			w.State = "not " + w.State
+		w := Problem{Kind: "Service", Namespace: s.Namespace, Name: s.Name, State: c.Reason, cause: c.Reason, Since: since, NotBefore: notBefore, Why: c.Message}
+		if name == "Programmed" && bad && c.Reason != servicelb.ConditionReasonUpdating { // it may have been False for another reason before
+			w.Since, w.NotBefore = time.Time{}, since
 		}
 		switch {
 		case !ours || !bad || slices.Contains(duplicateReasons, c.Reason):
-		case slices.Contains(transientReasons, c.Reason) && now.Sub(since) < maxPendingAge:
+		case isTransient(c) && now.Sub(c.LastTransitionTime.Time) < maxPendingAge:
 			waits = append(waits, w)
 		default:
 			switch c.Reason {

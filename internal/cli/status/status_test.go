@@ -299,7 +299,7 @@ func TestRemedies(t *testing.T) {
 	said := map[string]bool{
 		v1alpha1.ReasonInSync: true, v1alpha1.ReasonPending: true, v1alpha1.ReasonUpdating: true, v1alpha1.ReasonPace: true, v1alpha1.ReasonDeferred: true, v1alpha1.ReasonLeaving: true, // in progress
 		v1alpha1.ReasonRetrying: true, v1alpha1.ReasonFailed: true, // remedy by Azure's code
-		v1alpha1.ReasonNotAllowed: true, v1alpha1.ReasonNICPool: true, v1alpha1.ReasonAddressPool: true, v1alpha1.ReasonOverlappingNodes: true, // explained by the message
+		v1alpha1.ReasonNICPool: true, v1alpha1.ReasonAddressPool: true, v1alpha1.ReasonOverlappingNodes: true, // explained by the message
 	}
 	for _, reason := range v1alpha1.SyncedReasons {
 		if said[reason] == (remedies[reason] != "") {

@@ -76,17 +76,12 @@ func (r Report) WriteText(out io.Writer) error {
 	return err
 }
 
-// MainCause returns the cause with a fix that affects the most objects, if there are several causes.
+// MainCause returns the first cause, if there are several and it has a fix.
 func (r Report) MainCause() (c Cause, found bool) {
-	if len(r.Causes) < 2 {
+	if len(r.Causes) < 2 || hasFix(r.Causes[0]) != 0 {
 		return Cause{}, false
 	}
-	for _, c := range r.Causes {
-		if c.Do != "" && !strings.HasPrefix(c.Do, "nothing") { // the others resolve by themselves
-			return c, true
-		}
-	}
-	return Cause{}, false
+	return r.Causes[0], true
 }
 
 func (r Report) countProblems() (n int) {

@@ -52,7 +52,7 @@ func (e serviceEvents) RecordEvent(s servicelb.Service, event servicelb.Event) {
 		kind = corev1.EventTypeWarning
 	}
 	if event.Err != nil {
-		text += humanize.FormatError(event.Err, time.Now())
+		text += humanize.FormatError(event.Err, time.Now()) + failureAdvice(s, event.Err)
 	}
 	if event.Conflict != nil {
 		text = conflictMessage(*event.Conflict, humanize.MaxMessage/event.Of)
@@ -62,6 +62,19 @@ func (e serviceEvents) RecordEvent(s servicelb.Service, event servicelb.Event) {
 		about = e.r.gateways.EventObject(s)
 	}
 	e.r.cfg.Events.Add(about, kind, event.Reason, humanize.FormatMessage(text, humanize.MaxMessage))
+}
+
+// failureAdvice names the command with the fix of an error that does not resolve by itself.
+func failureAdvice(s servicelb.Service, err error) string {
+	if !servicelb.IsTerminal(err) {
+		return ""
+	}
+	namespace, name, _ := strings.Cut(s.Name, "/")
+	kind := "service"
+	if gateway, is := cache.GatewayOf(name); is {
+		kind, name = "gateway", gateway
+	}
+	return fmt.Sprintf(". To see what to do: weir explain %s %s -n %s", kind, name, namespace)
 }
 
 // conflictMessage describes the undone changes and Weir's reaction, in at most limit bytes.

@@ -49,13 +49,13 @@ type town struct {
 	converts bool
 }
 
-func (*town) CheckDeferred(string, *service.Spec, bool, time.Time) error { return nil }
-func (*town) RecordRejection(string, *service.Spec, error)               {}
-func (*town) ForgetService(string, string)                               {}
-func (*town) Run(context.Context)                                        {}
-func (*town) CheckReadable(context.Context, string) error                { return nil }
-func (*town) CheckLinksReadable(context.Context, string) error           { return nil }
-func (*town) ListOrphans(context.Context) ([]loadbalancer.Orphan, error) { return nil, nil }
+func (*town) CheckDeferred(string, *service.Spec, string, bool, time.Time) error { return nil }
+func (*town) RecordRejection(string, *service.Spec, string, error)               {}
+func (*town) ForgetService(string, string)                                       {}
+func (*town) Run(context.Context)                                                {}
+func (*town) CheckReadable(context.Context, string) error                        { return nil }
+func (*town) CheckLinksReadable(context.Context, string) error                   { return nil }
+func (*town) ListOrphans(context.Context) ([]loadbalancer.Orphan, error)         { return nil, nil }
 func (*town) CleanUp(context.Context) (loadbalancer.CleanupResult, error) {
 	return loadbalancer.CleanupResult{}, nil
 }

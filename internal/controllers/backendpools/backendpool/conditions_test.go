@@ -132,3 +132,17 @@ func TestSinceWhenAPoolIsOutOfSync(t *testing.T) {
 		}
 	})
 }
+
+// A change that waits does not hide that the last attempt failed.
+func TestAWaitKeepsTheFailure(t *testing.T) {
+	until := time.Unix(2000, 0)
+	s := v1alpha1.BackendPoolStatus{LastOutcome: &v1alpha1.AttemptOutcome{Class: "Terminal", Code: "AuthorizationFailed"}}
+	setCondition(&s, 1, v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonFailed, "the last attempt failed")
+	for range 2 {
+		setWaitConditions(&s, 1, updater.Waiting{Cause: updater.CausePace, Until: until}, 7, until.Add(-time.Minute))
+		c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionSynced)
+		if c.Reason != v1alpha1.ReasonFailed || !strings.HasPrefix(c.Message, "the last attempt failed: AuthorizationFailed; a later change waits, because the pool keeps changing") {
+			t.Fatalf("%+v", c)
+		}
+	}
+}

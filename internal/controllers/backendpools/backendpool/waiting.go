@@ -63,7 +63,11 @@ func setWaitConditions(s *v1alpha1.BackendPoolStatus, generation int64, w update
 	}
 	s.Desired = new(int32(desired)) //nolint:gosec // a pool has at most some thousands
 	reason, what := v1alpha1.ReasonUpdating, "a change waits"
-	if s.LastOutcome != nil && syncedReason(s.Conditions) == v1alpha1.ReasonRetrying {
+	switch is := syncedReason(s.Conditions); {
+	case s.LastOutcome == nil:
+	case is == v1alpha1.ReasonFailed && s.LastOutcome.Code != "":
+		reason, what = v1alpha1.ReasonFailed, "the last attempt failed: "+s.LastOutcome.Code+"; a later change waits"
+	case is == v1alpha1.ReasonRetrying:
 		reason = v1alpha1.ReasonRetrying
 		what = fmt.Sprintf("the last attempt failed: %s; retry %d of %d waits", s.LastOutcome.Code, int32Value(s.RetriesUsed), int32Value(s.RetryBudget))
 	}

@@ -66,6 +66,15 @@ func (t *EventState) resetForPlan() {
 	}
 }
 
+// IsTerminal reports whether an error of Azure does not resolve by itself.
+func IsTerminal(err error) bool {
+	f, ok := errors.AsType[*armerror.Fault](err)
+	return ok && f.Class == armerror.Terminal
+}
+
+// IsRejection reports whether the message of a deferred Service names a rejection by Azure, rather than a used-up share.
+func IsRejection(message string) bool { return strings.HasPrefix(message, loadbalancer.RejectedPrefix) }
+
 type eventRecorder struct {
 	recorder EventRecorder
 	log      *slog.Logger
@@ -103,7 +112,7 @@ func (r eventRecorder) warnOnce(s Service, t *EventState, condition Condition, t
 
 func (r eventRecorder) reportDeferred(s Service, t *EventState, err error) {
 	if t.failure != ConditionDeferred {
-		r.recorder.RecordEvent(s, Event{Reason: ReasonDeferred, Warning: true, Text: "Deferred: ", Err: err})
+		r.recorder.RecordEvent(s, Event{Reason: ReasonDeferred, Warning: true, Text: "Deferred: " + err.Error()})
 	}
 	t.failure, t.lastWarning = ConditionDeferred, warningText("", err)
 }

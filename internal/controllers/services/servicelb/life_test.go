@@ -258,9 +258,9 @@ func (l *life) CheckReadable(_ context.Context, group string) error {
 	return l.does("reads", "public IPs of group %s are read", group)
 }
 
-func (l *life) CheckDeferred(string, *service.Spec, bool, time.Time) error { return nil }
-func (l *life) RecordRejection(string, *service.Spec, error)               {}
-func (l *life) ForgetService(string, string)                               {}
+func (l *life) CheckDeferred(string, *service.Spec, string, bool, time.Time) error { return nil }
+func (l *life) RecordRejection(string, *service.Spec, string, error)               {}
+func (l *life) ForgetService(string, string)                                       {}
 
 func (l *life) EnsureLoadBalancer(req loadbalancer.Request) {
 	if l.asked != nil {

@@ -150,8 +150,8 @@ type Locator interface {
 type LoadBalancers interface {
 	Locator
 	EnsureLoadBalancer(req loadbalancer.Request)
-	CheckDeferred(name string, desired *service.Spec, narrows bool, now time.Time) error
-	RecordRejection(name string, desired *service.Spec, err error)
+	CheckDeferred(name string, desired *service.Spec, retryToken string, narrows bool, now time.Time) error
+	RecordRejection(name string, desired *service.Spec, retryToken string, err error)
 	// ForgetService drops the placement and reserved capacity of a Service that was never recorded.
 	ForgetService(name, owner string)
 }

@@ -190,7 +190,7 @@ func (r *Reconciler) runStep(ctx context.Context, s Service, e *entry, now time.
 func (r *Reconciler) sendRequest(ctx context.Context, s Service, e *entry, d Desired, now time.Time) error {
 	st := &e.State
 	narrows := st.Sync.request != nil && d.Spec.IsNarrower(st.Sync.request.Desired)
-	if err := r.cfg.Balancers.CheckDeferred(s.Name, d.Spec, narrows, now); err != nil {
+	if err := r.cfg.Balancers.CheckDeferred(s.Name, d.Spec, s.RetryToken, narrows, now); err != nil {
 		if st.Events.failure != ConditionFailed || st.Pending.request == nil || !reflect.DeepEqual(st.Pending.request.Desired, d.Spec) { // otherwise the condition has the error
 			r.events.reportDeferred(s, &st.Events, err)
 		}
@@ -208,7 +208,7 @@ func (r *Reconciler) sendRequest(ctx context.Context, s Service, e *entry, d Des
 	switch {
 	case err != nil:
 		if _, named := errors.AsType[groupError](err); named {
-			r.cfg.Balancers.RecordRejection(s.Name, d.Spec, err)
+			r.cfg.Balancers.RecordRejection(s.Name, d.Spec, s.RetryToken, err)
 		}
 		return &retryError{err, true}
 	case len(places) == 0: // Azure holds nothing of it

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/humanize"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer"
@@ -291,6 +292,9 @@ var errForbidden = errors.New("forbidden")
 func (w *world) RecordEvent(_ Service, e Event) {
 	text := e.Reason + ": " + e.Text
 	if e.Err != nil {
+		if armerror.FromError(e.Err).IsDeferred() {
+			w.t.Errorf("the recorder adds the code of a fault, so that %q has it twice", e.Text)
+		}
 		text += e.Err.Error()
 	}
 	if e.Reason == ReasonProbesProxied {
@@ -323,14 +327,14 @@ func (w *world) CheckReadable(context.Context, string) error { return nil }
 
 func (w *world) CheckLinksReadable(context.Context, string) error { return w.unreadable }
 
-func (w *world) CheckDeferred(name string, desired *service.Spec, narrows bool, now time.Time) error {
+func (w *world) CheckDeferred(name string, desired *service.Spec, _ string, narrows bool, now time.Time) error {
 	if w.defers == nil {
 		return nil
 	}
 	return w.defers(name, desired, narrows, now)
 }
 
-func (w *world) RecordRejection(string, *service.Spec, error) { w.rejected++ }
+func (w *world) RecordRejection(string, *service.Spec, string, error) { w.rejected++ }
 
 func (w *world) ForgetService(string, string) {}
 

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/k8s/metadata"
+)
+
+// A leader that is no pod has no ServiceAccount: the rights of the caller's kubeconfig are checked instead, unless the user
+// names an account.
+func TestALeaderOutsideOfTheCluster(t *testing.T) {
+	for name, tt := range map[string]struct {
+		holder string
+		pods   []client.Object
+		named  bool
+		want   string
+	}{
+		"no leader":       {"", nil, false, "ServiceAccount weir-system/weir may not "},
+		"a process":       {"laptop_0c1f", nil, false, "your account may not "},
+		"a host's name":   {"my laptop_0c1f", nil, false, "your account may not "},
+		"a pod":           {"weir-0_0c1f", []client.Object{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: "weir-0"}}}, false, "ServiceAccount weir-system/weir may not "},
+		"a Deployment":    {"laptop_0c1f", []client.Object{&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: "weir", Labels: map[string]string{"app.kubernetes.io/name": "weir", "app.kubernetes.io/component": "controller"}}}}, false, "ServiceAccount weir-system/weir may not "},
+		"a named account": {"laptop_0c1f", nil, true, "ServiceAccount weir-system/weir may not "},
+	} {
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: app.LeaseName}, Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: &tt.holder, LeaseDurationSeconds: new(int32(15)), RenewTime: new(metav1.NewMicroTime(time.Now())),
+		}}
+		scheme := metadata.Scheme()
+		if err := errors.Join(coordinationv1.AddToScheme(scheme), appsv1.AddToScheme(scheme)); err != nil {
+			t.Fatal(err)
+		}
+		api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(tt.pods, lease)...).WithInterceptorFuncs(interceptor.Funcs{
+			Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+				switch o.(type) {
+				case *authorizationv1.SubjectAccessReview, *authorizationv1.SelfSubjectAccessReview: // not allowed
+				default:
+					t.Errorf("%s: creates %T", name, o)
+				}
+				return nil
+			},
+		}).Build()
+		d := Doctor{API: api, Namespace: "weir-system", ServiceAccount: "weir", IsAccountNamed: tt.named}
+		if !d.IsAccountNamed {
+			d.outside = d.findOutside(t.Context())
+		}
+		checks := d.permissionChecks()
+		at := slices.IndexFunc(checks, func(c namedCheck) bool { return c.name == "rights weir-controller" })
+		if got := checks[at].check(t.Context())[0]; got.Result != Fail || !strings.HasPrefix(got.Why, tt.want) {
+			t.Errorf("%s: %+v, want %q", name, got, tt.want)
+		}
+		pods := (&installed{Doctor: d}).checkPods(t.Context())[0]
+		if outside := strings.HasPrefix(tt.want, "your"); strings.Contains(pods.Why, "none is needed") != outside || (checks[0].name == "rights") != outside {
+			t.Errorf("%s: pods %+v, first check %s", name, pods, checks[0].name)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/controllers/services/servicelb"
+	"weir.dev/weir/internal/k8s/metadata"
+	"weir.dev/weir/internal/loadbalancer"
+)
+
+func notProgrammed(reason, message string, age time.Duration) corev1.Service {
+	return newService("web", []string{metadata.ServiceFinalizer}, metav1.Condition{
+		Type: servicelb.TypeProgrammed, Status: metav1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: ago(age),
+	})
+}
+
+// A Service that waits for its share of writes is in progress; one that Azure rejected is a problem at once, though its next
+// try waits.
+func TestDeferredServices(t *testing.T) {
+	for _, tt := range []struct {
+		message      string
+		age          time.Duration
+		wrong, waits int
+	}{
+		{"namespace shop may send no write before 2026-03-01T12:01:00Z", time.Minute, 0, 1},
+		{"namespace shop may send no write before 2026-03-01T12:01:00Z", maxPendingAge, 1, 0},
+		{loadbalancer.RejectedPrefix + "it, and another try follows", time.Second, 1, 0},
+	} {
+		r := NewReport(Snapshot{At: noon, Leader: leads, Services: []corev1.Service{notProgrammed(servicelb.ConditionReasonDeferred, tt.message, tt.age)}})
+		if r.Services.Wrong != tt.wrong || len(r.Waiting) != tt.waits {
+			t.Errorf("%q after %s: %d wrong, %d waiting", tt.message, tt.age, r.Services.Wrong, len(r.Waiting))
+		}
+	}
+}
+
+// A pool with a failed last write is a problem while a later change waits, since the failure.
+func TestAFailedWriteIsNotHidden(t *testing.T) {
+	p := pool("web", v1alpha1.ReasonPace, "a change waits", time.Hour)
+	p.Status.LastOutcome = &v1alpha1.AttemptOutcome{Class: "Terminal", Code: "AuthorizationFailed", Since: ago(time.Minute)}
+	r := NewReport(Snapshot{At: noon, Leader: leads, Pools: []v1alpha1.BackendPool{p}})
+	if len(r.Causes) != 1 || r.Causes[0].Name != "AuthorizationFailed" || len(r.Waiting) > 0 {
+		t.Fatalf("%+v", r)
+	}
+	if is := r.Causes[0].Of[0]; is.State != v1alpha1.ReasonFailed || !is.Since.Equal(noon.Add(-time.Minute)) || is.Why != "the last attempt failed: AuthorizationFailed; now: a change waits" {
+		t.Errorf("%+v", is)
+	}
+	p.Status.LastOutcome.Code = ""
+	if r = NewReport(Snapshot{At: noon.Add(-55 * time.Minute), Leader: leads, Pools: []v1alpha1.BackendPool{p}}); len(r.Causes) > 0 || len(r.Waiting) != 1 {
+		t.Errorf("in sync before: %+v", r)
+	}
+}
+
+// What a user can fix is printed first, whatever has more objects; the line that names it agrees with the order.
+func TestTheFirstCauseHasAFix(t *testing.T) {
+	r := NewReport(Snapshot{At: noon, Leader: leads, Pools: []v1alpha1.BackendPool{
+		failed("a", "TooManyRequests", time.Minute), failed("b", "TooManyRequests", time.Minute), failed("c", "ScopeLocked", time.Minute),
+	}})
+	var text strings.Builder
+	if err := r.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	first, after := strings.Index(text.String(), "\nScopeLocked:"), strings.Index(text.String(), "\nTooManyRequests:")
+	if !strings.Contains(text.String(), "Fix first: ScopeLocked (1 of 3).") || first < 0 || first > after {
+		t.Error(text.String())
+	}
+}
+
+// The time of a condition is that of its status. Where the reason may be newer, the text has an upper bound.
+func TestAgesOfReasons(t *testing.T) {
+	out := pool("gone", v1alpha1.ReasonPoolNotFound, "no pool", time.Hour)
+	left := pool("left", v1alpha1.ReasonInSync, "in sync with 2 nodes; left out: n3 has no address", time.Hour)
+	r := NewReport(Snapshot{
+		At: noon, Leader: leads, Pools: []v1alpha1.BackendPool{out, left, failed("web", "ScopeLocked", time.Minute)},
+		Services: []corev1.Service{notProgrammed(servicelb.ConditionReasonFailed, "no", time.Hour)},
+	})
+	var text strings.Builder
+	if err := r.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"backendpool shop/gone   PoolNotFound   for up to 60m", "backendpool shop/left   NodesLeftOut   for up to 60m",
+		"backendpool shop/web   Retrying   for 60s", "service shop/web   Failed   for up to 60m",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in %s", want, text.String())
+		}
+	}
+}
