@@ -14,31 +14,26 @@ import (
 
 // Change is the difference to write.
 type Change struct {
-	// Next is the desired pool.
 	Next lb.Pool
-	// Numbers of addresses; the last one is of changed admin states.
+	// updateCount counts changed admin states.
 	addCount, removeCount, updateCount int
 	ForeignCount                       int
 	// managedStates are the admin states that Weir manages in Next; empty is reset.
 	managedStates map[netip.Addr]string
-	// managedDown are Weir's Down addresses, followed by those that become Down and those that are reset.
+	// managedDown includes MarkedDown.
 	managedDown, MarkedDown, markedUp []netip.Addr
-	// Addresses that are missing, surplus, or foreign.
-	addedIPs, removedIPs, foreignIPs []netip.Addr
-	// isCompared is false if the pool was not compared.
-	isCompared bool
+	addedIPs, removedIPs, foreignIPs  []netip.Addr
+	isCompared                        bool
 	// recordHasMore is true for a pool in sync with additional records: a write may be in flight.
 	recordHasMore bool
-	// statesOnly is true if machines' own writes change the members, and a pool write only sets admin
-	// states.
+	// statesOnly is true if machines' own writes change the members.
 	statesOnly bool
 }
 
 // IsEmpty reports whether nothing changes.
 func (c Change) IsEmpty() bool { return c.addCount == 0 && c.removeCount == 0 && c.updateCount == 0 }
 
-// computeChange computes the wanted plus the foreign addresses, compared by IP. Remaining entries keep
-// their name, position and unmanaged admin state, to keep the write minimal.
+// computeChange keeps foreign addresses, and the name, position and unmanaged admin state of remaining ones.
 func computeChange(observed lb.Pool, wanted []lb.Address, managed managedSets, mark string) Change {
 	want := make(map[netip.Addr]string, len(wanted))
 	for _, a := range wanted {
@@ -91,8 +86,7 @@ func computeChange(observed lb.Pool, wanted []lb.Address, managed managedSets, m
 	return c
 }
 
-// setAdminState returns the admin state of a remaining address. It never resets a Down that Weir did not
-// set.
+// setAdminState never resets a Down that Weir did not set.
 func (c *Change) setAdminState(a lb.Address, state string, down map[netip.Addr]struct{}) string {
 	_, byWeir := down[a.IP]
 	isDown, wantDown := a.AdminState == lb.Down, state == lb.Down
@@ -125,7 +119,6 @@ func (c *Change) recordState(ip netip.Addr, state string) {
 	c.managedStates[ip] = state
 }
 
-// exceedsPool reports whether the record has more than a pool in sync.
 func exceedsPool(managed managedSets, want map[netip.Addr]string) bool {
 	for ip := range managed.written {
 		if _, wanted := want[ip]; !wanted {
@@ -140,8 +133,7 @@ func exceedsPool(managed managedSets, want map[netip.Addr]string) bool {
 	return false
 }
 
-// uniqueName returns the address's name, or derives an unused one: Azure rejects duplicates
-// (DuplicateResourceName), ignoring case.
+// uniqueName derives an unused name: Azure rejects duplicates, ignoring case (DuplicateResourceName).
 func uniqueName(taken map[string]struct{}, a lb.Address, mark string) string {
 	name := markName(a.Name, mark)
 	for i := 0; ; i++ {
@@ -161,8 +153,7 @@ func uniqueName(taken map[string]struct{}, a lb.Address, mark string) string {
 	}
 }
 
-// IsAppliedIn reports whether got has what was written. Azure has been seen to report success and leave
-// a pool empty.
+// IsAppliedIn reports whether got has what was written. Azure has reported success and left a pool empty.
 func (c Change) IsAppliedIn(got lb.Pool) bool {
 	for _, a := range got.Addresses {
 		if state, isManaged := c.managedStates[a.IP]; isManaged && (state == lb.Down) != (a.AdminState == lb.Down) {

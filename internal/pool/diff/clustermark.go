@@ -23,8 +23,7 @@ const (
 	maxAddressName = 80
 )
 
-// ClusterMark returns what identifies a cluster in the names of members, given the UID of its kube-system
-// namespace; "" if the UID is unknown.
+// ClusterMark identifies a cluster in members' names by the UID of its kube-system namespace; "" if unknown.
 func ClusterMark(uid string) string {
 	if uid == "" {
 		return ""
@@ -33,7 +32,6 @@ func ClusterMark(uid string) string {
 	return hex.EncodeToString(sum[:])[:markLength]
 }
 
-// markName appends the mark of a cluster to the name of a node.
 func markName(name, mark string) string {
 	if mark == "" {
 		return name
@@ -42,7 +40,6 @@ func markName(name, mark string) string {
 	return name[:min(len(name), maxAddressName-len(suffix))] + suffix
 }
 
-// markOf returns the mark in a member's name, or "".
 func markOf(name string) string {
 	i := strings.LastIndex(strings.ToLower(name), markPrefix)
 	if i < 0 || len(name) != i+len(markPrefix)+markLength {
@@ -51,19 +48,16 @@ func markOf(name string) string {
 	return strings.ToLower(name[i+len(markPrefix):])
 }
 
-// isOwn reports whether this cluster provably wrote the member.
 func (d Desired) isOwn(a lb.Address) bool {
 	return d.ClusterMark != "" && markOf(a.Name) == d.ClusterMark
 }
 
-// isOfOtherCluster reports whether another cluster provably wrote the member.
 func (d Desired) isOfOtherCluster(a lb.Address) bool {
 	mark := markOf(a.Name)
 	return d.ClusterMark != "" && mark != "" && mark != d.ClusterMark
 }
 
-// findOverlap returns the addresses of this cluster's nodes that another cluster has written: those wanted,
-// and on takeover those of all nodes.
+// findOverlap returns nodes' addresses that another cluster has written: wanted ones, and on takeover all.
 func (d Desired) findOverlap(observed lb.Pool) (ips []netip.Addr) {
 	for _, a := range observed.Addresses {
 		isNode := slices.ContainsFunc(d.Addresses, func(w lb.Address) bool { return w.IP == a.IP }) || !d.Record.Managed && d.IsManaged(a.IP)
@@ -74,7 +68,6 @@ func (d Desired) findOverlap(observed lb.Pool) (ips []netip.Addr) {
 	return sortIPs(ips)
 }
 
-// withoutOverlap returns the addresses that no other cluster has written.
 func withoutOverlap(wanted []lb.Address, overlap []netip.Addr) []lb.Address {
 	if len(overlap) == 0 {
 		return wanted

@@ -10,22 +10,17 @@ import (
 // minReverts is the number of consecutive reverts that make a conflict. One may be a manual edit.
 const minReverts = 2
 
-// conflictState tracks another client that reverts a pool. It is only reported; Weir still repairs the
-// pool, since no endpoint may be lost.
+// conflictState tracks another client that reverts a pool. Weir reports it, and still repairs the pool.
 type conflictState struct {
-	// managed are the managed addresses when last in sync; nil if never.
 	managed []netip.Addr
-	// reverted are the last reverted addresses. Addresses that disappear once each, such as those of
-	// deleted machines, do not count.
-	reverted []netip.Addr
-	// revertCount is how often in a row they were reverted.
+	// Addresses that disappear once each, such as those of deleted machines, do not count.
+	reverted    []netip.Addr
 	revertCount int
 	// isRepairing is true while machines rejoin: missing ones were already counted.
 	isRepairing bool
 }
 
-// recordAttempt processes an attempt. down are the addresses Down before it. Only a check ends a conflict,
-// because a change may just see the repaired pool.
+// recordAttempt ends a conflict only by a check: a change may just see the repaired pool.
 func (c conflictState) recordAttempt(r Result, down []netip.Addr, look bool) conflictState {
 	switch {
 	case r.Outcome == Stale, r.Outcome == Rejected:

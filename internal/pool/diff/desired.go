@@ -18,8 +18,7 @@ type Desired struct {
 	// an unknown machine: members with one of these stay.
 	SharedAddresses []lb.Address
 	UnresolvedIPs   []netip.Addr
-	// IsManaged reports whether Weir manages an address found on takeover: those of the cluster's nodes,
-	// or all in a pool that Weir made without a record of its content.
+	// IsManaged reports whether an address found on takeover is Weir's: a node's, or any in a pool that Weir made.
 	IsManaged func(netip.Addr) bool
 	// IsExclusive is true if no other client sets nodes Down: Weir made the pool.
 	IsExclusive bool
@@ -35,8 +34,7 @@ type Desired struct {
 type Record struct {
 	// Written are the addresses that Weir added, Down those that it set Down.
 	Written, Down []netip.Addr
-	// Instances maps instances of uniform scale sets to their addresses, which Azure does not
-	// report.
+	// Instances maps instances of uniform scale sets to their addresses, which Azure does not report.
 	Instances map[string]netip.Addr
 	// Managed is true after takeover.
 	Managed bool
@@ -52,7 +50,6 @@ type Intent struct {
 	OnlyStates bool
 }
 
-// limitRetained removes retained addresses that are not present.
 func (d Desired) limitRetained(shown []lb.Address) Desired {
 	if len(d.Retained) == 0 {
 		return d

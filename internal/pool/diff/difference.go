@@ -14,7 +14,6 @@ const MaxListed = 50
 
 // Difference is how a pool differs from its desired state.
 type Difference struct {
-	// Missing are absent, followed by unwanted members and those of other owners.
 	Missing, Unwanted, Foreign MemberList
 }
 
@@ -24,7 +23,6 @@ type MemberList struct {
 	Listed []netip.Addr
 }
 
-// newMemberList uses count if larger, because not all members have an address.
 func newMemberList(ips []netip.Addr, count int) MemberList {
 	ips = sortIPs(slices.Clone(ips))
 	return MemberList{max(count, len(ips)), slices.Clone(ips[:min(len(ips), MaxListed)])}

@@ -10,9 +10,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// DryRunMembers returns a pool of network interfaces before and after its machines join and
-// leave. observed must have the machine of each interface. Nodes' interfaces get the nodes' names
-// and addresses.
+// DryRunMembers returns a pool of network interfaces before and after its machines join and leave, with nodes' names
+// and addresses. observed must have the machine of each interface.
 func DryRunMembers(observed lb.Pool, want Desired) (is, next lb.Pool, err error) {
 	if err := checkPoolKind(observed, want); err != nil {
 		return observed, observed, err

@@ -12,8 +12,6 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// A write of a pool of network interfaces only sets admin states; see members.go for its members.
-
 // CodeNICPool means that a pool holds network interfaces instead of addresses.
 const CodeNICPool = "NICPool"
 
@@ -21,15 +19,14 @@ func errInterfaces(pool lb.PoolID) *armerror.Fault {
 	return newRejection(CodeNICPool, "nic_pool", "pool %s holds network interfaces, and its members are to be IP addresses, so nodes neither join nor leave it: name another, or, if it is the cluster's, write loadBalancerBackendPoolConfigurationType into azure.json", pool.Name)
 }
 
-// newRejection returns why Weir does not write a pool.
 func newRejection(code, reason, format string, args ...any) *armerror.Fault {
 	return &armerror.Fault{Class: armerror.Terminal, Code: code, Reason: reason, Err: fmt.Errorf(format, args...)}
 }
 
 func isDown(a lb.Address) bool { return a.AdminState == lb.Down }
 
-// computeStates computes the admin states of nodes' interfaces. A node may be deleted, or not report its
-// machine yet, so a recorded Down is kept while an unidentified interface is Down.
+// computeStates keeps a recorded Down while an unidentified interface is Down: its node may be deleted, or not report
+// its machine yet.
 func computeStates(observed lb.Pool, want Desired, down []netip.Addr) Change {
 	states, byWeir, found := map[netip.Addr]string{}, map[netip.Addr]struct{}{}, map[netip.Addr]bool{}
 	for _, a := range want.Addresses {
@@ -60,7 +57,6 @@ func computeStates(observed lb.Pool, want Desired, down []netip.Addr) Change {
 	return c
 }
 
-// copyAddresses copies the addresses of interfaces from written to shown.
 func copyAddresses(shown, written lb.Pool) lb.Pool {
 	if !written.NIC {
 		return shown

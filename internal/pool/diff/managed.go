@@ -15,9 +15,8 @@ type managedSets struct {
 	down map[netip.Addr]struct{}
 }
 
-// findManaged returns the record, or on takeover the addresses found. Down ones count as Weir's only if
-// the node leaves and no other client writes the pool: a deleted BackendPool had recorded them. What another
-// cluster has written is never Weir's.
+// findManaged returns the record, or on takeover what it finds. Down ones are Weir's only if the node leaves and no
+// other client writes the pool: a deleted BackendPool had recorded them.
 func findManaged(observed lb.Pool, want Desired, adminState bool) managedSets {
 	recorded := want.Record
 	managed := managedSets{written: make(map[netip.Addr]struct{}, len(recorded.Written)+len(want.Addresses))}
@@ -49,8 +48,7 @@ func findManaged(observed lb.Pool, want Desired, adminState bool) managedSets {
 	return managed
 }
 
-// filterDown returns the wanted ips that are Down. Another client has reset the others, but a write
-// that sets them may be in flight.
+// filterDown returns the wanted ips that are Down; another client has reset the others.
 func filterDown(ips []netip.Addr, wanted []lb.Address, observed lb.Pool) []netip.Addr {
 	return slices.DeleteFunc(slices.Clone(ips), func(ip netip.Addr) bool {
 		return !slices.ContainsFunc(wanted, func(a lb.Address) bool { return a.IP == ip }) ||

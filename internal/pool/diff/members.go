@@ -25,20 +25,17 @@ const CodeOutboundPool = "OutboundPool"
 
 // Machines maps nodes to the machines of a pool of network interfaces.
 type Machines struct {
-	Family lb.Family
-	// See nic.Pool.
+	Family        lb.Family
 	Configuration string
 	Every         bool
-	// Lookup returns a node's machine, or why it is unknown.
-	Lookup func(node string) (nic.Machine, error)
+	Lookup        func(node string) (nic.Machine, error)
 }
 
 // MachineTarget is a pool's desired machines, for the machine updater.
 type MachineTarget struct {
 	Target nic.Target
 	// addresses are wanted addresses without a machine in the pool.
-	addresses []memberAddress
-	// waitReasons are why nodes have no machine yet.
+	addresses   []memberAddress
 	waitReasons []string
 }
 
@@ -97,10 +94,8 @@ func (h *MachineTarget) Fingerprint() uint64 {
 	return max(sum.Sum64(), 1)
 }
 
-// PrepareMembers computes the machines that have to join and leave a pool, and its admin states;
-// write is true if these have to be written. observed must have the machine of each interface.
-// Machines that are neither recorded nor nodes of this cluster are kept: their scale set may have
-// added them.
+// PrepareMembers computes the machines that join and leave, and the admin states; write is true if these are to be
+// written. Machines that are neither recorded nor nodes of this cluster stay: their scale set may have added them.
 func (r *Result) PrepareMembers(observed lb.Pool, want Desired, adminState bool) (write bool, intent *Intent, err error) {
 	present := findNodes(observed, want)
 	want = want.limitRetained(present)
@@ -143,7 +138,6 @@ func (r *Result) PrepareMembers(observed lb.Pool, want Desired, adminState bool)
 	return write, intent, nil
 }
 
-// findNodes returns the interfaces of nodes, present or recorded, with their addresses.
 func findNodes(observed lb.Pool, want Desired) (present []lb.Address) {
 	for _, a := range observed.Addresses {
 		if ip, ok := want.nodeAddress(a); ok {
@@ -154,7 +148,6 @@ func findNodes(observed lb.Pool, want Desired) (present []lb.Address) {
 	return present
 }
 
-// hashInterfaces hashes the pool's network interfaces.
 func hashInterfaces(observed lb.Pool) uint64 {
 	names := make([]string, len(observed.Addresses))
 	for i, a := range observed.Addresses {
@@ -168,7 +161,6 @@ func hashInterfaces(observed lb.Pool) uint64 {
 	return max(sum.Sum64(), 1)
 }
 
-// nodeAddress returns the address of an interface's node, present or recorded.
 func (d Desired) nodeAddress(a lb.Address) (netip.Addr, bool) {
 	if ip, ok := d.AddressOf(a.Machine); ok {
 		return ip, true
@@ -179,7 +171,6 @@ func (d Desired) nodeAddress(a lb.Address) (netip.Addr, bool) {
 	return a.IP, a.Machine != "" && slices.Contains(d.Record.Written, a.IP)
 }
 
-// memberMachine is the machine of a wanted node, or why it is unknown.
 type memberMachine struct {
 	node string
 	ip   netip.Addr
@@ -187,8 +178,7 @@ type memberMachine struct {
 	err error
 }
 
-// findMachines returns the wanted machines. unknown are addresses of nodes with an unknown machine;
-// members with one of them stay.
+// findMachines returns the wanted machines, and the addresses of nodes with an unknown one: their members stay.
 func findMachines(want Desired) (all []memberMachine, unknown map[netip.Addr]bool) {
 	all, unknown = make([]memberMachine, 0, len(want.Addresses)+len(want.SharedAddresses)), map[netip.Addr]bool{}
 	for _, ip := range want.UnresolvedIPs {
@@ -203,7 +193,6 @@ func findMachines(want Desired) (all []memberMachine, unknown map[netip.Addr]boo
 	return all, unknown
 }
 
-// findRemoved returns managed interfaces that are not wanted.
 func findRemoved(present []lb.Address, want Desired, machines []memberMachine, unknown map[netip.Addr]bool, managed managedSets) (leaving []lb.Address) {
 	wanted := make(map[string]bool, len(machines))
 	for _, m := range machines {
@@ -252,8 +241,6 @@ func filterManagedDown(leaving []lb.Address, managed managedSets) []lb.Address {
 	})
 }
 
-// newMachineTarget builds the machine updater's target. present are the nodes' interfaces in the pool, and
-// leaving those that have to go.
 func newMachineTarget(id lb.PoolID, want Desired, present, leaving []lb.Address, machines []memberMachine, unknown map[netip.Addr]bool) *MachineTarget {
 	by := want.Machines
 	h := &MachineTarget{Target: nic.Target{Pool: nic.Pool{ID: id, Family: by.Family, Configuration: by.Configuration, AllNodes: by.Every}}}
@@ -308,7 +295,6 @@ func (h *MachineTarget) addUnknown(present []lb.Address, unknown map[netip.Addr]
 	}
 }
 
-// checkPoolKind returns why machines cannot join or leave the pool.
 func checkPoolKind(observed lb.Pool, want Desired) error {
 	switch {
 	case !observed.NIC && len(observed.Addresses) > 0:

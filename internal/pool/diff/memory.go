@@ -13,15 +13,12 @@ import (
 // Memory is what is known of a pool's writes between attempts.
 type Memory struct {
 	// PendingEtag is the etag that guards a write with unknown result, or empty.
-	PendingEtag string
-	// unchangedEtag is an etag that a rewrite did not change.
+	PendingEtag   string
 	unchangedEtag string
 	// PendingSince is since when a lost write may land despite a rewrite, or zero.
 	PendingSince time.Time
-	// MayRevert is true if Azure may still roll back a write that another overtook: the pool is written even if it is
-	// in sync.
-	MayRevert bool
-	// reportedDown are the addresses reported as Down.
+	// MayRevert forces a write: Azure may still roll back one that another overtook.
+	MayRevert    bool
 	reportedDown []netip.Addr
 	isDownKnown  bool
 	conflictState
@@ -34,8 +31,7 @@ func (m *Memory) StorePending(r *Result, now time.Time) {
 	m.MayRevert = m.MayRevert && !r.StatesInSync()
 }
 
-// RecordResult returns the addresses to report as Down or no longer Down. look is true for a resync. A new
-// process assumes that the record was reported, so the next read reports a lost write.
+// RecordResult returns the addresses to report as Down and no longer Down. A new process takes its record as reported.
 func (m *Memory) RecordResult(r Result, look bool) (downed, restored []netip.Addr) {
 	m.conflictState = m.recordAttempt(r, m.reportedDown, look)
 	if r.firstRecord != nil && !m.isDownKnown {

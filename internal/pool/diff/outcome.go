@@ -35,11 +35,9 @@ func newOutcome(f *armerror.Fault) Outcome {
 	return Terminal
 }
 
-// ErrNotReady marks an attempt that stopped before a write for a reason outside Azure. It consumes
-// no retry.
+// ErrNotReady marks an attempt that stopped before a write for a reason outside Azure. It consumes no retry.
 var ErrNotReady = errors.New("waiting")
 
-// newRetriableFault returns a failure outside Azure that is retried; others are terminal.
 func newRetriableFault(err error) *armerror.Fault {
 	f := armerror.Classify(armerror.Failure{ResultUnknown: true}, err)
 	f.MayBeApplied = false // the write has ended

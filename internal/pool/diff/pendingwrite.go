@@ -14,27 +14,21 @@ import (
 type pendingWrites struct {
 	// pendingEtag is the etag that guards a write with unknown result, or empty.
 	pendingEtag string
-	// hasWritten is true once the attempt has written.
-	hasWritten bool
-	// previousEtag is the same before the last write.
-	previousEtag string
-	// unchangedEtag is an etag that a rewrite did not change, or empty.
+	hasWritten  bool
+	// previousEtag is pendingEtag before the last write.
+	previousEtag  string
 	unchangedEtag string
 	// writtenRecord is the record during the write.
 	writtenRecord Record
-	// HasPending is true if a lost write may land in a pool that is in sync: a rewrite did not change the
-	// etag that guards it, or Azure ignores etags.
-	HasPending bool
-	// mayHavePending is true if a lost write may land during this one.
+	// HasPending is true if a lost write may land in a pool in sync: no new etag prevents it.
+	HasPending     bool
 	mayHavePending bool
-	// mayRevert is true if Azure may still roll back an overtaken write.
-	mayRevert bool
+	mayRevert      bool
 	// ignoresEtag is true if Azure ignores If-Match on pools, or shows no etag.
 	ignoresEtag bool
 }
 
-// PendingWriteTTL is how long the record of a lost write delays the deletion of its pool. No request
-// outlives its attempt.
+// PendingWriteTTL is how long a lost write delays the deletion of its pool: no request outlives its attempt.
 const PendingWriteTTL = AttemptDeadline
 
 // setRecord stores the record. Only the first read of an attempt shows what was reported.
@@ -45,10 +39,9 @@ func (r *Result) setRecord(recorded Record) {
 	r.writtenRecord = recorded
 }
 
-// needsRewrite decides whether to rewrite a pool that is in sync: its last write failed or may be rolled back, or a
-// lost write may land. A rewrite makes the pool effective, and a new etag invalidates the lost write. It is
-// not repeated if the etag did not change before. unseen means that the record has more than the
-// pool.
+// needsRewrite decides whether to rewrite a pool in sync: its last write failed or may be rolled back, or a lost write
+// may land, which a new etag prevents. It is not repeated if the etag did not change before. unseen means that the
+// record has more.
 func (r *Result) needsRewrite(observed lb.Pool, unseen bool) (write bool, err error) {
 	r.ignoresEtag = r.ignoresEtag || observed.Etag == lb.NoEtag
 	sameEtag := r.pendingEtag != "" && r.pendingEtag == observed.Etag
@@ -87,8 +80,8 @@ func (r Result) CurrentRecord() Record {
 	return rec
 }
 
-// updatePendingSince returns since when a lost write may land, zero if none. It expires if nothing is wanted,
-// or no etag can prove the end. An inconclusive attempt only counts if its own write may land.
+// updatePendingSince returns since when a lost write may land. It expires if nothing is wanted, or no etag can prove
+// the end. An inconclusive attempt counts only if its own write may land.
 func (r *Result) updatePendingSince(since, now time.Time) time.Time {
 	switch {
 	case !r.StatesInSync() && r.Outcome != Stale && (!r.hasWritten || r.pendingEtag == ""):

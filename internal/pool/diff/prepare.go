@@ -12,8 +12,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// PrepareAddresses computes the write of a pool of IP addresses. intent is what to record first, or nil.
-// Without adminState, admin states are not managed.
+// PrepareAddresses computes the write of a pool of IP addresses. Record intent first, unless it is nil.
 func (r *Result) PrepareAddresses(observed lb.Pool, want Desired, adminState bool) (write bool, intent *Intent, err error) {
 	want = want.limitRetained(observed.Addresses)
 	recorded := want.Record
@@ -38,8 +37,7 @@ func (r *Result) PrepareAddresses(observed lb.Pool, want Desired, adminState boo
 	return true, r.newIntent(recorded, managed), nil
 }
 
-// PrepareStates computes the admin states of a pool of network interfaces. observed must have the
-// machine of each.
+// PrepareStates computes the admin states of a pool of network interfaces, read with their machines.
 func (r *Result) PrepareStates(observed lb.Pool, want Desired) (write bool, intent *Intent, err error) {
 	recorded := want.Record
 	r.Change = computeStates(observed, want, recorded.Down)
@@ -56,8 +54,7 @@ func (r *Result) PrepareStates(observed lb.Pool, want Desired) (write bool, inte
 	return true, &Intent{Written: recorded.Written, Down: down, Instances: recorded.Instances, Desired: members, Observed: members, Update: r.Change.updateCount, OnlyStates: true}, nil
 }
 
-// RecordRead processes a pool that was read. A pool of network interfaces is refused unless states, their
-// admin states, are managed.
+// RecordRead rejects a pool of network interfaces unless states, their admin states, are managed.
 func (r *Result) RecordRead(pool lb.Pool, states bool) error {
 	r.Observed = len(pool.Addresses)
 	switch {
@@ -70,15 +67,13 @@ func (r *Result) RecordRead(pool lb.Pool, states bool) error {
 	return nil
 }
 
-// HasRemovedNodes reports whether nodes of a pool of network interfaces leave or have left. Only then are
-// machines read.
+// HasRemovedNodes reports whether nodes leave or have left. Only then are machines read.
 func (r *Result) HasRemovedNodes(want Desired) bool {
 	r.setRecord(want.Record)
 	r.Addresses = want.Addresses
 	return len(want.Record.Down) > 0 || slices.ContainsFunc(want.Addresses, isDown)
 }
 
-// needsWrite reports whether the pool is out of sync, or a lost write has to be invalidated.
 func (r *Result) needsWrite(observed lb.Pool) (bool, error) {
 	if r.Change.IsEmpty() {
 		r.Outcome = Unchanged
@@ -88,8 +83,7 @@ func (r *Result) needsWrite(observed lb.Pool) (bool, error) {
 	return true, nil
 }
 
-// newIntent returns what to record before the write, or nil. A takeover is always recorded: which
-// addresses are managed may be unknown once a node was deleted. The report trims the record.
+// newIntent always records a takeover: which addresses are managed may be unknown once a node was deleted.
 func (r *Result) newIntent(recorded Record, managed managedSets) *Intent {
 	before := len(managed.written)
 	for _, a := range withoutOverlap(r.Addresses, r.Overlapping) {

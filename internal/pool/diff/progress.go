@@ -17,7 +17,6 @@ import (
 
 // MemberProgress is the state of members that the machine updater writes.
 type MemberProgress struct {
-	// Outcome is Postponed or a failure.
 	Outcome Outcome
 	Fault   *armerror.Fault
 	// WaitFor is how long to wait for a completion signal; zero if there will be none.
@@ -34,8 +33,8 @@ const (
 	maxFailureBytes   = 900
 )
 
-// RecordMachines processes the state of a pool's machines. A pool in sync is done, unless it has to be
-// empty: pending joins, or scale sets that reference it, would prevent its deletion.
+// RecordMachines processes machines' states. A pool that has to be empty waits for all: pending joins, or scale sets
+// that reference it, would prevent its deletion.
 func (r *Result) RecordMachines(state nic.State) {
 	h := r.MachineTarget
 	r.Unusable = h.removeUnusable(state.Unavailable)
@@ -59,7 +58,7 @@ func (r *Result) RecordMachines(state nic.State) {
 	}
 }
 
-// progressMessage returns the progress message. Machines that are only read do not count.
+// progressMessage counts no machines that are only read.
 func (h *MachineTarget) progressMessage(working []nic.Machine, waits []string) string {
 	moving, n := map[string]bool{}, 0
 	for _, m := range slices.Concat(h.Target.ToRemove, h.joiningMachines()) {
@@ -102,7 +101,6 @@ func (h *MachineTarget) joiningMachines() (machines []nic.Machine) {
 	return machines
 }
 
-// missingMessage describes what the pool does not show yet, without writes in progress.
 func (h *MachineTarget) missingMessage() string {
 	var text []string
 	if n := len(h.addresses); n > 0 {
@@ -114,8 +112,8 @@ func (h *MachineTarget) missingMessage() string {
 	return strings.Join(text, ", ")
 }
 
-// summarizeFailures summarizes failures; it is retriable if any is. Deleted machines and shutdowns prove nothing
-// about the pool, and a machine's Retry-After does not delay others.
+// summarizeFailures is retriable if any is. Deleted machines and shutdowns prove nothing about the pool, and a
+// machine's Retry-After does not delay others.
 func (h *MachineTarget) summarizeFailures(all []nic.Failure) *MemberProgress {
 	all = slices.Clone(all)
 	rank := func(f nic.Failure) int {
@@ -146,7 +144,6 @@ func newNotReadyFault(text string) *armerror.Fault {
 	return &armerror.Fault{Class: armerror.Retriable, Code: "NotReady", Reason: "not_ready", Err: fmt.Errorf("%w: %s", ErrNotReady, text)}
 }
 
-// prefixMachine prefixes the machine's name unless present.
 func prefixMachine(m nic.Machine, text string) string {
 	if name := m.String(); !strings.HasPrefix(text, name) {
 		text = name + ": " + text

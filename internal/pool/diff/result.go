@@ -23,35 +23,26 @@ type Result struct {
 	Addresses []lb.Address
 	// Observed includes foreign addresses; -1 if not read.
 	Observed int
-	// Change is what to write.
-	Change Change
+	Change   Change
 	// What to record once in sync.
-	written, down []netip.Addr
-	instances     map[string]netip.Addr
-	// interfaceHash identifies the network interfaces.
+	written, down   []netip.Addr
+	instances       map[string]netip.Addr
 	interfaceHash   uint64
 	sharedAddresses []lb.Address
 	unresolvedIPs   []netip.Addr
-	// Overlapping are addresses of this cluster's nodes that another cluster has written: Weir neither removes
-	// them nor changes their admin state.
-	Overlapping []netip.Addr
-	// ChangesMembers is true if addresses change.
+	// Weir neither removes Overlapping addresses nor changes their admin state: another cluster wrote them.
+	Overlapping    []netip.Addr
 	ChangesMembers bool
 	// firstRecord is the record as first read, or nil.
 	firstRecord *Record
-	// HadConflict is true after a conflicting write.
 	HadConflict bool
-	// HoldsInterfaces is true for network interfaces where addresses are wanted: Outcome is about admin
-	// states, and the membership is rejected.
+	// HoldsInterfaces is true where addresses are wanted: Outcome is about admin states, membership is rejected.
 	HoldsInterfaces bool
-	// MachineTarget is set for a pool of network interfaces. The next field is set while its members are
-	// pending or failed, and Outcome is then about admin states only.
+	// MemberProgress is set while members are pending or failed; Outcome is then about admin states only.
 	MachineTarget  *MachineTarget
 	MemberProgress *MemberProgress
-	// Unusable nodes cannot join.
-	Unusable []Unusable
-	// TargetSet is true after the handover.
-	TargetSet bool
+	Unusable       []Unusable
+	TargetSet      bool
 	pendingWrites
 }
 
@@ -112,8 +103,7 @@ func (r *Result) VerifyWrite(pool lb.Pool) error {
 	return nil
 }
 
-// ForSecondTry returns the result before a second try, with what the first has read, and written if that
-// may land.
+// ForSecondTry returns the result before a second try, with what the first has read or may have written.
 func (r Result) ForSecondTry(before Result, met *armerror.Fault) Result {
 	before.Observed, before.Addresses, before.firstRecord, before.HadConflict = r.Observed, r.Addresses, r.firstRecord, met.IsPreconditionFailed()
 	if met.MayBeApplied {

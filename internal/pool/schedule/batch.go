@@ -39,7 +39,6 @@ func SelectWrites(groups []Group, now time.Time, interval time.Duration) []lb.Po
 	return selectKeys(due, func(Group) bool { return true })
 }
 
-// selectKeys returns the pools for which match holds.
 func selectKeys(groups []Group, match func(Group) bool) (keys []lb.PoolKey) {
 	for _, g := range groups {
 		if match(g) {
@@ -49,16 +48,13 @@ func selectKeys(groups []Group, match func(Group) bool) (keys []lb.PoolKey) {
 	return keys
 }
 
-// isDue reports whether a group has a change that is due or debounced.
 func (g Group) isDue(now time.Time, interval time.Duration) bool {
 	return !g.isResync() && !g.history.ExcludedFromBatch && (!g.ReadyAt(interval).After(now) || g.isDebouncing(now, interval))
 }
 
-// minSharedChecks is the minimum of due checks for a shared read.
 const minSharedChecks = 3
 
-// SelectChecks returns the pools to check by one read, due or debounced; none if there are too
-// few.
+// SelectChecks returns the pools to check by one read, due or debounced; none if there are too few.
 func SelectChecks(groups []Group, now time.Time, interval time.Duration) []lb.PoolKey {
 	due := selectKeys(groups, func(g Group) bool {
 		return g.IsCheck() && !g.history.ExcludedFromBatch && !g.history.NeedsRead && g.history.Writes.PendingEtag == "" &&

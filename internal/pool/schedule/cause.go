@@ -12,8 +12,7 @@ import (
 // Cause is what caused an attempt. Operations that were not due count once they are settled.
 type Cause struct {
 	Member, Admin bool
-	// hasChange is true for a membership change, which starts the pool's pace.
-	hasChange bool
+	hasChange     bool
 }
 
 // CauseOf returns the cause of an attempt at these operations.

@@ -8,8 +8,7 @@ import (
 	"weir.dev/weir/internal/ratelimit"
 )
 
-// MergeOperations appends newer operations, unless an older one covers them. An operation with a Service
-// replaces one of the same BackendPool without.
+// MergeOperations appends operations that no older one covers. One with a Service replaces one without.
 func MergeOperations(older []Operation, newer ...Operation) []Operation {
 	for _, op := range newer {
 		if op.Admin {
@@ -40,7 +39,6 @@ func MergeOperations(older []Operation, newer ...Operation) []Operation {
 	return older
 }
 
-// mergeAdmin keeps a pool's newest admin operation.
 func mergeAdmin(older []Operation, op Operation) []Operation {
 	at := slices.IndexFunc(older, func(o Operation) bool { return o.Admin })
 	if at < 0 {

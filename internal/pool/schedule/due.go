@@ -14,36 +14,26 @@ const debounceTime = 250 * time.Millisecond
 
 // Group is a pool's operations as scheduled. If it has none it is a resync, due since FirstQueued.
 type Group struct {
-	Pool      lb.PoolKey
-	Namespace string
-	// Order orders namespaces.
-	Order uint64
-	// InNextRound is true if the namespace had its turn in this round.
+	Pool        lb.PoolKey
+	Namespace   string
+	Order       uint64
 	InNextRound bool
 	hasNew      bool
 	Retry       bool
-	// HoldFor is how long the changes of a busy pool wait for further ones.
-	HoldFor time.Duration
-	// LongestHold ends the wait after the last write, if it is more than an interval. The wait for a used-up quota ends at
-	// QuotaNotBefore.
+	HoldFor     time.Duration
+	// LongestHold, above an interval, ends the wait after the last write, QuotaNotBefore that for a used-up quota.
 	LongestHold    time.Duration
 	QuotaNotBefore time.Time
-	// Deferred is when the namespace's share allows the change, zero if it does, followed by the
-	// reason.
-	Deferred    time.Time
-	DeferReason string
-	exempt      bool
-	// ChangeCount is the number of membership changes that have not failed.
-	ChangeCount int
-	impact      Impact
-	// needsFill is true for a newly created pool.
-	needsFill bool
-	// onlyChecks is true if no operation has a known change.
-	onlyChecks bool
-	// FirstQueued is when the first membership change was queued.
-	FirstQueued time.Time
-	ParkedUntil time.Time
-	// Admin is the admin operation, or nil.
+	// Deferred is when the namespace's share allows the change; zero if it does.
+	Deferred       time.Time
+	DeferReason    string
+	exempt         bool
+	ChangeCount    int
+	impact         Impact
+	needsFill      bool
+	onlyChecks     bool
+	FirstQueued    time.Time
+	ParkedUntil    time.Time
 	Admin          *Operation
 	history        History
 	DebouncedUntil time.Time
@@ -56,8 +46,7 @@ func (g Group) CanGather() bool {
 	return lost == 0 && g.impact.Starting > 0 && g.impact.Stopping == 0
 }
 
-// NewGroup returns the group of a pool's operations. A new operation never makes a parked one due
-// earlier.
+// NewGroup returns a pool's group. A new operation never makes a parked one due earlier.
 func NewGroup(pool lb.PoolKey, ops []Operation, h History) Group {
 	g := Group{Pool: pool, history: h, onlyChecks: true}
 	for i := range ops {
@@ -144,7 +133,6 @@ func (g Group) memberReadyAt(interval time.Duration) time.Time {
 // and load balancer, it causes at most a third of Weir's writes.
 const MaxDeferral = 10 * time.Minute
 
-// deferredUntil is zero if the change does not wait for the namespace's share.
 func (g Group) deferredUntil() time.Time {
 	if g.Deferred.IsZero() {
 		return time.Time{}
@@ -158,8 +146,7 @@ func (g Group) IsDeferred(now time.Time, interval time.Duration) bool {
 	return until.After(now) && until.Equal(g.ReadyAt(interval))
 }
 
-// NeedsShare reports whether only the namespace's share may delay the change. These groups are
-// ordered by age.
+// NeedsShare reports whether only the namespace's share may delay the change.
 func (g Group) NeedsShare(now time.Time, interval time.Duration) bool {
 	return g.hasMemberChange() && !g.exempt && !g.IsCheck() && !g.poolReadyAt(interval).After(now.Add(debounceTime))
 }
@@ -182,8 +169,7 @@ func (g Group) poolReadyAt(interval time.Duration) time.Time {
 	return ratelimit.MaxTime(t, g.FirstQueued)
 }
 
-// pacedUntil returns when the pool's pace allows a write, within an interval of the last; zero is
-// any time.
+// pacedUntil is within an interval of the last write; zero is any time.
 func (g Group) pacedUntil(interval time.Duration) time.Time {
 	if g.history.LastChange.IsZero() {
 		return time.Time{}
@@ -194,8 +180,7 @@ func (g Group) pacedUntil(interval time.Duration) time.Time {
 	return ratelimit.MaxTime(g.QuotaNotBefore, ratelimit.MinTime(g.history.LastChange.Add(max(interval, g.LongestHold)), g.FirstQueued.Add(g.HoldFor)))
 }
 
-// MayNeedPace reports whether the pool has a change that its pace may delay, before LongestHold and QuotaNotBefore are
-// known.
+// MayNeedPace is NeedsPace before LongestHold and QuotaNotBefore are known.
 func (g Group) MayNeedPace(now time.Time, interval time.Duration) bool {
 	return g.hasNew && !g.Retry && !g.needsFill && g.history.LastChange.Add(ratelimit.MaxStretch*interval).After(now)
 }

@@ -13,38 +13,29 @@ import (
 // History is what is known of a pool between attempts.
 type History struct {
 	LastAttempt time.Time
-	// LastChange is the start of the last attempt with a membership change; the pool is paced from
-	// then on.
+	// LastChange is the start of the last attempt with a membership change; the pool is paced from then on.
 	LastChange time.Time
 	// WaitUntil is set while one of Weir's own dependencies is not ready.
 	WaitUntil  time.Time
 	DelayCount int
-	// TargetSetAt is when members were handed over to the machine updater, zero if not pending.
-	// Completed machines or a change then end WaitUntil early.
+	// TargetSetAt is zero if no handover is pending. Completed machines or a change end WaitUntil early.
 	TargetSetAt time.Time
-	// TargetHash is the fingerprint of the last handover, or zero.
-	TargetHash uint64
-	// HasUnusable is true if machines cannot join a pool that is otherwise in sync.
+	TargetHash  uint64
 	HasUnusable bool
 	Writes      diff.Memory
-	// ErrorSince is since when the pool is out of sync, or may become so, with nothing queued; zero if
-	// not.
+	// ErrorSince is since when the pool is, or may become, out of sync with nothing queued; zero if not.
 	ErrorSince time.Time
 	// NotBefore is the latest Retry-After. It outlives the operation.
 	NotBefore time.Time
 	// FinalError is the error for which the last change was given up, or empty.
-	FinalError string
-	// ExcludedFromBatch excludes the pool from batched updates after a rejection.
+	FinalError        string
 	ExcludedFromBatch bool
-	// NeedsRead is true if the pool needs a read of its own.
-	NeedsRead bool
-	// UncountedWrite is true after an uncounted write that may have landed: if the pool is then in sync, its
-	// Service has to be notified.
+	NeedsRead         bool
+	// UncountedWrite may have landed: if the pool is then in sync, its Service has to be notified.
 	UncountedWrite bool
 	// UncountedHash is what a pool of network interfaces showed before that write.
 	UncountedHash uint64
-	// LastAdmin is the start of the last attempt with admin states, or of a write of them that is no attempt: for an
-	// interval, the pool's admin states then rank with its other changes.
+	// For an interval after LastAdmin, the pool's admin states rank with its other changes.
 	LastAdmin time.Time
 }
 
@@ -77,8 +68,7 @@ func (h History) AfterAttempt(outcome diff.Outcome, f *armerror.Fault, cause Cau
 	return h
 }
 
-// AfterMachineWrite records whether an attempt completed a delegated write: an attempt that finds a pool in sync
-// after it was not counts as the write.
+// AfterMachineWrite counts an attempt that finds a pool in sync after it was not as the delegated write.
 func (h History) AfterMachineWrite(r *diff.Result) History {
 	done := r.StatesInSync() && r.MemberProgress == nil
 	if h.UncountedWrite && done && (r.MachineTarget == nil || r.InterfaceHash() != h.UncountedHash) {
@@ -102,12 +92,10 @@ func (h History) AfterTarget(r diff.Result, now time.Time) History {
 	return h.WaitForMachines(now, r.MemberProgress.WaitFor)
 }
 
-// minMachineWait is the shortest time between a handover and the next attempt, so that machines that
-// finish one by one share an attempt.
+// minMachineWait lets machines that finish one by one share an attempt.
 const minMachineWait = time.Second
 
-// WaitForMachines delays the pool while its machines are written. wait is zero if no completion will be
-// signaled.
+// WaitForMachines delays the pool while its machines are written; not if no completion will be signaled.
 func (h History) WaitForMachines(now time.Time, wait time.Duration) History {
 	if wait > 0 {
 		h.DelayCount, h.WaitUntil, h.TargetSetAt = 0, now.Add(wait), now
@@ -125,8 +113,7 @@ func (h History) EndMachineWait() (next History, woken bool) {
 	return h, true
 }
 
-// NotBeforeNow returns at, but not before now, for display: an attempt longer than the interval is
-// followed by the next one at once. Zero is never.
+// NotBeforeNow is for display: an attempt longer than the interval is followed by the next one at once.
 func NotBeforeNow(at, now time.Time) time.Time {
 	if at.IsZero() {
 		return at

@@ -9,14 +9,12 @@ import (
 
 // Impact is the traffic impact of a change on one pool.
 type Impact struct {
-	// Members that take new flows before and after the change, only before, or only after it. Down
-	// members take none.
+	// Members that take new flows before and after the change, only before, or only after it.
 	Serving, Stopping, Starting int
 }
 
-// lossRatio returns the share of new flows lost until the change is written: those to leaving members.
-// All pools weigh the same, because their traffic is unknown. If no member serves yet, everything
-// is lost; if none will, a write saves nothing.
+// lossRatio returns the share of new flows lost until the change is written. All pools weigh the same, because their
+// traffic is unknown. If no member serves yet, everything is lost; if none will, a write saves nothing.
 func (s Impact) lossRatio() (part, total int) {
 	switch before, after := s.Serving+s.Stopping, s.Serving+s.Starting; {
 	case after == 0:
@@ -36,9 +34,8 @@ func (s Impact) servingMembers() int {
 	return s.Serving
 }
 
-// compareImpact puts the highest loss first, which minimizes lost flows, because all writes take about
-// the same time. Ties: more leaving nodes, because a node waits for the last of its pools; then
-// fewer serving members.
+// compareImpact puts the highest loss first, because all writes take about the same time; then more leaving nodes,
+// because a node waits for the last of its pools; then fewer serving members.
 func (s Impact) compareImpact(other Impact) int {
 	part, total := s.lossRatio()
 	otherPart, otherTotal := other.lossRatio()

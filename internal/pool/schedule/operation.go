@@ -19,43 +19,35 @@ type ServiceName struct {
 	Namespace, Name string
 }
 
-// Operation requests that a pool get in sync: its membership, or its admin states if Admin. Either
-// applies both. The fields after New belong to the worker.
+// Operation requests that a pool get in sync, its membership or its admin states; either applies both. The fields after
+// New belong to the worker.
 type Operation struct {
-	Ref  Ref
-	Pool lb.PoolID
-	// Service is notified of the outcome; zero for pools of nodes and for cleanups.
+	Ref     Ref
+	Pool    lb.PoolID
 	Service ServiceName
 	// ChangedAt is when the change was seen; zero for a check.
 	ChangedAt time.Time
 	// NotBefore is a Retry-After from an earlier process, or zero.
-	NotBefore time.Time
-	// LastNotification is the last notification by an earlier process.
+	NotBefore        time.Time
 	LastNotification LastNotification
 	// Admin operations go first, are retried without limit, and emit no pool events.
-	Admin bool
-	// Impact orders pools by what they lose while waiting.
+	Admin  bool
 	Impact Impact
-	// OutOfSync is true if the record differs although no change was seen: it happened while Weir was
-	// not running.
+	// OutOfSync is true if the record differs: the change happened while Weir was not running.
 	OutOfSync bool
 	// Exempt changes ignore the namespace's share.
 	Exempt bool
 	// New pools are empty: they are filled without debouncing or pace.
 	New bool
 
-	// Resync marks a resync. It consumes no retries.
-	Resync bool
-	// RetryCount counts consumed retries.
-	RetryCount int
-	// NextEligibleAt is a Retry-After.
+	// Resync consumes no retries.
+	Resync         bool
+	RetryCount     int
 	NextEligibleAt time.Time
-	// FailedAttempts counts failures of an admin operation.
 	FailedAttempts int
 	retryAt        time.Time
 	// Extra is true if an attempt included the operation before it was due.
-	Extra bool
-	// mergeCount counts coalesced changes.
+	Extra      bool
 	mergeCount int
 	// QueuedAt is that of the oldest coalesced operation.
 	QueuedAt time.Time
@@ -84,14 +76,12 @@ func (s Subject) NewResync(now time.Time) Operation {
 	return Operation{Ref: s.Ref, Pool: s.Pool, Service: s.Service, Resync: true, QueuedAt: now}
 }
 
-// isEquivalent reports whether p adds nothing to o. Operations with consumed retries keep their own
-// counter.
+// isEquivalent reports whether p adds nothing. Operations with consumed retries keep their own counter.
 func (o Operation) isEquivalent(p Operation) bool {
 	return o.isNew() && p.isNew() && o.Ref == p.Ref && o.Service == p.Service
 }
 
-// mergeInto merges an older admin operation, and keeps its backoff: a flapping taint must not bypass
-// it.
+// mergeInto keeps the older backoff: a flapping taint must not bypass it.
 func (o Operation) mergeInto(older Operation) Operation {
 	if o.Ref == older.Ref {
 		o.QueuedAt, o.ChangedAt = older.QueuedAt, ratelimit.MinTime(older.ChangedAt, o.ChangedAt)
@@ -102,14 +92,12 @@ func (o Operation) mergeInto(older Operation) Operation {
 
 // LastNotification is a pool's last notification, as far as it affects the next one. Zero is none, or success.
 type LastNotification struct {
-	// IsFailure is true after Retrying or Failed.
 	IsFailure bool
 	// FailureReason is the error for which the last change was given up, or empty.
 	FailureReason string
 }
 
-// ResetRetries removes Weir's own delays and restores all retries. It keeps Retry-After, and an admin
-// operation's backoff.
+// ResetRetries removes Weir's own delays. It keeps Retry-After, and an admin operation's backoff.
 func (o Operation) ResetRetries() Operation {
 	o.RetryCount, o.retryAt = 0, time.Time{}
 	return o

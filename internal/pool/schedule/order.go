@@ -12,7 +12,6 @@ import (
 	"weir.dev/weir/internal/ratelimit"
 )
 
-// kind ranks claims.
 type kind int
 
 // In order of urgency.
@@ -24,21 +23,17 @@ const (
 	kindChecks                      // no known change
 )
 
-// claim is a pool that is ready, ordered among others of its load balancer.
 type claim struct {
-	pool lb.PoolKey
-	kind kind
-	// inNextRound is true if the namespace had its turn in this round.
+	pool        lb.PoolKey
+	kind        kind
 	inNextRound bool
 	order       uint64
-	// retry is true if all operations have failed before.
-	retry  bool
-	impact Impact
-	ready  time.Time
+	retry       bool
+	impact      Impact
+	ready       time.Time
 }
 
-// The number of intervals after which a claim ignores impact. After the last one a check ranks as a
-// change.
+// Intervals after which a claim ignores impact; a check then ranks as a change.
 const (
 	maxChangeWait = 1
 	maxAdminWait  = 10
@@ -75,7 +70,6 @@ func (c claim) isBefore(other claim, now time.Time, interval time.Duration) bool
 	return cmp.Or(cmp.Compare(c.order, other.order), c.ready.Compare(other.ready), cmp.Compare(c.pool, other.pool)) < 0
 }
 
-// effectiveKind raises overdue checks.
 func (c claim) effectiveKind(now time.Time, interval time.Duration) kind {
 	switch wait := now.Sub(c.ready); {
 	case c.kind == kindChecks && wait >= maxCheckWait*interval:
@@ -135,8 +129,7 @@ func ReadyNamespaces(groups []Group, now time.Time, interval time.Duration) []st
 	return slices.Sorted(maps.Keys(ready))
 }
 
-// AdmitPool picks the group to attempt. If there is none, retryAt is when to call again; zero if only a
-// new operation can change that.
+// AdmitPool picks the group to attempt, or returns when to call again; zero if only a new operation matters.
 func AdmitPool(groups []Group, now time.Time, interval time.Duration) (pick lb.PoolKey, ok bool, retryAt time.Time) {
 	var best Group
 	for _, g := range groups {

@@ -28,8 +28,7 @@ type resultAction struct {
 	notify       Notification
 }
 
-// actionSet has the dispositions of operations with retries left, with none left, without a change after
-// giving up, for admin states, and carried ones.
+// givenUp is for operations without a change after giving up, extra for those that were not due.
 type actionSet struct{ retriesLeft, noRetries, givenUp, admin, extra resultAction }
 
 // actionTable alone decides what happens to operations.
@@ -58,9 +57,7 @@ var actionTable = map[diff.Outcome]actionSet{
 
 // PoolStatus is the state of a pool before an attempt is settled.
 type PoolStatus struct {
-	// LastNotifications are the last notifications.
-	LastNotifications map[ServiceName]Notification
-	// Whether the last change was given up, and whether for the same error.
+	LastNotifications        map[ServiceName]Notification
 	HasFinalError, SameError bool
 	OnlyAdminStates          bool          // only admin states were written
 	Now                      time.Time     // end of the attempt
@@ -71,19 +68,15 @@ type PoolStatus struct {
 type Result struct {
 	Requeue       []Operation
 	Notifications map[Notification][]ServiceName
-	// RetriesUsed is the maximum, including this attempt.
-	RetriesUsed int
+	RetriesUsed   int
 	// AdminFailed and AdminDone are set once per admin state change, which was seen at AdminSince.
 	AdminFailed, AdminDone bool
 	AdminSince             time.Time
 }
 
-// ResolveOperations applies the table to a pool's operations and decides the notifications. Only after
-// Retrying or Failed do these notify: an unchanged pool (a lost write had landed), an admin
-// operation, and a process's first check if only admin states were written. A resync does not
-// repeat the error for which a change was given up.
-//
-// ofMembers is the membership's outcome if outcome is about admin states only, otherwise empty.
+// ResolveOperations applies the table and decides the notifications. Only after Retrying or Failed do these notify: an
+// unchanged pool (a lost write had landed), an admin operation, and a process's first check if only admin states were
+// written. A resync repeats no error. ofMembers is set if outcome is about admin states only.
 func ResolveOperations(outcome, ofMembers diff.Outcome, retryAt time.Time, ops []Operation, maxRetries int, past PoolStatus) Result {
 	v := Result{Notifications: map[Notification][]ServiceName{}}
 	var gaveUp []ServiceName // by checks
@@ -157,7 +150,6 @@ func (p PoolStatus) findAction(outcome diff.Outcome, op Operation, maxRetries in
 	return d
 }
 
-// resolveAdmin reports the first failure, or the success, of admin states.
 func (v *Result) resolveAdmin(outcome diff.Outcome, d resultAction, op *Operation, past PoolStatus) {
 	v.AdminSince = op.ChangedAt
 	v.AdminDone = outcome == diff.Written || outcome == diff.Unchanged

@@ -11,9 +11,8 @@ import (
 	"weir.dev/weir/internal/ratelimit"
 )
 
-// NextResync returns the first resync after now. All pools of a load balancer are read at the same
-// phase of the period, derived from its name: one read serves them, and restarts do not matter. A
-// period of 0 is never.
+// NextResync returns the first resync after now; a period of 0 is never. One read serves all pools of a load balancer,
+// at a phase derived from its name, so that restarts do not matter.
 func NextResync(pool lb.PoolKey, now time.Time, period time.Duration) time.Time {
 	if period <= 0 {
 		return time.Time{}
@@ -29,11 +28,9 @@ func NextResync(pool lb.PoolKey, now time.Time, period time.Duration) time.Time 
 	return now.Add(begin.Sub(now))
 }
 
-// firstCheckDelay is the first delay of a pool in trouble.
 const firstCheckDelay = time.Minute
 
-// nextCheck returns the next check. A pool in trouble is also checked after one, two, four minutes
-// and so on, below the period. A period of 0 is never.
+// nextCheck also checks a pool in trouble after one, two, four minutes and so on, below the period.
 func nextCheck(pool lb.PoolKey, now time.Time, period time.Duration, failing time.Time) time.Time {
 	own := NextResync(pool, now, period)
 	if failing.IsZero() {
@@ -47,8 +44,7 @@ func nextCheck(pool lb.PoolKey, now time.Time, period time.Duration, failing tim
 	return own
 }
 
-// NextCheckAt returns the next check. Even without a period, a pool with a lost write is checked once
-// that can no longer land.
+// NextCheckAt returns the next check. A pool with a lost write is always checked once that can no longer land.
 func (h History) NextCheckAt(pool lb.PoolKey, now time.Time, period time.Duration) time.Time {
 	last := h.Writes.PendingSince.Add(diff.PendingWriteTTL)
 	if period <= 0 && !h.Writes.PendingSince.IsZero() && last.After(now) {
@@ -57,8 +53,7 @@ func (h History) NextCheckAt(pool lb.PoolKey, now time.Time, period time.Duratio
 	return nextCheck(pool, now, period, h.ErrorSince)
 }
 
-// UpdateErrorSince returns since when a pool's change is given up or a lost write may land. Giving up
-// again restarts it; a postponed attempt does not count.
+// UpdateErrorSince returns since when a change is given up or a lost write may land. Giving up again restarts it.
 func UpdateErrorSince(before time.Time, outcome diff.Outcome, failing, look bool, now time.Time) time.Time {
 	switch {
 	case outcome == diff.Postponed, failing && look && !before.IsZero():

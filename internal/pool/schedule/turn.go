@@ -7,12 +7,12 @@ import "time"
 const (
 	// turnTimeout is how long a turn starts attempts.
 	turnTimeout = 15 * time.Second
-	// maxTurnAttempts bounds a namespace's attempts: a batch may return pools for separate updates.
+	// maxTurnAttempts leaves one for a pool that a batch returns for a separate update.
 	maxTurnAttempts = 2
 )
 
-// Turn is the work between two writes of a load balancer: one attempt per namespace with a due
-// change, and all new admin states. It bounds the wait of load balancer writes, and of due changes.
+// Turn is the work between two writes of a load balancer: one attempt per namespace with a due change, and all new
+// admin states. It bounds the wait of both.
 type Turn struct {
 	deadline time.Time
 	attempt  int

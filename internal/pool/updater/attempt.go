@@ -20,15 +20,13 @@ var (
 	errNotNeeded = fmt.Errorf("%w: no Service needs it any longer", diff.ErrNotReady)
 )
 
-// target is the target and the conditions of an attempt.
 type target struct {
-	ref  schedule.Ref
-	pool lb.PoolID
-	// Whether a write may start, and whether it is still needed.
+	ref               schedule.Ref
+	pool              lb.PoolID
 	isValid, isNeeded func() bool
 }
 
-// checkWrite checks both right before a write, because reads and records take time.
+// checkWrite runs right before a write, because reads and records take time.
 func (t target) checkWrite() error {
 	switch {
 	case !t.isValid():
@@ -39,13 +37,11 @@ func (t target) checkWrite() error {
 	return nil
 }
 
-// withCause attributes calls to a BackendPool.
 func withCause(ctx context.Context, ref schedule.Ref) context.Context {
 	return requestlog.WithCauses(ctx, requestlog.Cause{Kind: "BackendPool", Namespace: ref.Namespace, Name: ref.Name})
 }
 
-// updatePool reads a pool, computes the desired pool from the newest membership, records the write and
-// writes. h is the pool's history.
+// updatePool reads, computes from the newest membership, records and writes a pool.
 func (c *Config) updatePool(ctx context.Context, t target, h schedule.History) diff.Result {
 	within, cancel := context.WithTimeout(withCause(ctx, t.ref), diff.AttemptDeadline)
 	defer cancel()

@@ -13,9 +13,8 @@ import (
 type Backlog struct {
 	// Operations includes parked ones.
 	Operations int
-	// Parked is the number of pools that wait for a Retry-After.
-	Parked int
-	// OldestQueuedAt is when the oldest unsettled operation was queued; zero if none.
+	Parked     int
+	// OldestQueuedAt is of unsettled operations; zero if none.
 	OldestQueuedAt time.Time
 }
 

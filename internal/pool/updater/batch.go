@@ -11,20 +11,16 @@ import (
 	"weir.dev/weir/internal/ratelimit"
 )
 
-// poolBatch is one pool taken from the queue.
 type poolBatch struct {
-	pool     lb.PoolKey
-	entry    *poolEntry // nil if the pool was forgotten
-	ops      []schedule.Operation
-	history  schedule.History
-	notified map[schedule.ServiceName]schedule.Notification
-	// resyncDue is true if a check was due.
+	pool      lb.PoolKey
+	entry     *poolEntry // nil if the pool was forgotten
+	ops       []schedule.Operation
+	history   schedule.History
+	notified  map[schedule.ServiceName]schedule.Notification
 	resyncDue bool
-	// namespace is the one that used its turn, if any.
 	namespace string
 }
 
-// takeBatch takes a pool's operations for an attempt.
 func (q *queue) takeBatch(pool lb.PoolKey, now time.Time) poolBatch {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -53,8 +49,7 @@ func (q *queue) takeBatch(pool lb.PoolKey, now time.Time) poolBatch {
 	return t
 }
 
-// finishBatch ends an attempt: retries rank before newer operations. A pool forgotten since is ignored,
-// even if it was added again.
+// finishBatch ranks retries before newer operations. A pool forgotten since is ignored, even if added again.
 func (q *queue) finishBatch(t poolBatch, requeue []schedule.Operation, h schedule.History, inSync *uint64, notified map[schedule.Notification][]schedule.ServiceName) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -97,7 +92,6 @@ func (q *queue) requeueBatch(t poolBatch, ops []schedule.Operation) {
 	q.wakeWorker()
 }
 
-// delayPool delays a pool for a Retry-After.
 func (q *queue) delayPool(t poolBatch, until time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -13,16 +13,13 @@ import (
 	"weir.dev/weir/internal/ratelimit"
 )
 
-// sharedReadTimeout is the timeout of a read for several pools: a little more than a slow Azure's
-// minute. After it each pool is read separately.
+// sharedReadTimeout is a little more than a slow Azure's minute. After it each pool is read separately.
 const sharedReadTimeout = 75 * time.Second
 
-// sharedReadTTL limits how long the results of one read are used while other work is due, because each
-// new status is an API server request.
+// sharedReadTTL limits the use of one read while other work is due: each new status is an API server request.
 const sharedReadTTL = time.Second
 
-// checkPools checks all due pools by one read of the load balancer. Those out of sync get their
-// own attempts. The caller holds the worker's lock and the lease.
+// checkPools checks pools by one read. Those out of sync get their own attempts. The caller holds l.slot and the lease.
 func (l *worker) checkPools(ctx context.Context, due []lb.PoolKey) {
 	var updates []poolUpdate
 	for _, key := range due {
@@ -56,8 +53,7 @@ func (l *worker) checkPools(ctx context.Context, due []lb.PoolKey) {
 	}
 }
 
-// readLoadBalancer reads the load balancer for several pools. A Retry-After also delays overlapping updates,
-// which end with this read.
+// readLoadBalancer also delays overlapping updates by a Retry-After: they end with this read.
 func (l *worker) readLoadBalancer(ctx context.Context) (lb.LoadBalancer, error) {
 	timeoutCtx, cancel := context.WithTimeout(ctx, sharedReadTimeout)
 	defer cancel()
@@ -82,7 +78,6 @@ func (l *worker) isInSync(ctx context.Context, p *poolUpdate, observed lb.Pool) 
 	return !write && err == nil
 }
 
-// requeueAsChange requeues a pool to be attempted like a change.
 func (q *queue) requeueAsChange(t poolBatch, ops []schedule.Operation) {
 	for i := range ops {
 		ops[i].OutOfSync = true
@@ -99,7 +94,7 @@ func (q *queue) scheduleCheck(key lb.PoolKey, w *poolEntry, now time.Time) {
 	q.nextResync = ratelimit.MinTime(q.nextResync, w.resyncAt)
 }
 
-// markDueChecks marks pools that are due for a resync, in O(pools) per due time. The caller holds q.mu.
+// markDueChecks takes O(pools) per due time. The caller holds q.mu.
 func (q *queue) markDueChecks(now time.Time) {
 	if q.nextResync.IsZero() || q.nextResync.After(now) {
 		return
@@ -116,8 +111,7 @@ func (q *queue) markDueChecks(now time.Time) {
 	}
 }
 
-// checkOthers schedules checks of the pools that were not written: if an accepted write of the load
-// balancer fails in the end, they lose their effect, too.
+// checkOthers checks the pools that were not written: they lose their effect, too, if a write fails at its end.
 func (q *queue) checkOthers(isWritten func(lb.PoolKey) bool, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -15,8 +15,7 @@ import (
 	"weir.dev/weir/internal/ratelimit"
 )
 
-// finishAttempt settles an attempt's operations, reports the result and requeues retries. The caller
-// holds the worker's lock.
+// finishAttempt settles operations, reports the result and requeues retries. The caller holds l.slot.
 func (l *worker) finishAttempt(ctx context.Context, p poolUpdate) {
 	t, ops, r, start := p.batch, p.ops, p.result, p.startedAt
 	now, h := time.Now(), t.history

@@ -12,14 +12,12 @@ import (
 	"weir.dev/weir/internal/pool/diff"
 )
 
-// errMachineMembers excludes pools from batched updates: their members are written machine by machine.
+// errMachineMembers excludes pools from batches: their members are written machine by machine.
 var errMachineMembers = fmt.Errorf("%w: the members of the pool are network interfaces", diff.ErrNotReady)
 
-// errNoMembers means that Weir does not write machines.
 var errNoMembers = &armerror.Fault{Class: armerror.Terminal, Code: diff.CodeNICPool, Reason: "nic_pool", Err: errors.New("its members are to be network interfaces, and Weir writes addresses alone here")}
 
-// syncMembers records and writes the admin states of a pool of network interfaces. Its members are
-// handed over once per attempt, at the end, because a handover returns new failures.
+// syncMembers writes admin states. Members are handed over once, at the end: a handover returns new failures.
 func (c *Config) syncMembers(ctx context.Context, t target, observed lb.Pool, r *diff.Result) error {
 	want, err := c.desiredPool(t.ref)
 	if err == nil && want.Machines == nil { // changed since Prepare
@@ -42,7 +40,6 @@ func (c *Config) syncMembers(ctx context.Context, t target, observed lb.Pool, r 
 	return nil
 }
 
-// prepareMembers computes the writes of a pool of network interfaces.
 func (c *Config) prepareMembers(ctx context.Context, observed lb.Pool, want diff.Desired, r *diff.Result) (write bool, intent *diff.Intent, err error) {
 	r.Observed = len(observed.Addresses)
 	if c.Members == nil {
@@ -57,8 +54,7 @@ func (c *Config) prepareMembers(ctx context.Context, observed lb.Pool, want diff
 	return r.PrepareMembers(observed, want, c.AdminState)
 }
 
-// setMachineTarget passes the desired machines to the machine updater, even if the pool is in sync: other
-// writes of these machines must keep them in it.
+// setMachineTarget hands over even a pool in sync: other writes of its machines must keep them in it.
 func (c *Config) setMachineTarget(t target, r *diff.Result) error {
 	if r.MachineTarget == nil {
 		return nil

@@ -9,16 +9,14 @@ import (
 	"weir.dev/weir/internal/pool/schedule"
 )
 
-// NotifyMachinesDone ends a pool's wait for its machines. A pool in sync without some of them is checked: they
-// may have joined.
+// NotifyMachinesDone ends a pool's wait for its machines. A pool without some is checked: they may have joined.
 func (ls *Workers) NotifyMachinesDone(pool lb.PoolID) {
 	if l := ls.findWorker(pool); l != nil {
 		endMachineWait(l.queue, pool.Key())
 	}
 }
 
-// endMachineWait ends the wait in one queue. During an attempt it takes effect at the end, because
-// the attempt may have missed it.
+// endMachineWait takes effect at the end of a running attempt, which may have missed it.
 func endMachineWait(q *queue, pool lb.PoolKey) {
 	q.mu.Lock()
 	w := q.pools[pool]
@@ -60,7 +58,6 @@ func (w *poolEntry) requestCheck(now time.Time) {
 	}
 }
 
-// releasePools clears and returns the handed-over pools of a BackendPool.
 func releasePools(q *queue, ref schedule.Ref) (pools []lb.PoolID) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -8,8 +8,7 @@ import (
 	"weir.dev/weir/internal/pool/schedule"
 )
 
-// notificationList is each Service's last notification about a pool. With the usual single Service, a map
-// would take ten times the memory.
+// notificationList is each Service's last notification. It is usually one: a map would take ten times the memory.
 type notificationList []lastNotification
 
 type lastNotification struct {

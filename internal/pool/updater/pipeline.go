@@ -20,8 +20,8 @@ import (
 // sendTimeout leaves time to await earlier writes if one is not answered.
 const sendTimeout = diff.AttemptDeadline / 2
 
-// updatePipelined sends each pool's write as soon as Azure has accepted the previous one, awaits completion, and
-// settles all pools by one read of the load balancer. The caller holds the worker's lock and the lease.
+// updatePipelined sends each write once Azure has accepted the one before, awaits the end, and settles all by one read
+// of the load balancer. The caller holds l.slot and the lease.
 func (l *worker) updatePipelined(ctx context.Context, due []lb.PoolKey, valid func() bool) {
 	all, cancel := context.WithTimeout(ctx, diff.AttemptDeadline)
 	timeoutCtx, sent := context.WithTimeout(all, sendTimeout)
@@ -34,31 +34,26 @@ func (l *worker) updatePipelined(ctx context.Context, due []lb.PoolKey, valid fu
 	p.waitAndResolve()
 }
 
-// pipelinedUpdate updates several pools by overlapping writes.
 type pipelinedUpdate struct {
 	worker                   *worker
 	ctx, attemptCtx, sendCtx context.Context //nolint:containedctx // it lives as long as the attempt
 	valid                    func() bool
 	sentWrites               []sentWrite
-	// awaitsEach is true until this process has seen Azure keep overtaken writes: each completion might
-	// roll a write back.
+	// awaitsEach is true until this process has seen overtaken writes persist: an end might roll one back.
 	awaitsEach bool
-	// startedAt is when the first write was prepared.
-	startedAt time.Time
-	pending   sync.WaitGroup
+	startedAt  time.Time
+	pending    sync.WaitGroup
 }
 
 type sentWrite struct {
 	poolUpdate
 	accepted   AcceptedWrite
 	waitForEnd func() (lb.Pool, error) // waits for completion
-	// wasOvertaken is true if the write was running when Azure accepted the next, which was guarded by
-	// an etag that completion changes.
+	// wasOvertaken is true if it ran when Azure accepted the next, guarded by an etag that its end changes.
 	wasOvertaken bool
 }
 
-// sendAll sends writes in turn for up to an interval, which bounds the wait of urgent changes. Newly
-// due pools are included.
+// sendAll sends for up to an interval, which bounds the wait of urgent changes.
 func (p *pipelinedUpdate) sendAll(due []lb.PoolKey) {
 	l, attempted := p.worker, map[lb.PoolKey]bool{}
 	p.startedAt = time.Now()
@@ -87,8 +82,8 @@ func (p *pipelinedUpdate) nextDue(attempted map[lb.PoolKey]bool) []lb.PoolKey {
 	})
 }
 
-// sendOne sends one write and reports whether the next may follow. After a 412 it reads again once,
-// because the previous write's completion changes the etag.
+// sendOne reports whether the next may follow. After a 412 it reads again once: the end of the write before changes the
+// etag.
 func (p *pipelinedUpdate) sendOne(update poolUpdate) (next bool) {
 	err := p.sendWrite(&update)
 	if f := armerror.FromError(err); f.IsPreconditionFailed() && f.RetryAt.IsZero() && update.needsWrite {
@@ -149,8 +144,8 @@ func (p *pipelinedUpdate) wasRunning(observed lb.Pool) bool {
 	return !last.Completed && last.Etag != "" && last.Etag == observed.Etag
 }
 
-// newWaiter returns a function that waits for the completion of an overtaken write. If each is awaited, waiting
-// starts now, and only the write's own operation proves completion.
+// newWaiter awaits an overtaken write. If each is awaited, that starts now, and only the write's own operation proves
+// it.
 func (p *pipelinedUpdate) newWaiter(accepted AcceptedWrite) func() (lb.Pool, error) {
 	if !p.awaitsEach {
 		return func() (lb.Pool, error) { return accepted.Wait(p.attemptCtx, true) }
@@ -162,9 +157,8 @@ func (p *pipelinedUpdate) newWaiter(accepted AcceptedWrite) func() (lb.Pool, err
 	return func() (lb.Pool, error) { <-over; return shown, err }
 }
 
-// handleUnsent settles a pool without an accepted write, and reports whether the next may be sent. A
-// rejection because of Weir's previous write counts as no attempt. Failures that a retry may fix
-// are left to a separate write.
+// handleUnsent reports whether the next may be sent. A rejection because of Weir's previous write is no attempt.
+// Failures that a retry may fix are left to a separate write.
 func (p *pipelinedUpdate) handleUnsent(update poolUpdate, err error) (next bool) {
 	l, f := p.worker, armerror.FromError(err)
 	switch {

@@ -15,8 +15,8 @@ import (
 	"weir.dev/weir/internal/ratelimit"
 )
 
-// waitAndResolve waits for the last write, and for all if overtaken writes may be rolled back. Only the
-// read that follows counts: superseded writes are no failure, and earlier successes prove nothing.
+// waitAndResolve awaits the last write, or all if any may be rolled back. Only the read that follows counts: superseded
+// writes are no failure, and earlier successes prove nothing.
 func (p *pipelinedUpdate) waitAndResolve() {
 	l := p.worker
 	if len(p.sentWrites) == 0 {
@@ -53,11 +53,9 @@ func (p *pipelinedUpdate) waitAndResolve() {
 	}
 }
 
-// endPollInterval is how often a wait for completions looks for admin states that are due.
 const endPollInterval = 250 * time.Millisecond
 
-// waitForEnds waits for all completions, and reports whether each succeeded or was superseded. Admin states that have
-// become due since the start cut the wait short.
+// waitForEnds reports whether each write succeeded or was superseded. Admin states that have become due cut it short.
 func (p *pipelinedUpdate) waitForEnds() (trusted, isCutShort bool) {
 	if !p.awaitsEach {
 		return true, false
@@ -79,8 +77,8 @@ func (p *pipelinedUpdate) waitForEnds() (trusted, isCutShort bool) {
 	}
 }
 
-// requeueAll has each pool written again even if it is in sync, because Azure may still roll back its write. The write
-// of newer operations covers that; without them, a pool is written separately, after those that have some.
+// requeueAll writes each pool again even if in sync: Azure may still roll back. Newer operations cover that; pools
+// without them are written separately, after the others.
 func (p *pipelinedUpdate) requeueAll() {
 	for _, w := range p.sentWrites {
 		p.worker.requeueUpdate(w.poolUpdate, false, func(h *schedule.History) {
@@ -96,8 +94,8 @@ func (p *pipelinedUpdate) hasUrgent() bool {
 	return len(p.worker.queue.selectPools(schedule.SelectUrgent, time.Now())) > 0
 }
 
-// resolveAll settles each pool by one read. trusted is false if a write failed without detail or its
-// result is unknown: then no write counts, and all pools of the load balancer are checked.
+// resolveAll settles pools by one read. Without trust (a failure without detail, or an unknown result) no write counts,
+// and all pools are checked.
 func (p *pipelinedUpdate) resolveAll(trusted bool) {
 	l := p.worker
 	b, err := p.readIdle()
@@ -122,9 +120,8 @@ func (p *pipelinedUpdate) resolveAll(trusted bool) {
 	}
 }
 
-// requeueWrite requeues a pool not shown as done, for a separate write unless the read was throttled. Its
-// etag proves nothing, so a pool that shows less than the record is rewritten. isForeign is true if another client's
-// write does not end.
+// requeueWrite leaves a pool to a separate write unless the read was throttled. Its etag proves nothing. isForeign is
+// true if another client's write does not end.
 func (p *pipelinedUpdate) requeueWrite(w sentWrite, readFault *armerror.Fault, isForeign bool) {
 	p.worker.requeueUpdate(w.poolUpdate, false, func(h *schedule.History) {
 		h.UncountedWrite = h.UncountedWrite || w.result.Outcome == diff.Written
@@ -139,8 +136,7 @@ func (p *pipelinedUpdate) requeueWrite(w sentWrite, readFault *armerror.Fault, i
 	})
 }
 
-// readIdle repeats the read while another client's write is in progress, for up to an interval or until
-// something is urgent.
+// readIdle waits for another client's write, for up to an interval or until something is urgent.
 func (p *pipelinedUpdate) readIdle() (lb.LoadBalancer, error) {
 	end, delays := time.Now().Add(p.worker.cfg.Interval), ratelimit.Exponential{Initial: time.Second, Max: 10 * time.Second}
 	for n := 1; ; n++ {
@@ -151,7 +147,6 @@ func (p *pipelinedUpdate) readIdle() (lb.LoadBalancer, error) {
 	}
 }
 
-// sleepUnlessUrgent waits, and reports whether nothing became urgent.
 func (p *pipelinedUpdate) sleepUnlessUrgent(d time.Duration) bool {
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		if p.hasUrgent() || ratelimit.Sleep(p.sendCtx, time.Second) != nil {
@@ -186,8 +181,8 @@ func (p *pipelinedUpdate) recordObserved(b lb.LoadBalancer, index map[lb.PoolKey
 	return lost > 0
 }
 
-// hasProof reports whether a write was certainly running when the next was accepted: its operation ended as superseded,
-// or Azure is known to heed etags. Otherwise it may have ended while the next was on its way.
+// hasProof reports whether a write was certainly running when the next was accepted: it ended as superseded, or Azure
+// heeds etags. Otherwise it may have ended while the next was on its way.
 func (p *pipelinedUpdate) hasProof(w sentWrite) bool {
 	if !p.awaitsEach || p.worker.cfg.Behaviour.PoolIfMatch == behavior.Enforced {
 		return true

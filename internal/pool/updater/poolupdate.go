@@ -15,15 +15,13 @@ import (
 
 // poolUpdate is one pool taken from the queue.
 type poolUpdate struct {
-	batch  poolBatch
-	ops    []schedule.Operation
-	result diff.Result
-	// needsWrite is true if the pool is not known to be in sync.
+	batch      poolBatch
+	ops        []schedule.Operation
+	result     diff.Result
 	needsWrite bool
-	// hasRead is true once Azure has returned the pool.
-	hasRead   bool
-	startedAt time.Time
-	observed  lb.Pool
+	hasRead    bool
+	startedAt  time.Time
+	observed   lb.Pool
 	// mayHaveLanded is true if an earlier write of the attempt may have taken effect before the read.
 	mayHaveLanded bool
 }
@@ -48,13 +46,11 @@ func (p poolUpdate) target(cfg *Config, valid func() bool) target {
 	return target{ref: p.ops[0].Ref, pool: p.ops[0].Pool, isValid: valid, isNeeded: func() bool { return slices.ContainsFunc(p.ops, cfg.Cluster.IsNeeded) }}
 }
 
-// forRetry returns the pool for another read.
 func (p poolUpdate) forRetry(cfg *Config, met *armerror.Fault) poolUpdate {
 	return poolUpdate{batch: p.batch, ops: p.ops, startedAt: p.startedAt, mayHaveLanded: met.MayBeApplied, result: p.result.ForSecondTry(cfg.newResult(p.batch.history), met)}
 }
 
-// isAppliedIn reports whether shown proves that the pool is in sync. A write must also change the etag,
-// which invalidates earlier lost writes.
+// isAppliedIn also requires a new etag after a write, which invalidates earlier lost writes.
 func (p poolUpdate) isAppliedIn(shown lb.Pool) bool {
 	return p.result.Change.IsAppliedIn(shown) && shown.Provisioning != lb.Updating && shown.Provisioning != lb.Failed &&
 		(!p.needsWrite || shown.Etag != p.result.Change.Next.Etag)
@@ -66,7 +62,6 @@ func (p *poolUpdate) recordApplied(shown lb.Pool) {
 	}
 }
 
-// finishUpdate finishes a pool like an attempt of its own.
 func (l *worker) finishUpdate(ctx, timeoutCtx context.Context, p poolUpdate, err error) {
 	p.result = p.result.FinishAttempt(err, ctx.Err() != nil, timeoutCtx.Err() != nil)
 	if p.result.Outcome != diff.Shutdown {
@@ -74,12 +69,9 @@ func (l *worker) finishUpdate(ctx, timeoutCtx context.Context, p poolUpdate, err
 	}
 }
 
-// requeueUpdate requeues what is still needed. change updates the pool's history.
-//
-// If the write may land, the pool may get addresses that are no longer wanted. Its etag is kept as
-// that of a lost write: while the pool has it, the pool is written even if it seems in sync, which
-// changes the load balancer's etag and so invalidates the lost write. Unchanged and new pools need
-// no such write.
+// requeueUpdate requeues what is still needed. If the write may land, its etag is kept as that of a lost write: while
+// the pool has it, the pool is written even if in sync, which invalidates the lost write. Unchanged pools need no such
+// write.
 func (l *worker) requeueUpdate(p poolUpdate, mayLand bool, change func(h *schedule.History)) {
 	ops := l.cfg.filterNeeded(p.ops)
 	l.queue.mu.Lock()
@@ -93,7 +85,6 @@ func (l *worker) requeueUpdate(p poolUpdate, mayLand bool, change func(h *schedu
 	l.queue.requeueBatch(p.batch, ops)
 }
 
-// updateSeparately requeues a pool for separate updates until it is in sync.
 func (l *worker) updateSeparately(p poolUpdate, mayLand bool) {
 	l.requeueUpdate(p, mayLand, func(h *schedule.History) { h.ExcludedFromBatch = true })
 }

@@ -14,8 +14,7 @@ import (
 	"weir.dev/weir/internal/ratelimit"
 )
 
-// queue holds the operations and state of one load balancer's pools. Its lock is never held across
-// a call.
+// queue holds the operations and state of one load balancer's pools. Its lock is never held across a call.
 type queue struct {
 	resyncPeriod time.Duration
 	interval     time.Duration
@@ -24,9 +23,8 @@ type queue struct {
 	// deferChanges returns the deferrals of a namespace's newest changes, of due ones; nil is none.
 	deferChanges func(namespace string, due int, now time.Time) []ratelimit.Deferral
 
-	mu    sync.Mutex
-	pools map[lb.PoolKey]*poolEntry
-	// withOps are the pools with operations: the others cost nothing.
+	mu       sync.Mutex
+	pools    map[lb.PoolKey]*poolEntry
 	withOps  map[lb.PoolKey]*poolEntry
 	depth    int
 	rotation ratelimit.Rotation
@@ -34,42 +32,35 @@ type queue struct {
 	turn *schedule.Turn
 	// nextResync is the next resync of any pool; zero is never.
 	nextResync time.Time
-	// debouncer debounces checks.
-	debouncer schedule.Debouncer
+	debouncer  schedule.Debouncer
 	// wakeup has capacity one.
 	wakeup chan struct{}
 }
 
 type poolEntry struct {
-	ops     []schedule.Operation
-	history schedule.History
-	// inFlight is true during an attempt.
-	inFlight bool
-	// oldestQueuedAt is the queue time of the oldest operation in flight.
+	ops            []schedule.Operation
+	history        schedule.History
+	inFlight       bool
 	oldestQueuedAt time.Time
 	// syncedFingerprint is the fingerprint of the known membership, or nil.
 	syncedFingerprint *uint64
-	// notified is each Service's last notification.
-	notified notificationList
-	// subject is the newest operation's target, used for resyncs.
-	subject schedule.Subject
-	// resyncAt is the next resync; the other two fields are set once it is due.
+	notified          notificationList
+	subject           schedule.Subject
+	// resyncAt is the next resync; the other two are set once it is due.
 	resyncAt       time.Time
 	resyncDue      bool
 	resyncDueSince time.Time
 	reportedWait   *Waiting
 	// wakePending records, during an attempt, a change or completed machines.
 	wakePending bool
-	// retriedAt is the last retry requested by the user.
-	retriedAt time.Time
+	retriedAt   time.Time
 }
 
 func newQueue(driftPeriod, interval time.Duration) *queue {
 	return &queue{resyncPeriod: driftPeriod, interval: interval, pools: map[lb.PoolKey]*poolEntry{}, withOps: map[lb.PoolKey]*poolEntry{}, wakeup: make(chan struct{}, 1)}
 }
 
-// enqueue queues operations and counts those not coalesced. sooner is true if a waiting pool became due
-// earlier. The caller signals the worker.
+// enqueue counts operations not coalesced. sooner is true if a waiting pool became due earlier.
 func (q *queue) enqueue(now time.Time, ops ...schedule.Operation) (queued int, sooner bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -152,8 +143,7 @@ func (q *queue) removeMatching(match func(schedule.Operation) bool) int {
 	return removed
 }
 
-// resetRetries makes a BackendPool's operations due as if they had not failed, except for Retry-After;
-// once per interval and pool, because tenants request it and admin states have no pace.
+// resetRetries works once per interval and pool: tenants request it, and admin states have no pace.
 func resetRetries(q *queue, ref schedule.Ref, now time.Time) {
 	q.mu.Lock()
 	for _, w := range q.withOps {
@@ -172,7 +162,6 @@ func resetRetries(q *queue, ref schedule.Ref, now time.Time) {
 	q.wakeWorker()
 }
 
-// removePool drops a pool, also during an attempt.
 func (q *queue) removePool(pool lb.PoolKey) {
 	q.mu.Lock()
 	if w := q.pools[pool]; w != nil {
@@ -190,7 +179,6 @@ func (q *queue) isEmpty() bool {
 	return len(q.pools) == 0
 }
 
-// releaseHeld ends the waits for Weir's own dependencies.
 func (q *queue) releaseHeld() {
 	q.mu.Lock()
 	for _, w := range q.withOps {

@@ -13,14 +13,13 @@ import (
 	"weir.dev/weir/internal/ratelimit"
 )
 
-// codeInterfaceMember is Azure's code for a write of addresses to a pool of network interfaces.
+// codeInterfaceMember rejects a write of addresses to a pool of network interfaces.
 const codeInterfaceMember = "ModificationOfNICIpConfigBackendPoolNotSupported"
 
-// maxOwnWriteIntervals is how many intervals an attempt waits for a write that may be Weir's own.
 const maxOwnWriteIntervals = 3
 
-// retryOnce reads and writes again after a conflicting write, a joined interface or a Failed load
-// balancer: once, and not before Retry-After. before is the result before the first try.
+// retryOnce reads and writes again after a conflict, a joined interface or a Failed load balancer: once, and not before
+// Retry-After.
 func (c *Config) retryOnce(ctx context.Context, t target, before diff.Result, r *diff.Result, met error) error {
 	f := armerror.FromError(met)
 	named := !f.RetryAt.IsZero()
@@ -41,8 +40,7 @@ func (c *Config) retryOnce(ctx context.Context, t target, before diff.Result, r 
 	return met
 }
 
-// readAndWrite reads and writes once more. The rejected write may have landed: if the SDK sent it
-// twice, the second request conflicted with the first.
+// readAndWrite: a write with 412 may have landed, if the SDK sent it twice and the second conflicted with the first.
 func (c *Config) readAndWrite(ctx context.Context, t target, before diff.Result, r *diff.Result, met error) error {
 	f, patience := armerror.FromError(met), c.Interval
 	landed, members := f.IsPreconditionFailed() && f.MayBeApplied, r.ChangesMembers
@@ -69,8 +67,7 @@ func (c *Config) readAndWrite(ctx context.Context, t target, before diff.Result,
 	return err
 }
 
-// readIdle waits for a running write, because its completion changes the etag again: an earlier
-// write would fail with 412, or overwrite it. Up to an interval this is cheaper than a retry.
+// readIdle waits for a running write, whose end changes the etag again. Up to an interval this is cheaper than a retry.
 func (c *Config) readIdle(ctx context.Context, pool lb.PoolID, patience time.Duration) (lb.Pool, error) {
 	end, apart := time.Now().Add(patience), ratelimit.Exponential{Initial: time.Second, Max: 10 * time.Second}
 	for n := 1; ; n++ {

@@ -10,13 +10,10 @@ import (
 	"weir.dev/weir/internal/pool/schedule"
 )
 
-// StagePools returns the pools for a write of the whole load balancer: existing ones unchanged, new ones
-// empty. Azure was seen to report success while it ignored existing pools and created new ones empty,
-// so each pool has a write of its own. The caller holds the load balancer's lock (see Lock). pools are
-// identified by name; a pool to create has no etag.
-//
-// Call written under the same lock, with the pools as Azure shows them after the write, or with nil
-// if the write failed or was not sent; mayLand is then true if it may still take effect.
+// StagePools returns the pools for a write of the whole load balancer: existing ones unchanged, new ones, without an
+// etag, empty: Azure was seen to ignore existing pools and to create new ones empty. The caller holds the load
+// balancer's lock (see Lock), also for written, which takes the pools after the write, or nil if it failed or was not
+// sent; mayLand is then true if it may still take effect.
 func (ls *Workers) StagePools(id lb.LoadBalancerID, pools []lb.Pool) (next []lb.Pool, written func(shown []lb.Pool, mayLand bool)) {
 	ls.mu.Lock()
 	l := ls.getWorker(id)
@@ -46,7 +43,7 @@ func (ls *Workers) StagePools(id lb.LoadBalancerID, pools []lb.Pool) (next []lb.
 	}
 }
 
-// fillPools fills pools that a load balancer write has created empty. Nothing else reveals that a pool was recreated.
+// fillPools fills pools that a write has created empty. Nothing else reveals that a pool was recreated.
 func (q *queue) fillPools(created []lb.PoolKey, match func(*poolEntry) bool) {
 	q.mu.Lock()
 	for _, key := range created {

@@ -20,8 +20,7 @@ import (
 type Config struct {
 	// Interval is the time between retries, and the longest wait of a busy pool.
 	Interval time.Duration
-	// Writes tracks Azure's write quotas and the rate of changes; nil is unlimited. The client that
-	// sends writes counts them there.
+	// Writes tracks Azure's write quotas and the rate of changes; nil is unlimited. The client counts writes there.
 	Writes *ratelimit.Budgets
 	// MaxRetries is per operation; 0 disables retries.
 	MaxRetries int
@@ -34,8 +33,7 @@ type Config struct {
 	Behaviour behavior.Behavior
 	// LoadBalancers reads all pools of a load balancer at once, and rewrites Failed ones; nil is never.
 	LoadBalancers LoadBalancers
-	// Pipeline starts pool writes without waiting for completion; nil is never. It also requires
-	// LoadBalancers.
+	// Pipeline starts pool writes without waiting for their ends; nil is never. It requires LoadBalancers.
 	Pipeline Pipeline
 	// Serial makes each write wait for the one before.
 	Serial      bool
@@ -55,9 +53,8 @@ type Workers struct {
 
 	coalescedCount, knownCount atomic.Uint64
 
-	mu      sync.Mutex
-	workers map[lb.LoadBalancerKey]*worker
-	// startWorker runs a worker; nil unless Run is active.
+	mu          sync.Mutex
+	workers     map[lb.LoadBalancerKey]*worker
 	startWorker func(*worker)
 }
 
@@ -69,8 +66,7 @@ func New(cfg Config) *Workers {
 	return &Workers{cfg: cfg, workers: map[lb.LoadBalancerKey]*worker{}}
 }
 
-// Run processes operations until ctx is done, and returns after the last attempt. Queued operations
-// are dropped.
+// Run processes operations until ctx is done, and returns after the last attempt.
 func (ls *Workers) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	ls.mu.Lock()
@@ -126,7 +122,6 @@ func (ls *Workers) reportBehind(pool lb.PoolID) {
 	}
 }
 
-// findWorker returns the worker of a pool, or nil.
 func (ls *Workers) findWorker(pool lb.PoolID) *worker {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -149,8 +144,7 @@ func (ls *Workers) Resume() {
 	}
 }
 
-// Retry makes a BackendPool's operations due with all retries left, at most once per interval.
-// Retry-After and pace still apply.
+// Retry makes a BackendPool's operations due with all retries, once per interval. Retry-After and pace apply.
 func (ls *Workers) Retry(ref schedule.Ref) {
 	for _, l := range ls.listWorkers() {
 		resetRetries(l.queue, ref, time.Now())
@@ -179,7 +173,6 @@ func (ls *Workers) Forget(pool lb.PoolID) {
 	}
 }
 
-// removeIfIdle stops an idle worker without pools.
 func (ls *Workers) removeIfIdle(l *worker) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -194,8 +187,7 @@ func (ls *Workers) removeIfIdle(l *worker) {
 	}
 }
 
-// IsInSync reports whether a pool is known to hold the membership with this fingerprint, and nothing
-// pending could change it.
+// IsInSync reports whether a pool is known to hold this membership, and nothing pending could change it.
 func (ls *Workers) IsInSync(pool lb.PoolID, fingerprint uint64) bool {
 	l := ls.findWorker(pool)
 	if l == nil || !l.queue.isInSync(pool.Key(), fingerprint) {
@@ -205,8 +197,7 @@ func (ls *Workers) IsInSync(pool lb.PoolID, fingerprint uint64) bool {
 	return true
 }
 
-// Lock excludes pool writes of a load balancer until unlock is called. The holder passes pools to
-// StagePools.
+// Lock excludes pool writes of a load balancer until unlock. The holder passes pools to StagePools.
 func (ls *Workers) Lock(ctx context.Context, id lb.LoadBalancerID) (unlock func(), err error) {
 	for {
 		ls.mu.Lock()
@@ -231,8 +222,7 @@ func (ls *Workers) Backlog() Backlog {
 	return b
 }
 
-// CountAvoided counts operations that cost nothing: coalesced ones, and those for pools known to be in
-// sync.
+// CountAvoided counts operations that cost nothing: coalesced ones, and those for pools in sync.
 func (ls *Workers) CountAvoided() (coalesced, known uint64) {
 	return ls.coalescedCount.Load(), ls.knownCount.Load()
 }
