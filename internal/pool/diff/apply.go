@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package diff decides what an attempt writes to a backend pool, and what Azure's response means. The caller reads,
+// persists the Intent, and writes the pool. Memory keeps what is known of lost writes, Down addresses and conflicts.
 package diff
 
 import (
@@ -14,10 +16,10 @@ import (
 
 // Change is the difference to write.
 type Change struct {
-	Next lb.Pool
+	Next         lb.Pool
+	ForeignCount int
 	// updateCount counts changed admin states.
-	addCount, removeCount, updateCount int
-	ForeignCount                       int
+	updateCount int
 	// managedStates are the admin states that Weir manages in Next; empty is reset.
 	managedStates map[netip.Addr]string
 	// managedDown includes MarkedDown.
@@ -31,14 +33,13 @@ type Change struct {
 }
 
 // IsEmpty reports whether nothing changes.
-func (c Change) IsEmpty() bool { return c.addCount == 0 && c.removeCount == 0 && c.updateCount == 0 }
+func (c Change) IsEmpty() bool {
+	return c.updateCount == 0 && (c.statesOnly || len(c.addedIPs)+len(c.removedIPs) == 0)
+}
 
 // computeChange keeps foreign addresses, and the name, position and unmanaged admin state of remaining ones.
 func computeChange(observed lb.Pool, wanted []lb.Address, managed managedSets, mark string) Change {
-	want := make(map[netip.Addr]string, len(wanted))
-	for _, a := range wanted {
-		want[a.IP] = a.AdminState
-	}
+	want := statesByIP(wanted)
 	c := Change{Next: observed, isCompared: true}
 	next := make([]lb.Address, 0, len(observed.Addresses)+len(wanted))
 	present := make(map[netip.Addr]struct{}, len(observed.Addresses))
@@ -49,7 +50,6 @@ func computeChange(observed lb.Pool, wanted []lb.Address, managed managedSets, m
 		_, duplicate := present[a.IP]
 		switch {
 		case isManaged && !wantedHere, wantedHere && duplicate:
-			c.removeCount++
 			c.removedIPs = append(c.removedIPs, a.IP)
 			continue
 		case !wantedHere:
@@ -74,7 +74,6 @@ func computeChange(observed lb.Pool, wanted []lb.Address, managed managedSets, m
 			c.markDown(a.IP)
 		}
 		next = append(next, joins)
-		c.addCount++
 		c.addedIPs = append(c.addedIPs, a.IP)
 	}
 	slices.SortFunc(next[kept:], func(a, b lb.Address) int { return cmp.Compare(a.Name, b.Name) })
@@ -163,6 +162,14 @@ func (c Change) IsAppliedIn(got lb.Pool) bool {
 	return c.statesOnly || slices.Equal(sortedIPs(got.Addresses), sortedIPs(c.Next.Addresses))
 }
 
+func statesByIP(addresses []lb.Address) map[netip.Addr]string {
+	states := make(map[netip.Addr]string, len(addresses))
+	for _, a := range addresses {
+		states[a.IP] = a.AdminState
+	}
+	return states
+}
+
 func sortedIPs(addresses []lb.Address) []netip.Addr {
 	ips := make([]netip.Addr, len(addresses))
 	for i, a := range addresses {
@@ -175,4 +182,44 @@ func sortedIPs(addresses []lb.Address) []netip.Addr {
 func sortIPs(ips []netip.Addr) []netip.Addr {
 	slices.SortFunc(ips, netip.Addr.Compare)
 	return slices.Compact(ips)
+}
+
+// MaxListed is the number of members listed per kind.
+const MaxListed = 50
+
+// Difference is how a pool differs from its desired state.
+type Difference struct {
+	Missing, Unwanted, Foreign MemberList
+}
+
+// MemberList is a count with the first addresses. Network interfaces of other owners have none.
+type MemberList struct {
+	Count  int
+	Listed []netip.Addr
+}
+
+func newMemberList(ips []netip.Addr, count int) MemberList {
+	ips = sortIPs(slices.Clone(ips))
+	return MemberList{max(count, len(ips)), slices.Clone(ips[:min(len(ips), MaxListed)])}
+}
+
+// Difference returns nil if the pool was not compared.
+func (r Result) Difference() *Difference {
+	c := r.Change
+	if !c.isCompared {
+		return nil
+	}
+	return &Difference{
+		Missing: newMemberList(c.addedIPs, 0), Unwanted: newMemberList(c.removedIPs, 0), Foreign: newMemberList(c.foreignIPs, c.ForeignCount),
+	}
+}
+
+func missingIPs(wanted, present []lb.Address) (ips []netip.Addr) {
+	there := statesByIP(present)
+	for _, a := range wanted {
+		if _, ok := there[a.IP]; !ok {
+			ips = append(ips, a.IP)
+		}
+	}
+	return ips
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -73,8 +72,4 @@ func withoutOverlap(wanted []lb.Address, overlap []netip.Addr) []lb.Address {
 		return wanted
 	}
 	return slices.DeleteFunc(slices.Clone(wanted), func(a lb.Address) bool { return slices.Contains(overlap, a.IP) })
-}
-
-func errOverlap(pool lb.PoolID, ips []netip.Addr) *armerror.Fault {
-	return newRejection(CodeOverlappingNodes, "overlapping_nodes", "pool %s holds addresses of this cluster's nodes that another cluster has written: %v", pool.Name, ips)
 }

@@ -54,10 +54,59 @@ func (d Desired) limitRetained(shown []lb.Address) Desired {
 	if len(d.Retained) == 0 {
 		return d
 	}
-	there := make(map[netip.Addr]bool, len(shown))
-	for _, a := range shown {
-		there[a.IP] = true
-	}
-	d.Addresses = slices.DeleteFunc(slices.Clone(d.Addresses), func(a lb.Address) bool { return !there[a.IP] && slices.Contains(d.Retained, a.IP) })
+	there := statesByIP(shown)
+	d.Addresses = slices.DeleteFunc(slices.Clone(d.Addresses), func(a lb.Address) bool {
+		_, ok := there[a.IP]
+		return !ok && slices.Contains(d.Retained, a.IP)
+	})
 	return d
+}
+
+type managedSets struct {
+	written map[netip.Addr]struct{}
+	// down is nil if admin states are not managed.
+	down map[netip.Addr]struct{}
+}
+
+func newSet(ips []netip.Addr) map[netip.Addr]struct{} {
+	set := make(map[netip.Addr]struct{}, len(ips))
+	for _, ip := range ips {
+		set[ip] = struct{}{}
+	}
+	return set
+}
+
+// findManaged returns the record, or on takeover what it finds. Down ones are Weir's only if the node leaves and no
+// other client writes the pool: a deleted BackendPool had recorded them.
+func findManaged(observed lb.Pool, want Desired, adminState bool) managedSets {
+	recorded := want.Record
+	managed := managedSets{written: newSet(recorded.Written)}
+	if adminState {
+		managed.down = newSet(recorded.Down)
+	}
+	if !recorded.Managed {
+		for _, a := range observed.Addresses {
+			if want.IsManaged(a.IP) || want.isOwn(a) {
+				managed.written[a.IP] = struct{}{}
+			}
+			if adminState && want.IsExclusive && isDown(a) && slices.ContainsFunc(want.Addresses, func(w lb.Address) bool { return w.IP == a.IP && isDown(w) }) {
+				managed.down[a.IP] = struct{}{}
+			}
+		}
+	}
+	for _, a := range observed.Addresses {
+		if want.isOfOtherCluster(a) {
+			delete(managed.written, a.IP)
+			delete(managed.down, a.IP)
+		}
+	}
+	return managed
+}
+
+// filterDown returns the wanted ips that are Down; another client has reset the others.
+func filterDown(ips []netip.Addr, wanted []lb.Address, observed lb.Pool) []netip.Addr {
+	return slices.DeleteFunc(slices.Clone(ips), func(ip netip.Addr) bool {
+		return !slices.ContainsFunc(wanted, func(a lb.Address) bool { return a.IP == ip }) ||
+			!slices.ContainsFunc(observed.Addresses, func(a lb.Address) bool { return a.IP == ip && a.AdminState == lb.Down })
+	})
 }

@@ -28,13 +28,7 @@ func isDown(a lb.Address) bool { return a.AdminState == lb.Down }
 // computeStates keeps a recorded Down while an unidentified interface is Down: its node may be deleted, or not report
 // its machine yet.
 func computeStates(observed lb.Pool, want Desired, down []netip.Addr) Change {
-	states, byWeir, found := map[netip.Addr]string{}, map[netip.Addr]struct{}{}, map[netip.Addr]bool{}
-	for _, a := range want.Addresses {
-		states[a.IP] = a.AdminState
-	}
-	for _, ip := range down {
-		byWeir[ip] = struct{}{}
-	}
+	states, byWeir, found := statesByIP(want.Addresses), newSet(down), map[netip.Addr]bool{}
 	c, unidentified := Change{Next: observed}, false
 	c.Next.Addresses = slices.Clone(observed.Addresses)
 	for i := range c.Next.Addresses {

@@ -4,7 +4,6 @@ package diff
 
 import (
 	"cmp"
-	"encoding/binary"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -12,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/nic"
 )
@@ -34,16 +32,9 @@ type Machines struct {
 // MachineTarget is a pool's desired machines, for the machine updater.
 type MachineTarget struct {
 	Target nic.Target
-	// addresses are wanted addresses without a machine in the pool.
-	addresses   []memberAddress
+	// addresses are the machines of wanted addresses without one in the pool: several if several nodes claim it.
+	addresses   [][]memberMachine
 	waitReasons []string
-}
-
-// memberAddress is an address with its machines: several if several nodes claim it.
-type memberAddress struct {
-	ip       netip.Addr
-	nodes    []string
-	machines []nic.Machine
 }
 
 // Unusable is a node of the pool with a machine that cannot join.
@@ -63,12 +54,12 @@ func (h *MachineTarget) removeUnusable(unusable []nic.WaitingMachine) (nodes []U
 	for _, w := range unusable {
 		reason[w.Machine.Key()] = w.Reason
 	}
-	h.addresses = slices.DeleteFunc(h.addresses, func(j memberAddress) bool {
-		if slices.ContainsFunc(j.machines, func(m nic.Machine) bool { return reason[m.Key()] == "" }) {
+	h.addresses = slices.DeleteFunc(h.addresses, func(machines []memberMachine) bool {
+		if slices.ContainsFunc(machines, func(m memberMachine) bool { return reason[m.Key()] == "" }) {
 			return false
 		}
-		for i, m := range j.machines {
-			nodes = append(nodes, Unusable{Node: j.nodes[i], IP: j.ip, Reason: reason[m.Key()]})
+		for _, m := range machines {
+			nodes = append(nodes, Unusable{Node: m.node, IP: m.ip, Reason: reason[m.Key()]})
 		}
 		return true
 	})
@@ -77,20 +68,19 @@ func (h *MachineTarget) removeUnusable(unusable []nic.WaitingMachine) (nodes []U
 
 // Fingerprint is equal for equal targets, and never zero.
 func (h *MachineTarget) Fingerprint() uint64 {
-	sum := fnv.New64a()
-	add := func(text string) {
-		var length [4]byte
-		binary.LittleEndian.PutUint32(length[:], uint32(len(text))) //nolint:gosec // ids are short
-		_, _ = sum.Write(length[:])                                 // hash.Hash never returns an error
-		_, _ = sum.Write([]byte(text))
-	}
-	add(fmt.Sprint(h.Target.Configuration, h.Target.AllNodes))
-	for _, all := range [][]nic.Machine{h.Target.Members, h.Target.ToRemove} {
-		for _, m := range all {
-			add(m.Key())
+	keys := func(machines []nic.Machine) (keys []string) {
+		for _, m := range machines {
+			keys = append(keys, m.Key())
 		}
-		add("")
+		return keys
 	}
+	return hashText("%q %t %q %q", h.Target.Configuration, h.Target.AllNodes, keys(h.Target.Members), keys(h.Target.ToRemove))
+}
+
+// hashText never returns zero.
+func hashText(format string, args ...any) uint64 {
+	sum := fnv.New64a()
+	_, _ = fmt.Fprintf(sum, format, args...) // hash.Hash never returns an error
 	return max(sum.Sum64(), 1)
 }
 
@@ -111,7 +101,7 @@ func (r *Result) PrepareMembers(observed lb.Pool, want Desired, adminState bool)
 	leaving := findRemoved(present, want, machines, unknown, managed)
 	r.MachineTarget = newMachineTarget(observed.ID, want, present, leaving, machines, unknown)
 	r.written, r.instances = nextRecord(present, want, machines, unknown, managed)
-	r.sharedAddresses, r.unresolvedIPs, r.interfaceHash = want.SharedAddresses, want.UnresolvedIPs, hashInterfaces(observed)
+	r.sharedAddresses, r.unresolvedIPs, r.InterfaceHash = want.SharedAddresses, want.UnresolvedIPs, hashInterfaces(observed)
 	if adminState {
 		states := want
 		states.Addresses = slices.Concat(want.Addresses, filterManagedDown(leaving, managed))
@@ -154,11 +144,7 @@ func hashInterfaces(observed lb.Pool) uint64 {
 		names[i] = strings.ToLower(a.Interface)
 	}
 	slices.Sort(names)
-	sum := fnv.New64a()
-	for _, name := range names {
-		_, _ = sum.Write([]byte(name + "\n")) // hash.Hash never returns an error
-	}
-	return max(sum.Sum64(), 1)
+	return hashText("%q", names)
 }
 
 func (d Desired) nodeAddress(a lb.Address) (netip.Addr, bool) {
@@ -251,27 +237,31 @@ func newMachineTarget(id lb.PoolID, want Desired, present, leaving []lb.Address,
 	for _, m := range machines {
 		shown[m.ip] = shown[m.ip] || m.err == nil && there[m.Key()]
 	}
-	at := map[netip.Addr]int{} // index in joins
+	at := map[netip.Addr]int{} // index in addresses
 	for _, m := range machines {
-		switch {
-		case m.err != nil && !shown[m.ip]:
-			h.waitReasons = append(h.waitReasons, fmt.Sprintf("node %s: %s", m.node, m.err))
-		case m.err != nil:
-		default:
+		if m.err == nil {
 			h.Target.Members = append(h.Target.Members, m.Machine)
 		}
-		if m.err != nil || shown[m.ip] {
+		if shown[m.ip] {
+			continue
+		}
+		if m.err != nil {
+			h.waitReasons = append(h.waitReasons, fmt.Sprintf("node %s: %s", m.node, m.err))
 			continue
 		}
 		i, known := at[m.ip]
 		if !known {
 			i, at[m.ip] = len(h.addresses), len(h.addresses)
-			h.addresses = append(h.addresses, memberAddress{ip: m.ip})
+			h.addresses = append(h.addresses, nil)
 		}
-		h.addresses[i].nodes, h.addresses[i].machines = append(h.addresses[i].nodes, m.node), append(h.addresses[i].machines, m.Machine)
+		h.addresses[i] = append(h.addresses[i], m)
 		h.Target.Missing = append(h.Target.Missing, m.Machine)
 	}
-	h.addUnknown(present, unknown)
+	for _, a := range present {
+		if m, err := nic.ParseMachine("azure://" + a.Machine); err == nil && unknown[a.IP] {
+			h.Target.Members = append(h.Target.Members, m)
+		}
+	}
 	for _, a := range leaving {
 		m, err := nic.ParseMachine("azure://" + a.Machine)
 		if err != nil {
@@ -287,28 +277,14 @@ func newMachineTarget(id lb.PoolID, want Desired, present, leaving []lb.Address,
 	return h
 }
 
-func (h *MachineTarget) addUnknown(present []lb.Address, unknown map[netip.Addr]bool) {
-	for _, a := range present {
-		if m, err := nic.ParseMachine("azure://" + a.Machine); err == nil && unknown[a.IP] {
-			h.Target.Members = append(h.Target.Members, m)
-		}
-	}
-}
-
 func checkPoolKind(observed lb.Pool, want Desired) error {
 	switch {
 	case !observed.NIC && len(observed.Addresses) > 0:
-		return errAddresses(observed.ID)
+		return newRejection(CodeAddressPool, "address_pool",
+			"pool %s holds IP addresses, and its members are to be network interfaces: Azure does not mix them", observed.ID.Name)
 	case observed.Outbound && !want.IsExclusive:
-		return errOutbound(observed.ID)
+		return newRejection(CodeOutboundPool, "outbound_pool",
+			"pool %s has outbound rules: a machine that leaves it loses its outbound connectivity", observed.ID.Name)
 	}
 	return nil
-}
-
-func errAddresses(pool lb.PoolID) *armerror.Fault {
-	return newRejection(CodeAddressPool, "address_pool", "pool %s holds IP addresses, and its members are to be network interfaces: Azure does not mix them", pool.Name)
-}
-
-func errOutbound(pool lb.PoolID) *armerror.Fault {
-	return newRejection(CodeOutboundPool, "outbound_pool", "pool %s has outbound rules: a machine that leaves it loses its outbound connectivity", pool.Name)
 }

@@ -4,6 +4,7 @@ package diff
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -94,4 +95,50 @@ func (r *Result) updatePendingSince(since, now time.Time) time.Time {
 		r.HasPending, r.pendingEtag = false, ""
 	}
 	return since
+}
+
+// Memory is what is known of a pool's writes between attempts.
+type Memory struct {
+	// PendingEtag is the etag that guards a write with unknown result, or empty.
+	PendingEtag   string
+	unchangedEtag string
+	// PendingSince is since when a lost write may land despite a rewrite, or zero.
+	PendingSince time.Time
+	// MayRevert forces a write: Azure may still roll back one that another overtook.
+	MayRevert    bool
+	reportedDown []netip.Addr
+	isDownKnown  bool
+	conflictState
+}
+
+// StorePending stores what is known of lost writes.
+func (m *Memory) StorePending(r *Result, now time.Time) {
+	m.PendingSince = r.updatePendingSince(m.PendingSince, now)
+	m.PendingEtag, m.unchangedEtag = r.pendingEtag, r.unchangedEtag
+	m.MayRevert = m.MayRevert && !r.StatesInSync()
+}
+
+// RecordResult returns the addresses to report as Down and no longer Down. A new process takes its record as reported.
+func (m *Memory) RecordResult(r Result, look bool) (downed, restored []netip.Addr) {
+	m.conflictState = m.recordAttempt(r, m.reportedDown, look)
+	if r.firstRecord != nil && !m.isDownKnown {
+		m.reportedDown, m.isDownKnown = r.firstRecord.Down, true
+	}
+	if !r.StatesInSync() {
+		return nil, nil
+	}
+	wanted := statesByIP(r.Addresses)
+	downed, restored = slices.Clone(r.Change.MarkedDown), slices.Clone(r.Change.markedUp)
+	for _, ip := range r.down {
+		if !slices.Contains(m.reportedDown, ip) {
+			downed = append(downed, ip)
+		}
+	}
+	for _, ip := range m.reportedDown {
+		if _, ok := wanted[ip]; ok && !slices.Contains(r.down, ip) {
+			restored = append(restored, ip)
+		}
+	}
+	m.reportedDown = r.down
+	return sortIPs(downed), sortIPs(restored)
 }

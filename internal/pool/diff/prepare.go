@@ -3,6 +3,7 @@
 package diff
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -20,7 +21,8 @@ func (r *Result) PrepareAddresses(observed lb.Pool, want Desired, adminState boo
 	r.setRecord(recorded)
 	if r.Overlapping = want.findOverlap(observed); len(r.Overlapping) > 0 && !recorded.Managed {
 		r.Outcome = Rejected
-		return false, nil, errOverlap(observed.ID, r.Overlapping)
+		return false, nil, newRejection(CodeOverlappingNodes, "overlapping_nodes",
+			"pool %s holds addresses of this cluster's nodes that another cluster has written: %v", observed.ID.Name, r.Overlapping)
 	}
 	managed := findManaged(observed, want, adminState)
 	wanted := withoutOverlap(want.Addresses, r.Overlapping)
@@ -30,7 +32,7 @@ func (r *Result) PrepareAddresses(observed lb.Pool, want Desired, adminState boo
 		r.down = filterDown(recorded.Down, want.Addresses, observed)
 		todo.recordHasMore = todo.recordHasMore || len(r.down) < len(recorded.Down)
 	}
-	r.Change, r.ChangesMembers = todo, todo.addCount+todo.removeCount > 0
+	r.Change, r.ChangesMembers = todo, len(todo.addedIPs)+len(todo.removedIPs) > 0
 	if write, err = r.needsWrite(observed); !write || err != nil {
 		return false, nil, err
 	}
@@ -103,7 +105,7 @@ func (r *Result) newIntent(recorded Record, managed managedSets) *Intent {
 	}
 	return &Intent{
 		Written: r.writtenRecord.Written, Down: down, Instances: instances,
-		Desired: len(r.Addresses), Observed: r.Observed, Add: r.Change.addCount, Remove: r.Change.removeCount, Update: r.Change.updateCount,
+		Desired: len(r.Addresses), Observed: r.Observed, Add: len(r.Change.addedIPs), Remove: len(r.Change.removedIPs), Update: r.Change.updateCount,
 	}
 }
 
@@ -120,4 +122,38 @@ func DryRun(observed lb.Pool, want Desired, adminState bool) (lb.Pool, error) {
 		return observed, err
 	}
 	return r.Change.Next, nil
+}
+
+// DryRunMembers returns a pool of network interfaces before and after its machines join and leave, with nodes' names
+// and addresses. observed must have the machine of each interface.
+func DryRunMembers(observed lb.Pool, want Desired) (is, next lb.Pool, err error) {
+	if err := checkPoolKind(observed, want); err != nil {
+		return observed, observed, err
+	}
+	want = want.limitRetained(findNodes(observed, want))
+	names := map[netip.Addr]string{}
+	for _, a := range want.Addresses {
+		names[a.IP] = a.Name
+	}
+	is, next = observed, observed
+	is.Addresses, next.Addresses = nil, nil
+	there := map[netip.Addr]bool{}
+	for _, a := range observed.Addresses {
+		ip, ofNode := want.nodeAddress(a)
+		if ofNode {
+			a.IP, a.Name, there[ip] = ip, cmp.Or(names[ip], a.Name), true
+		}
+		is.Addresses = append(is.Addresses, a)
+		ours := ofNode && (slices.Contains(want.Record.Written, ip) || want.IsManaged(ip))
+		if _, wanted := names[ip]; wanted || !ours {
+			next.Addresses = append(next.Addresses, a)
+		}
+	}
+	for _, a := range want.Addresses {
+		if !there[a.IP] {
+			next.Addresses = append(next.Addresses, lb.Address{Name: a.Name, IP: a.IP})
+		}
+	}
+	next.NIC = len(next.Addresses) > 0
+	return is, next, nil
 }

@@ -61,7 +61,10 @@ func (r *Result) RecordMachines(state nic.State) {
 // progressMessage counts no machines that are only read.
 func (h *MachineTarget) progressMessage(working []nic.Machine, waits []string) string {
 	moving, n := map[string]bool{}, 0
-	for _, m := range slices.Concat(h.Target.ToRemove, h.joiningMachines()) {
+	for _, m := range h.Target.ToRemove {
+		moving[m.Key()] = true
+	}
+	for _, m := range slices.Concat(h.addresses...) {
 		moving[m.Key()] = true
 	}
 	for _, m := range working {
@@ -92,13 +95,6 @@ func (h *MachineTarget) progressMessage(working []nic.Machine, waits []string) s
 		return "which machines and scale sets name the pool is being read"
 	}
 	return strings.Join(text, "; ")
-}
-
-func (h *MachineTarget) joiningMachines() (machines []nic.Machine) {
-	for _, j := range h.addresses {
-		machines = append(machines, j.machines...)
-	}
-	return machines
 }
 
 func (h *MachineTarget) missingMessage() string {
@@ -137,7 +133,7 @@ func (h *MachineTarget) summarizeFailures(all []nic.Failure) *MemberProgress {
 	case armerror.Stale:
 		worst.Class = armerror.Retriable
 	}
-	return &MemberProgress{Outcome: newOutcome(&worst), Fault: &worst}
+	return &MemberProgress{Outcome: Outcome(worst.Class), Fault: &worst}
 }
 
 func newNotReadyFault(text string) *armerror.Fault {

@@ -71,11 +71,11 @@ func (h History) AfterAttempt(outcome diff.Outcome, f *armerror.Fault, cause Cau
 // AfterMachineWrite counts an attempt that finds a pool in sync after it was not as the delegated write.
 func (h History) AfterMachineWrite(r *diff.Result) History {
 	done := r.StatesInSync() && r.MemberProgress == nil
-	if h.UncountedWrite && done && (r.MachineTarget == nil || r.InterfaceHash() != h.UncountedHash) {
+	if h.UncountedWrite && done && (r.MachineTarget == nil || r.InterfaceHash != h.UncountedHash) {
 		r.Outcome, r.ChangesMembers = diff.Written, true
 	}
 	if !h.UncountedWrite {
-		h.UncountedHash = r.InterfaceHash()
+		h.UncountedHash = r.InterfaceHash
 	}
 	h.UncountedWrite = (h.UncountedWrite || r.TargetSet && r.ChangesMembers) && !done
 	return h
