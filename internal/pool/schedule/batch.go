@@ -13,30 +13,31 @@ import (
 // SelectWrites returns the pools to write together, in turn order, up to one that is overdue and has to be
 // written separately. A selection that is too large takes some pools of each namespace.
 func SelectWrites(groups []Group, now time.Time, interval time.Duration) []lb.PoolKey {
-	var due []Group
+	var due, late []claim
 	for _, g := range groups {
-		if g.isDue(now, interval) {
-			g.ready = g.ReadyAt(interval)
-			due = append(due, g)
+		if c := g.newClaim(now, interval); g.isDue(now, interval) {
+			due = append(due, c)
+		} else if !g.IsCheck() && now.Sub(c.ready) >= interval {
+			late = append(late, c)
 		}
 	}
-	slices.SortFunc(due, func(a, b Group) int {
+	slices.SortFunc(due, func(a, b claim) int {
 		if a.isBefore(b, now, interval) {
 			return -1
 		}
 		return 1
 	})
-	due, _ = ratelimit.SelectFair(due, func(g Group) string { return g.Namespace }, maxOverlap)
-	for _, g := range groups {
-		g.ready = g.ReadyAt(interval)
-		if g.IsCheck() || g.isDue(now, interval) || now.Sub(g.ready) < interval {
-			continue
-		}
-		if at := slices.IndexFunc(due, func(other Group) bool { return g.isBefore(other, now, interval) }); at >= 0 {
+	due, _ = ratelimit.SelectFair(due, func(c claim) string { return c.namespace }, maxOverlap)
+	for _, c := range late {
+		if at := slices.IndexFunc(due, func(other claim) bool { return c.isBefore(other, now, interval) }); at >= 0 {
 			due = due[:at]
 		}
 	}
-	return selectKeys(due, func(Group) bool { return true })
+	keys := make([]lb.PoolKey, len(due))
+	for i, c := range due {
+		keys[i] = c.pool
+	}
+	return keys
 }
 
 func selectKeys(groups []Group, match func(Group) bool) (keys []lb.PoolKey) {
@@ -76,7 +77,7 @@ func SelectUrgent(groups []Group, now time.Time, interval time.Duration) []lb.Po
 func SelectAdminSince(start time.Time) func([]Group, time.Time, time.Duration) []lb.PoolKey {
 	return func(groups []Group, now time.Time, _ time.Duration) []lb.PoolKey {
 		return selectKeys(groups, func(g Group) bool {
-			return g.Admin != nil && g.Admin.FailedAttempts == 0 && g.Admin.QueuedAt.After(start) && !g.adminReadyAt().After(now)
+			return g.Admin != nil && g.Admin.FailedAttempts == 0 && g.Admin.QueuedAt.After(start) && !g.AdminRetryAt().After(now)
 		})
 	}
 }

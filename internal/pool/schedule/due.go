@@ -3,6 +3,7 @@
 package schedule
 
 import (
+	"slices"
 	"time"
 
 	"weir.dev/weir/internal/lb"
@@ -37,7 +38,6 @@ type Group struct {
 	Admin          *Operation
 	history        History
 	DebouncedUntil time.Time
-	ready          time.Time
 }
 
 // CanGather reports whether the changes only add members, so that no flow is lost while they wait for further ones.
@@ -70,9 +70,7 @@ func NewGroup(pool lb.PoolKey, ops []Operation, h History) Group {
 		if op.Impact.compareImpact(g.impact) < 0 {
 			g.impact = op.Impact
 		}
-		if g.FirstQueued.IsZero() || op.QueuedAt.Before(g.FirstQueued) {
-			g.FirstQueued = op.QueuedAt
-		}
+		g.FirstQueued = ratelimit.MinTime(g.FirstQueued, op.QueuedAt)
 		g.ParkedUntil = ratelimit.MaxTime(g.ParkedUntil, op.NextEligibleAt)
 	}
 	return g
@@ -85,18 +83,15 @@ func NewCheckGroup(pool lb.PoolKey, namespace string, since time.Time, h History
 
 // ReadyAt returns when the membership or the admin states may be attempted, whichever is earlier.
 func (g Group) ReadyAt(interval time.Duration) time.Time {
-	switch {
-	case g.Admin == nil:
+	if g.isResync() {
 		return g.memberReadyAt(interval)
-	case !g.hasMemberChange():
-		return g.adminReadyAt()
 	}
-	return ratelimit.MinTime(g.memberReadyAt(interval), g.adminReadyAt())
+	return ratelimit.MinTime(g.RetryAt(interval), g.AdminRetryAt())
 }
 
 // DueKinds returns which of them may be attempted now.
 func (g Group) DueKinds(now time.Time, interval time.Duration) (member, admin bool) {
-	return (g.hasMemberChange() || g.Admin == nil) && !g.memberReadyAt(interval).After(now), g.Admin != nil && !g.adminReadyAt().After(now)
+	return (g.hasMemberChange() || g.Admin == nil) && !g.memberReadyAt(interval).After(now), g.Admin != nil && !g.AdminRetryAt().After(now)
 }
 
 func (g Group) hasMemberChange() bool { return g.hasNew || g.Retry }
@@ -114,15 +109,10 @@ func (g Group) OldestQueued() time.Time {
 	return ratelimit.MinTime(g.FirstQueued, g.Admin.QueuedAt)
 }
 
-// adminReadyAt ignores debouncing and pace.
-func (g Group) adminReadyAt() time.Time {
-	return ratelimit.MaxTime(ratelimit.MaxTime(g.NotBefore(), g.history.WaitUntil), ratelimit.MaxTime(g.Admin.QueuedAt, g.Admin.retryAt))
-}
-
 // isUrgent reports whether the admin operation ranks first. A failed one does not, nor one within an
 // interval of the last: a flapping taint must not starve other pools.
 func (g Group) isUrgent(now time.Time, interval time.Duration) bool {
-	return g.Admin != nil && g.Admin.FailedAttempts == 0 && !g.adminReadyAt().After(now) && !g.history.LastAdmin.After(now.Add(-interval))
+	return g.Admin != nil && g.Admin.FailedAttempts == 0 && !g.AdminRetryAt().After(now) && !g.history.LastAdmin.After(now.Add(-interval))
 }
 
 func (g Group) memberReadyAt(interval time.Duration) time.Time {
@@ -157,16 +147,14 @@ func (g Group) poolReadyAt(interval time.Duration) time.Time {
 	switch {
 	case g.Retry:
 		return ratelimit.MaxTime(t, g.history.LastAttempt.Add(interval))
-	case g.needsFill:
+	case g.needsFill, !g.hasNew:
 		return ratelimit.MaxTime(t, g.FirstQueued)
-	case g.hasNew:
-		t = ratelimit.MaxTime(t, g.FirstQueued.Add(debounceTime))
-		if g.onlyChecks {
-			t = ratelimit.MaxTime(t, g.DebouncedUntil)
-		}
-		return ratelimit.MaxTime(t, g.pacedUntil(interval))
 	}
-	return ratelimit.MaxTime(t, g.FirstQueued)
+	t = ratelimit.MaxTime(t, g.FirstQueued.Add(debounceTime))
+	if g.onlyChecks {
+		t = ratelimit.MaxTime(t, g.DebouncedUntil)
+	}
+	return ratelimit.MaxTime(t, g.pacedUntil(interval))
 }
 
 // pacedUntil is within an interval of the last write; zero is any time.
@@ -210,15 +198,68 @@ func (g Group) RetryAt(interval time.Duration) time.Time {
 	return g.memberReadyAt(interval)
 }
 
-// AdminRetryAt returns when the admin operation may be retried, or zero without one.
+// AdminRetryAt returns when the admin operation may be attempted, or zero without one: without debouncing or pace.
 func (g Group) AdminRetryAt() time.Time {
 	if g.Admin == nil {
 		return time.Time{}
 	}
-	return g.adminReadyAt()
+	return ratelimit.MaxTime(ratelimit.MaxTime(g.NotBefore(), g.history.WaitUntil), ratelimit.MaxTime(g.Admin.QueuedAt, g.Admin.retryAt))
 }
 
 // IsPaced reports whether the group only waits for its pace.
 func (g Group) IsPaced(now time.Time, interval time.Duration) bool {
 	return g.NeedsPace(now, interval) && g.pacedUntil(interval).Equal(g.ReadyAt(interval))
+}
+
+const (
+	// turnTimeout is how long a turn starts attempts.
+	turnTimeout = 15 * time.Second
+	// maxTurnAttempts leaves one for a pool that a batch returns for a separate update.
+	maxTurnAttempts = 2
+)
+
+// Turn is the work between two writes of a load balancer: one attempt per namespace with a due change, and all new
+// admin states. It bounds the wait of both.
+type Turn struct {
+	deadline time.Time
+	attempt  int
+	shares   map[string]turnShare
+}
+
+type turnShare struct {
+	attempts, lastAttempt int
+	done                  bool
+}
+
+// NewTurn starts a turn.
+func NewTurn(now time.Time) *Turn {
+	return &Turn{deadline: now.Add(turnTimeout), shares: map[string]turnShare{}}
+}
+
+// StartAttempt starts an attempt.
+func (t *Turn) StartAttempt() { t.attempt++ }
+
+// AddAttempt records that the attempt includes the namespace.
+func (t *Turn) AddAttempt(namespace string) {
+	s := t.shares[namespace]
+	if s.lastAttempt != t.attempt {
+		s.attempts, s.lastAttempt = s.attempts+1, t.attempt
+	}
+	t.shares[namespace] = s
+}
+
+// MarkDone records that a change of the namespace was settled.
+func (t *Turn) MarkDone(namespace string) {
+	s := t.shares[namespace]
+	s.done = true
+	t.shares[namespace] = s
+}
+
+// FilterRemaining returns the groups that may still be attempted. Checks are only allowed first.
+func (t *Turn) FilterRemaining(groups []Group, now time.Time, interval time.Duration) []Group {
+	return slices.DeleteFunc(slices.Clone(groups), func(g Group) bool {
+		s := t.shares[g.Namespace]
+		hasLeft := !s.done && s.attempts < maxTurnAttempts || g.isUrgent(now, interval)
+		return t.attempt > 0 && (!now.Before(t.deadline) || g.IsCheck() || !hasLeft)
+	})
 }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package schedule decides when and in which order pools are attempted, and what happens to their operations
+// afterwards. Operation is the work for a pool, History what is known of it, and Group its operations as scheduled.
 package schedule
 
 import (
+	"slices"
 	"time"
 
 	"weir.dev/weir/internal/lb"
@@ -76,9 +79,12 @@ func (s Subject) NewResync(now time.Time) Operation {
 	return Operation{Ref: s.Ref, Pool: s.Pool, Service: s.Service, Resync: true, QueuedAt: now}
 }
 
-// isEquivalent reports whether p adds nothing. Operations with consumed retries keep their own counter.
-func (o Operation) isEquivalent(p Operation) bool {
-	return o.isNew() && p.isNew() && o.Ref == p.Ref && o.Service == p.Service
+// covers reports whether it replaces an older one. Operations with consumed retries keep their own counter.
+func (o Operation) covers(older Operation) bool {
+	if o.Admin || older.Admin {
+		return o.Admin && older.Admin
+	}
+	return older.isNew() && o.isNew() && o.Ref == older.Ref && (older.Service == o.Service || older.Service == ServiceName{})
 }
 
 // mergeInto keeps the older backoff: a flapping taint must not bypass it.
@@ -106,4 +112,55 @@ func (o Operation) ResetRetries() Operation {
 // NewFill returns the operation that fills a recreated pool.
 func (s Subject) NewFill(now time.Time) Operation {
 	return Operation{Ref: s.Ref, Pool: s.Pool, Service: s.Service, ChangedAt: now, New: true, QueuedAt: now}
+}
+
+// MergeOperations appends operations, or replaces older ones. One with a Service also replaces one without.
+func MergeOperations(older []Operation, newer ...Operation) []Operation {
+	for _, op := range newer {
+		at := slices.IndexFunc(older, func(o Operation) bool { return op.covers(o) })
+		switch {
+		case at < 0:
+			older = append(older, op)
+		case op.Admin:
+			older[at] = op.mergeInto(older[at])
+		default:
+			o := older[at]
+			op.QueuedAt, op.ChangedAt, op.NextEligibleAt = o.QueuedAt, ratelimit.MinTime(o.ChangedAt, op.ChangedAt), ratelimit.MaxTime(o.NextEligibleAt, op.NextEligibleAt)
+			op.New, op.OutOfSync, op.Exempt = op.New || o.New, op.OutOfSync || o.OutOfSync, op.Exempt || o.Exempt
+			op.mergeCount += 1 + o.mergeCount
+			older[at] = op
+		}
+	}
+	return older
+}
+
+// Cause is what caused an attempt. Operations that were not due count once they are settled.
+type Cause struct {
+	Member, Admin bool
+	hasChange     bool
+}
+
+// CauseOf returns the cause of an attempt at these operations.
+func CauseOf(ops []Operation, settled bool) Cause {
+	var c Cause
+	for _, op := range ops {
+		if op.Extra && !settled {
+			continue
+		}
+		c.hasChange = c.hasChange || op.IsMember() && (!op.IsCheck() || op.OutOfSync)
+		c.Admin = c.Admin || op.Admin
+		c.Member = c.Member || op.IsMember() && !op.Extra
+	}
+	return c
+}
+
+// OldestChange returns when the oldest membership change was seen.
+func OldestChange(ops []Operation) time.Time {
+	var oldest time.Time
+	for _, op := range ops {
+		if op.IsMember() {
+			oldest = ratelimit.MinTime(oldest, op.ChangedAt)
+		}
+	}
+	return oldest
 }

@@ -5,6 +5,7 @@ package schedule
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -25,6 +26,7 @@ const (
 
 type claim struct {
 	pool        lb.PoolKey
+	namespace   string
 	kind        kind
 	inNextRound bool
 	order       uint64
@@ -40,20 +42,13 @@ const (
 	maxCheckWait  = 20
 )
 
-// isBefore orders the claims of one load balancer, by:
+// isBefore orders the claims of one load balancer: admin states, because connections only drain until the node dies,
+// then changes, pools written within the interval, checks; then one claim per namespace and round, so that a busy
+// namespace delays others by one; overdue claims, so that the following starve none; first attempts, because the cause
+// of a failure most likely persists; impact; the namespaces' order, time and name, for a total order.
 //
-//   - Kind: admin states, because connections only drain until the node dies; changes; pools
-//     written within the interval; checks. A check that is overdue ranks before pools that change
-//     all the time.
-//   - Round: one claim per namespace and round, so that a busy namespace delays others by one.
-//   - Overdue claims, so that the following rules starve none.
-//   - First attempts before retries: their cause most likely persists.
-//   - Traffic impact.
-//   - The namespaces' order, time and name, for a total order.
-//
-// So an overdue change waits for at most a round for each earlier claim of its namespace, the
-// current round, and one for each of its namespace's admin state attempts, at most one per pool and
-// interval. Admin states are bounded likewise after ten intervals, checks after twenty.
+// So an overdue change waits for at most a round for each earlier claim of its namespace, the current round, and one
+// for each of its namespace's admin state attempts, at most one per pool and interval.
 func (c claim) isBefore(other claim, now time.Time, interval time.Duration) bool {
 	if by := cmp.Or(cmp.Compare(c.effectiveKind(now, interval), other.effectiveKind(now, interval)), compareBool(c.inNextRound, other.inNextRound)); by != 0 {
 		return by < 0
@@ -99,7 +94,7 @@ func compareBool(a, b bool) int {
 }
 
 func (g Group) newClaim(now time.Time, interval time.Duration) claim {
-	c := claim{pool: g.Pool, kind: kindChanges, inNextRound: g.InNextRound, order: g.Order, retry: g.Retry && g.Admin == nil, impact: g.impact, ready: g.ready}
+	c := claim{pool: g.Pool, namespace: g.Namespace, kind: kindChanges, inNextRound: g.InNextRound, order: g.Order, retry: g.Retry && g.Admin == nil, impact: g.impact, ready: g.ReadyAt(interval)}
 	switch {
 	case g.isUrgent(now, interval):
 		c.kind, c.impact = kindAdminStates, g.Admin.Impact
@@ -112,10 +107,6 @@ func (g Group) newClaim(now time.Time, interval time.Duration) claim {
 		c.impact = Impact{Starting: 1} // it serves no flows until then
 	}
 	return c
-}
-
-func (g Group) isBefore(other Group, now time.Time, interval time.Duration) bool {
-	return g.newClaim(now, interval).isBefore(other.newClaim(now, interval), now, interval)
 }
 
 // ReadyNamespaces returns the namespaces with ready groups.
@@ -131,15 +122,49 @@ func ReadyNamespaces(groups []Group, now time.Time, interval time.Duration) []st
 
 // AdmitPool picks the group to attempt, or returns when to call again; zero if only a new operation matters.
 func AdmitPool(groups []Group, now time.Time, interval time.Duration) (pick lb.PoolKey, ok bool, retryAt time.Time) {
-	var best Group
+	var best claim
 	for _, g := range groups {
-		g.ready = g.ReadyAt(interval)
-		switch {
-		case g.ready.After(now):
-			retryAt = ratelimit.MinTime(retryAt, g.ready)
-		case !ok || g.isBefore(best, now, interval):
-			best, ok = g, true
+		switch c := g.newClaim(now, interval); {
+		case c.ready.After(now):
+			retryAt = ratelimit.MinTime(retryAt, c.ready)
+		case !ok || c.isBefore(best, now, interval):
+			best, ok = c, true
 		}
 	}
-	return best.Pool, ok, retryAt
+	return best.pool, ok, retryAt
+}
+
+// Impact is the traffic impact of a change on one pool.
+type Impact struct {
+	// Members that take new flows before and after the change, only before, or only after it.
+	Serving, Stopping, Starting int
+}
+
+// lossRatio returns the share of new flows lost until the change is written. All pools weigh the same, because their
+// traffic is unknown. If no member serves yet, everything is lost; if none will, a write saves nothing.
+func (s Impact) lossRatio() (part, total int) {
+	switch before, after := s.Serving+s.Stopping, s.Serving+s.Starting; {
+	case after == 0:
+		return 0, 1
+	case before == 0:
+		return 1, 1
+	default:
+		return s.Stopping, before
+	}
+}
+
+// servingMembers returns the members that serve throughout; MaxInt without a known change.
+func (s Impact) servingMembers() int {
+	if s.Stopping == 0 && s.Starting == 0 {
+		return math.MaxInt
+	}
+	return s.Serving
+}
+
+// compareImpact puts the highest loss first, because all writes take about the same time; then more leaving nodes,
+// because a node waits for the last of its pools; then fewer serving members.
+func (s Impact) compareImpact(other Impact) int {
+	part, total := s.lossRatio()
+	otherPart, otherTotal := other.lossRatio()
+	return cmp.Or(cmp.Compare(otherPart*total, part*otherTotal), cmp.Compare(other.Stopping, s.Stopping), cmp.Compare(s.servingMembers(), other.servingMembers()))
 }

@@ -34,7 +34,7 @@ func (l *worker) takeUpdate(key lb.PoolKey) (poolUpdate, bool) {
 	switch {
 	case len(ops) == 0:
 		l.queue.finishBatch(t, nil, t.history, nil, nil)
-	case schedule.HasOnlyExtra(ops):
+	case schedule.CauseOf(ops, false) == (schedule.Cause{}): // only operations that are not due
 		l.queue.requeueBatch(t, ops)
 	default:
 		return poolUpdate{batch: t, ops: ops, startedAt: start, result: l.cfg.newResult(t.history)}, true
