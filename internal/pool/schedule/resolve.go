@@ -21,6 +21,30 @@ const (
 	NotifyFailed   Notification = "Failed"
 )
 
+// Notifications is each Service's last notification. It is usually one: a map would take ten times the memory.
+type Notifications []lastNotification
+
+type lastNotification struct {
+	service ServiceName
+	is      Notification
+}
+
+// Of returns the last notification of a Service.
+func (n Notifications) Of(s ServiceName) Notification {
+	for _, last := range n {
+		if last.service == s {
+			return last.is
+		}
+	}
+	return notifyNone
+}
+
+// With replaces the last notification of a Service.
+func (n Notifications) With(s ServiceName, is Notification) Notifications {
+	n = slices.DeleteFunc(n, func(last lastNotification) bool { return last.service == s })
+	return append(n, lastNotification{s, is})
+}
+
 type resultAction struct {
 	requeue      bool // requeue
 	consumeRetry bool // consume a retry
@@ -57,7 +81,7 @@ var actionTable = map[diff.Outcome]actionSet{
 
 // PoolStatus is the state of a pool before an attempt is settled.
 type PoolStatus struct {
-	LastNotifications        map[ServiceName]Notification
+	LastNotifications        Notifications
 	HasFinalError, SameError bool
 	OnlyAdminStates          bool          // only admin states were written
 	Now                      time.Time     // end of the attempt
@@ -143,7 +167,7 @@ func (p PoolStatus) findAction(outcome diff.Outcome, op Operation, maxRetries in
 	if op.Admin || op.IsCheck() && !op.Resync && p.OnlyAdminStates && outcome == diff.Written {
 		d.notify = notifyNone
 	}
-	last := p.LastNotifications[op.Service]
+	last := p.LastNotifications.Of(op.Service)
 	if hasFailed := last == NotifyRetrying || last == NotifyFailed; hasFailed && (outcome == diff.Unchanged || outcome == diff.Written) {
 		d.notify = NotifyUpdated
 	}

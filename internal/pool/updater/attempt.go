@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/lb/behavior"
 	"weir.dev/weir/internal/pool/diff"
@@ -67,18 +68,11 @@ func (c *Config) newResult(h schedule.History) diff.Result {
 }
 
 func (c *Config) writeIfNeeded(ctx context.Context, t target, observed lb.Pool, r *diff.Result) error {
-	write, err := c.prepareWrite(ctx, t.ref, observed, r)
-	switch {
-	case errors.Is(err, errMachineMembers):
-		return c.syncMembers(ctx, t, observed, r)
-	case err != nil || !write:
-		return err
+	write, err := c.prepareWrite(ctx, t.ref, observed, r, true)
+	if write {
+		err = t.checkWrite()
 	}
-	return c.writePool(ctx, t, r)
-}
-
-func (c *Config) writePool(ctx context.Context, t target, r *diff.Result) error {
-	if err := t.checkWrite(); err != nil {
+	if err != nil || !write {
 		return err
 	}
 	r.RecordWrite()
@@ -89,20 +83,26 @@ func (c *Config) writePool(ctx context.Context, t target, r *diff.Result) error 
 	return r.VerifyWrite(shown)
 }
 
-// prepareWrite computes and records a write. It returns errMachineMembers if network interfaces are wanted.
-func (c *Config) prepareWrite(ctx context.Context, ref schedule.Ref, observed lb.Pool, r *diff.Result) (write bool, err error) {
+// prepareWrite computes and records a write; without machines, it returns errMachineMembers if network interfaces are
+// wanted. Members are handed over once per attempt, at its end: a handover returns new failures.
+func (c *Config) prepareWrite(ctx context.Context, ref schedule.Ref, observed lb.Pool, r *diff.Result, machines bool) (write bool, err error) {
 	want, err := c.desiredPool(ref)
-	if err == nil && want.Machines != nil {
+	isMachines := err == nil && want.Machines != nil
+	if isMachines && !machines {
 		return false, errMachineMembers
 	}
-	if not := r.RecordRead(observed, c.AdminState); not != nil {
-		return false, not
+	if !isMachines {
+		if not := r.RecordRead(observed, c.AdminState); not != nil {
+			return false, not
+		}
 	}
 	if err != nil {
 		return false, err
 	}
 	var intent *diff.Intent
 	switch {
+	case isMachines:
+		write, intent, err = c.prepareMembers(ctx, observed, want, r)
 	case !observed.NIC:
 		write, intent, err = r.PrepareAddresses(observed, want, c.AdminState)
 	case r.HasRemovedNodes(want):
@@ -113,6 +113,9 @@ func (c *Config) prepareWrite(ctx context.Context, ref schedule.Ref, observed lb
 	}
 	if err == nil {
 		err = c.recordIntent(ctx, ref, intent)
+	}
+	if err != nil {
+		r.MachineTarget = nil // never hand over what is not recorded
 	}
 	return write && err == nil, err
 }
@@ -138,4 +141,38 @@ func (c *Config) desiredPool(ref schedule.Ref) (diff.Desired, error) {
 		return diff.Desired{}, fmt.Errorf("%w: cannot read what is ours: %w", diff.ErrNotReady, err)
 	}
 	return want, nil
+}
+
+// errMachineMembers excludes pools from batches: their members are written machine by machine.
+var errMachineMembers = fmt.Errorf("%w: the members of the pool are network interfaces", diff.ErrNotReady)
+
+var errNoMembers = &armerror.Fault{Class: armerror.Terminal, Code: diff.CodeNICPool, Reason: "nic_pool", Err: errors.New("its members are to be network interfaces, and Weir writes addresses alone here")}
+
+func (c *Config) prepareMembers(ctx context.Context, observed lb.Pool, want diff.Desired, r *diff.Result) (write bool, intent *diff.Intent, err error) {
+	r.Observed = len(observed.Addresses)
+	if c.Members == nil {
+		r.Outcome = diff.Rejected
+		return false, nil, errNoMembers
+	}
+	if observed.NIC {
+		if observed, err = c.Azure.ResolveMachines(ctx, observed); err != nil {
+			return false, nil, err
+		}
+	}
+	return r.PrepareMembers(observed, want, c.AdminState)
+}
+
+// setMachineTarget hands over even a pool in sync: other writes of its machines must keep them in it.
+func (c *Config) setMachineTarget(t target, r *diff.Result) error {
+	if r.MachineTarget == nil {
+		return nil
+	}
+	if err := t.checkWrite(); err != nil && !r.MachineTarget.IsInSync() {
+		return err
+	} else if err != nil {
+		return nil //nolint:nilerr // it is handed over with the next attempt
+	}
+	r.RecordMachines(c.Members.SetTarget(r.MachineTarget.Target))
+	r.TargetSet = true
+	return nil
 }

@@ -8,7 +8,6 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/pool/schedule"
-	"weir.dev/weir/internal/ratelimit"
 )
 
 type poolBatch struct {
@@ -16,7 +15,7 @@ type poolBatch struct {
 	entry     *poolEntry // nil if the pool was forgotten
 	ops       []schedule.Operation
 	history   schedule.History
-	notified  map[schedule.ServiceName]schedule.Notification
+	notified  schedule.Notifications
 	resyncDue bool
 	namespace string
 }
@@ -31,7 +30,7 @@ func (q *queue) takeBatch(pool lb.PoolKey, now time.Time) poolBatch {
 	g := q.groupAt(pool, w, now)
 	member, admin := g.DueKinds(now, q.interval)
 	q.rotation.MoveToEnd(g.Namespace)
-	t := poolBatch{pool: pool, entry: w, ops: w.ops, history: w.history, notified: w.notified.toMap(), resyncDue: w.resyncDue}
+	t := poolBatch{pool: pool, entry: w, ops: w.ops, history: w.history, notified: slices.Clone(w.notified), resyncDue: w.resyncDue}
 	if len(t.ops) == 0 && w.resyncDue {
 		t.ops = []schedule.Operation{w.subject.NewResync(now)}
 	}
@@ -69,7 +68,7 @@ func (q *queue) finishBatch(t poolBatch, requeue []schedule.Operation, h schedul
 	q.scheduleCheck(t.pool, w, time.Now())
 	for _, notification := range []schedule.Notification{schedule.NotifyUpdated, schedule.NotifyRetrying, schedule.NotifyFailed} {
 		for _, s := range notified[notification] {
-			w.notified = w.notified.withService(s, notification)
+			w.notified = w.notified.With(s, notification)
 		}
 	}
 }
@@ -90,12 +89,6 @@ func (q *queue) requeueBatch(t poolBatch, ops []schedule.Operation) {
 	}
 	q.setOps(t.pool, w, schedule.MergeOperations(ops, w.ops...))
 	q.wakeWorker()
-}
-
-func (q *queue) delayPool(t poolBatch, until time.Time) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	t.entry.history.NotBefore = ratelimit.MaxTime(t.entry.history.NotBefore, until)
 }
 
 func (c *Config) filterNeeded(ops []schedule.Operation) []schedule.Operation {

@@ -42,13 +42,18 @@ func (l *worker) checkPools(ctx context.Context, due []lb.PoolKey) {
 			}
 			return
 		}
-		if f := armerror.FromError(err); f != nil && f.Code != armerror.CodeRetryAfter { // its pools may not be throttled
-			l.queue.delayPool(p.batch, f.RetryAt)
-		}
 		if at, found := index[p.batch.pool]; found && l.isInSync(timeoutCtx, &p, b.Pools[at]) {
 			l.finishUpdate(ctx, timeoutCtx, p, nil)
 		} else {
-			l.queue.requeueAsChange(p.batch, p.ops)
+			for i := range p.ops {
+				p.ops[i].OutOfSync = true
+			}
+			l.requeueUpdate(p, false, func(h *schedule.History) {
+				h.NeedsRead = true                                                               // a resync has no operation to carry the flag
+				if f := armerror.FromError(err); f != nil && f.Code != armerror.CodeRetryAfter { // its pools may not be throttled
+					h.NotBefore = ratelimit.MaxTime(h.NotBefore, f.RetryAt)
+				}
+			})
 		}
 	}
 }
@@ -76,16 +81,6 @@ func (l *worker) isInSync(ctx context.Context, p *poolUpdate, observed lb.Pool) 
 	}
 	write, _, err := p.result.PrepareAddresses(observed, want, l.cfg.AdminState)
 	return !write && err == nil
-}
-
-func (q *queue) requeueAsChange(t poolBatch, ops []schedule.Operation) {
-	for i := range ops {
-		ops[i].OutOfSync = true
-	}
-	q.mu.Lock()
-	t.entry.history.NeedsRead = true // a resync has no operation to carry the flag
-	q.mu.Unlock()
-	q.requeueBatch(t, ops)
 }
 
 // scheduleCheck schedules a resync. The caller holds q.mu.

@@ -44,7 +44,7 @@ type poolEntry struct {
 	oldestQueuedAt time.Time
 	// syncedFingerprint is the fingerprint of the known membership, or nil.
 	syncedFingerprint *uint64
-	notified          notificationList
+	notified          schedule.Notifications
 	subject           schedule.Subject
 	// resyncAt is the next resync; the other two are set once it is due.
 	resyncAt       time.Time
@@ -106,14 +106,14 @@ func (w *poolEntry) restoreState(op schedule.Operation, isNew bool) {
 	if isNew {
 		w.history.FinalError = op.LastNotification.FailureReason
 	}
-	if w.notified.hasService(op.Service) || !op.LastNotification.IsFailure {
+	if w.notified.Of(op.Service) != "" || !op.LastNotification.IsFailure {
 		return
 	}
 	word := schedule.NotifyRetrying
 	if op.LastNotification.FailureReason != "" {
 		word = schedule.NotifyFailed
 	}
-	w.notified = w.notified.withService(op.Service, word)
+	w.notified = w.notified.With(op.Service, word)
 }
 
 // setOps replaces a pool's operations. The caller holds q.mu.
@@ -188,22 +188,24 @@ func (q *queue) releaseHeld() {
 	q.wakeWorker()
 }
 
-// nextPool returns the pool to attempt, or when to call again.
+// nextPool returns the pool to attempt, and counts it in a turn, or when to call again.
 func (q *queue) nextPool(now time.Time) (lb.PoolKey, bool, time.Time) {
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.markDueChecks(now)
 	groups := q.waitingGroups(now)
 	q.updateOrder(groups, now)
-	drift := q.nextResync
 	if q.turn != nil {
 		groups = q.turn.FilterRemaining(groups, now, q.interval)
 	}
-	q.mu.Unlock()
 	pick, ok, retryAt := schedule.AdmitPool(groups, now, q.interval)
 	if slices.ContainsFunc(groups, func(g schedule.Group) bool { return g.IsPaced(now, q.interval) || g.IsDeferred(now, q.interval) }) {
 		retryAt = ratelimit.MinTime(retryAt, now.Add(pacePollInterval))
 	}
-	return pick, ok, ratelimit.MinTime(retryAt, drift)
+	if ok && q.turn != nil {
+		q.turn.StartAttempt()
+	}
+	return pick, ok, ratelimit.MinTime(retryAt, q.nextResync)
 }
 
 // pacePollInterval is how often a pace is polled: quotas recover continuously.
@@ -213,17 +215,6 @@ func setTurn(q *queue, t *schedule.Turn) {
 	q.mu.Lock()
 	q.turn = t
 	q.mu.Unlock()
-}
-
-// nextInTurn returns the pool to attempt in this turn, and counts the attempt.
-func nextInTurn(q *queue, now time.Time) (lb.PoolKey, bool) {
-	pool, ok, _ := q.nextPool(now)
-	if ok {
-		q.mu.Lock()
-		q.turn.StartAttempt()
-		q.mu.Unlock()
-	}
-	return pool, ok
 }
 
 // updateOrder sets the groups' turns. The caller holds q.mu.
@@ -331,4 +322,97 @@ func (q *queue) wakeWorker() {
 	case q.wakeup <- struct{}{}:
 	default:
 	}
+}
+
+// NotifyMachinesDone ends a pool's wait for its machines. A pool without some is checked: they may have joined.
+func (ls *Workers) NotifyMachinesDone(pool lb.PoolID) {
+	if l := ls.findWorker(pool); l != nil {
+		endMachineWait(l.queue, pool.Key())
+	}
+}
+
+// endMachineWait takes effect at the end of a running attempt, which may have missed it.
+func endMachineWait(q *queue, pool lb.PoolKey) {
+	q.mu.Lock()
+	w := q.pools[pool]
+	woken := w != nil && w.endWait()
+	if w != nil && !w.inFlight && w.history.HasUnusable {
+		woken = true
+		w.requestCheck(time.Now())
+		q.setOps(pool, w, w.ops)
+	}
+	q.mu.Unlock()
+	if woken {
+		q.wakeWorker()
+	}
+}
+
+// endWait ends the wait for machines, also of a running attempt. The caller holds q.mu.
+func (w *poolEntry) endWait() (woken bool) {
+	if w.wakePending = w.inFlight; !w.inFlight {
+		w.history, woken = w.history.EndMachineWait()
+	}
+	return woken
+}
+
+// storeHistory stores an attempt's history. The caller holds q.mu.
+func (w *poolEntry) storeHistory(h schedule.History) {
+	w.history = h
+	if !w.wakePending {
+		return
+	}
+	if w.history, _ = h.EndMachineWait(); h.HasUnusable {
+		w.requestCheck(time.Now())
+	}
+}
+
+// requestCheck requests a check. The caller holds q.mu.
+func (w *poolEntry) requestCheck(now time.Time) {
+	if !w.resyncDue {
+		w.resyncDue, w.resyncDueSince = true, now
+	}
+}
+
+func releasePools(q *queue, ref schedule.Ref) (pools []lb.PoolID) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, w := range q.pools {
+		if w.history.TargetHash != 0 && w.subject.Ref == ref {
+			w.history.TargetHash = 0
+			pools = append(pools, w.subject.Pool)
+		}
+	}
+	return pools
+}
+
+// Backlog counts what waits in all workers.
+type Backlog struct {
+	// Operations includes parked ones.
+	Operations int
+	Parked     int
+	// OldestQueuedAt is of unsettled operations; zero if none.
+	OldestQueuedAt time.Time
+}
+
+func (q *queue) addBacklog(b Backlog, now time.Time) Backlog {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	b.Operations += q.depth
+	for _, w := range q.pools {
+		if !w.inFlight && len(w.ops) == 0 { // true of most pools
+			continue
+		}
+		oldest := time.Time{}
+		if w.inFlight {
+			oldest = w.oldestQueuedAt
+		}
+		if g := schedule.NewGroup("", w.ops, w.history); len(w.ops) > 0 {
+			oldest = ratelimit.MinTime(oldest, g.OldestQueued())
+			if ratelimit.MaxTime(g.ParkedUntil, w.history.NotBefore).After(now) {
+				b.Parked++
+			}
+		}
+		b.OldestQueuedAt = ratelimit.MinTime(b.OldestQueuedAt, oldest)
+	}
+	return b
 }

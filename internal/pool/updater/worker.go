@@ -150,7 +150,7 @@ func (l *worker) runTurn(ctx context.Context) (blocked blocker) {
 	setTurn(l.queue, schedule.NewTurn(time.Now()))
 	defer setTurn(l.queue, nil)
 	for ctx.Err() == nil && blocked.retryAt.IsZero() {
-		pool, ok := nextInTurn(l.queue, time.Now()) // the previous holder may have updated some pools
+		pool, ok, _ := l.queue.nextPool(time.Now()) // the previous holder may have updated some pools
 		if !ok {
 			break
 		}

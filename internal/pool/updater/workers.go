@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package updater keeps Azure backend pools in sync with the cluster. Addresses are computed from the newest snapshot when
+// a pool is written, so a late operation never applies stale ones.
+//
+// Lock order: the worker's lock, the resource lease, the queue's lock. No call leaves the process under the queue's lock,
+// and no goroutine holds two workers.
 package updater
 
 import (
