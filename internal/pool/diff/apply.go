@@ -18,11 +18,9 @@ import (
 type Change struct {
 	Next         lb.Pool
 	ForeignCount int
-	// updateCount counts changed admin states.
-	updateCount int
+	updateCount  int
 	// managedStates are the admin states that Weir manages in Next; empty is reset.
-	managedStates map[netip.Addr]string
-	// managedDown includes MarkedDown.
+	managedStates                     map[netip.Addr]string
 	managedDown, MarkedDown, markedUp []netip.Addr
 	addedIPs, removedIPs, foreignIPs  []netip.Addr
 	isCompared                        bool

@@ -16,7 +16,6 @@ type conflictState struct {
 	// Addresses that disappear once each, such as those of deleted machines, do not count.
 	reverted    []netip.Addr
 	revertCount int
-	// isRepairing is true while machines rejoin: missing ones were already counted.
 	isRepairing bool
 }
 

@@ -36,8 +36,7 @@ type Record struct {
 	Written, Down []netip.Addr
 	// Instances maps instances of uniform scale sets to their addresses, which Azure does not report.
 	Instances map[string]netip.Addr
-	// Managed is true after takeover.
-	Managed bool
+	Managed   bool
 }
 
 // Intent is recorded before a write.

@@ -19,7 +19,6 @@ type pendingWrites struct {
 	// previousEtag is pendingEtag before the last write.
 	previousEtag  string
 	unchangedEtag string
-	// writtenRecord is the record during the write.
 	writtenRecord Record
 	// HasPending is true if a lost write may land in a pool in sync: no new etag prevents it.
 	HasPending     bool
@@ -99,7 +98,6 @@ func (r *Result) updatePendingSince(since, now time.Time) time.Time {
 
 // Memory is what is known of a pool's writes between attempts.
 type Memory struct {
-	// PendingEtag is the etag that guards a write with unknown result, or empty.
 	PendingEtag   string
 	unchangedEtag string
 	// PendingSince is since when a lost write may land despite a rewrite, or zero.

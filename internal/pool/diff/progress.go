@@ -58,7 +58,6 @@ func (r *Result) RecordMachines(state nic.State) {
 	}
 }
 
-// progressMessage counts no machines that are only read.
 func (h *MachineTarget) progressMessage(working []nic.Machine, waits []string) string {
 	moving, n := map[string]bool{}, 0
 	for _, m := range h.Target.ToRemove {

@@ -34,9 +34,8 @@ type Result struct {
 	// Weir neither removes Overlapping addresses nor changes their admin state: another cluster wrote them.
 	Overlapping    []netip.Addr
 	ChangesMembers bool
-	// firstRecord is the record as first read, or nil.
-	firstRecord *Record
-	HadConflict bool
+	firstRecord    *Record
+	HadConflict    bool
 	// HoldsInterfaces is true where addresses are wanted: Outcome is about admin states, membership is rejected.
 	HoldsInterfaces bool
 	// MemberProgress is set while members are pending or failed; Outcome is then about admin states only.

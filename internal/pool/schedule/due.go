@@ -25,7 +25,6 @@ type Group struct {
 	// LongestHold, above an interval, ends the wait after the last write, QuotaNotBefore that for a used-up quota.
 	LongestHold    time.Duration
 	QuotaNotBefore time.Time
-	// Deferred is when the namespace's share allows the change; zero if it does.
 	Deferred       time.Time
 	DeferReason    string
 	exempt         bool
@@ -141,7 +140,6 @@ func (g Group) NeedsShare(now time.Time, interval time.Duration) bool {
 	return g.hasMemberChange() && !g.exempt && !g.IsCheck() && !g.poolReadyAt(interval).After(now.Add(debounceTime))
 }
 
-// poolReadyAt ignores the namespace's share. Retry-After only ever delays.
 func (g Group) poolReadyAt(interval time.Duration) time.Time {
 	t := ratelimit.MaxTime(g.NotBefore(), g.history.WaitUntil)
 	switch {
@@ -157,7 +155,6 @@ func (g Group) poolReadyAt(interval time.Duration) time.Time {
 	return ratelimit.MaxTime(t, g.pacedUntil(interval))
 }
 
-// pacedUntil is within an interval of the last write; zero is any time.
 func (g Group) pacedUntil(interval time.Duration) time.Time {
 	if g.history.LastChange.IsZero() {
 		return time.Time{}

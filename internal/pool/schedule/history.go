@@ -26,15 +26,13 @@ type History struct {
 	// ErrorSince is since when the pool is, or may become, out of sync with nothing queued; zero if not.
 	ErrorSince time.Time
 	// NotBefore is the latest Retry-After. It outlives the operation.
-	NotBefore time.Time
-	// FinalError is the error for which the last change was given up, or empty.
+	NotBefore         time.Time
 	FinalError        string
 	ExcludedFromBatch bool
 	NeedsRead         bool
 	// UncountedWrite may have landed: if the pool is then in sync, its Service has to be notified.
 	UncountedWrite bool
-	// UncountedHash is what a pool of network interfaces showed before that write.
-	UncountedHash uint64
+	UncountedHash  uint64
 	// For an interval after LastAdmin, the pool's admin states rank with its other changes.
 	LastAdmin time.Time
 }

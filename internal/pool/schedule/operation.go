@@ -29,8 +29,7 @@ type Operation struct {
 	Pool    lb.PoolID
 	Service ServiceName
 	// ChangedAt is when the change was seen; zero for a check.
-	ChangedAt time.Time
-	// NotBefore is a Retry-After from an earlier process, or zero.
+	ChangedAt        time.Time
 	NotBefore        time.Time
 	LastNotification LastNotification
 	// Admin operations go first, are retried without limit, and emit no pool events.
@@ -43,7 +42,6 @@ type Operation struct {
 	// New pools are empty: they are filled without debouncing or pace.
 	New bool
 
-	// Resync consumes no retries.
 	Resync         bool
 	RetryCount     int
 	NextEligibleAt time.Time

@@ -90,10 +90,9 @@ type PoolStatus struct {
 
 // Result is the result for a pool's operations.
 type Result struct {
-	Requeue       []Operation
-	Notifications map[Notification][]ServiceName
-	RetriesUsed   int
-	// AdminFailed and AdminDone are set once per admin state change, which was seen at AdminSince.
+	Requeue                []Operation
+	Notifications          map[Notification][]ServiceName
+	RetriesUsed            int
 	AdminFailed, AdminDone bool
 	AdminSince             time.Time
 }

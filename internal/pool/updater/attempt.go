@@ -42,7 +42,6 @@ func withCause(ctx context.Context, ref schedule.Ref) context.Context {
 	return requestlog.WithCauses(ctx, requestlog.Cause{Kind: "BackendPool", Namespace: ref.Namespace, Name: ref.Name})
 }
 
-// updatePool reads, computes from the newest membership, records and writes a pool.
 func (c *Config) updatePool(ctx context.Context, t target, h schedule.History) diff.Result {
 	within, cancel := context.WithTimeout(withCause(ctx, t.ref), diff.AttemptDeadline)
 	defer cancel()

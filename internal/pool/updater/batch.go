@@ -59,7 +59,6 @@ func (q *queue) finishBatch(t poolBatch, requeue []schedule.Operation, h schedul
 	if w == nil || q.pools[t.pool] != w {
 		return
 	}
-	// A postponed check is not a waiting operation.
 	w.resyncDue = w.resyncDue || slices.ContainsFunc(requeue, func(op schedule.Operation) bool { return op.Resync })
 	requeue = slices.DeleteFunc(requeue, func(op schedule.Operation) bool { return op.Resync })
 	w.storeHistory(h)
@@ -73,7 +72,6 @@ func (q *queue) finishBatch(t poolBatch, requeue []schedule.Operation, h schedul
 	}
 }
 
-// requeueBatch requeues operations without an attempt, before newer ones.
 func (q *queue) requeueBatch(t poolBatch, ops []schedule.Operation) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

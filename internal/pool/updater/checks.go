@@ -83,7 +83,7 @@ func (l *worker) isInSync(ctx context.Context, p *poolUpdate, observed lb.Pool) 
 	return !write && err == nil
 }
 
-// scheduleCheck schedules a resync. The caller holds q.mu.
+// The caller holds q.mu.
 func (q *queue) scheduleCheck(key lb.PoolKey, w *poolEntry, now time.Time) {
 	w.resyncAt = w.history.NextCheckAt(key, now, q.resyncPeriod)
 	q.nextResync = ratelimit.MinTime(q.nextResync, w.resyncAt)

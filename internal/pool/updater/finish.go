@@ -79,7 +79,6 @@ func (l *worker) finishAttempt(ctx context.Context, p poolUpdate) {
 	l.queue.finishBatch(t, v.Requeue, h, r.SyncedFingerprint(), v.Notifications)
 }
 
-// logResult logs the result. again is true if the previous attempt waited for machines, too.
 func (c *Config) logResult(ctx context.Context, ref schedule.Ref, id lb.PoolID, r diff.Result, reportedFault *armerror.Fault, again bool) {
 	attrs := []any{"backendPool", ref.Namespace + "/" + ref.Name, "loadBalancer", id.LoadBalancer.Name, "pool", id.Name,
 		"outcome", string(r.Outcome)}

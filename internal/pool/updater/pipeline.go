@@ -135,7 +135,6 @@ func (p *pipelinedUpdate) sendWrite(update *poolUpdate) error {
 	return nil
 }
 
-// wasRunning reports whether the last write was running when a pool was read.
 func (p *pipelinedUpdate) wasRunning(observed lb.Pool) bool {
 	if len(p.sentWrites) == 0 {
 		return false
@@ -235,8 +234,7 @@ func (p *pipelinedUpdate) waitForEnds() (trusted, isCutShort bool) {
 	}
 }
 
-// requeueAll writes each pool again even if in sync: Azure may still roll back. Newer operations cover that; pools
-// without them are written separately, after the others.
+// requeueAll writes each pool again, unless newer operations do: Azure may still roll back even one in sync.
 func (p *pipelinedUpdate) requeueAll() {
 	for _, w := range p.sentWrites {
 		p.worker.requeueUpdate(w.poolUpdate, false, func(h *schedule.History) {
@@ -252,8 +250,7 @@ func (p *pipelinedUpdate) hasUrgent() bool {
 	return len(p.worker.queue.selectPools(schedule.SelectUrgent, time.Now())) > 0
 }
 
-// resolveAll settles pools by one read. Without trust (a failure without detail, or an unknown result) no write counts,
-// and all pools are checked.
+// resolveAll settles pools by one read. trusted is false after a failure without detail, or an unknown result.
 func (p *pipelinedUpdate) resolveAll(trusted bool) {
 	l := p.worker
 	b, err := p.readIdle()
@@ -278,8 +275,7 @@ func (p *pipelinedUpdate) resolveAll(trusted bool) {
 	}
 }
 
-// requeueWrite leaves a pool to a separate write unless the read was throttled. Its etag proves nothing. isForeign is
-// true if another client's write does not end.
+// requeueWrite leaves a pool to a separate write unless the read was throttled: its etag proves nothing.
 func (p *pipelinedUpdate) requeueWrite(w sentWrite, readFault *armerror.Fault, isForeign bool) {
 	p.worker.requeueUpdate(w.poolUpdate, false, func(h *schedule.History) {
 		h.UncountedWrite = h.UncountedWrite || w.result.Outcome == diff.Written
@@ -339,8 +335,7 @@ func (p *pipelinedUpdate) recordObserved(b lb.LoadBalancer, index map[lb.PoolKey
 	return lost > 0
 }
 
-// hasProof reports whether a write was certainly running when the next was accepted: it ended as superseded, or Azure
-// heeds etags. Otherwise it may have ended while the next was on its way.
+// hasProof reports whether a write certainly ran when the next was accepted: it was superseded, or Azure heeds etags.
 func (p *pipelinedUpdate) hasProof(w sentWrite) bool {
 	if !p.awaitsEach || p.worker.cfg.Behaviour.PoolIfMatch == behavior.Enforced {
 		return true

@@ -70,8 +70,7 @@ func (l *worker) finishUpdate(ctx, timeoutCtx context.Context, p poolUpdate, err
 }
 
 // requeueUpdate requeues what is still needed. If the write may land, its etag is kept as that of a lost write: while
-// the pool has it, the pool is written even if in sync, which invalidates the lost write. Unchanged pools need no such
-// write.
+// the pool has it, the pool is written even if in sync, which invalidates the lost write.
 func (l *worker) requeueUpdate(p poolUpdate, mayLand bool, change func(h *schedule.History)) {
 	ops := l.cfg.filterNeeded(p.ops)
 	l.queue.mu.Lock()
@@ -101,7 +100,6 @@ func (l *worker) indexPools(b lb.LoadBalancer) map[lb.PoolKey]int {
 	return at
 }
 
-// isUpdating reports whether a write of the load balancer or a pool is in progress.
 func isUpdating(b lb.LoadBalancer) bool {
 	return b.Provisioning == lb.Updating || slices.ContainsFunc(b.Pools, func(p lb.Pool) bool { return p.Provisioning == lb.Updating })
 }

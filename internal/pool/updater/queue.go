@@ -29,8 +29,7 @@ type queue struct {
 	depth    int
 	rotation ratelimit.Rotation
 	// turn is nil while another writer holds the worker.
-	turn *schedule.Turn
-	// nextResync is the next resync of any pool; zero is never.
+	turn       *schedule.Turn
 	nextResync time.Time
 	debouncer  schedule.Debouncer
 	// wakeup has capacity one.
@@ -93,7 +92,6 @@ func (q *queue) enqueue(now time.Time, ops ...schedule.Operation) (queued int, s
 	return q.depth - before, sooner
 }
 
-// dueAt returns when a waiting pool is due. The caller holds q.mu.
 func (q *queue) dueAt(key lb.PoolKey, w *poolEntry, now time.Time) (at time.Time, waits bool) {
 	if len(w.ops) == 0 || w.inFlight {
 		return at, false
@@ -101,7 +99,6 @@ func (q *queue) dueAt(key lb.PoolKey, w *poolEntry, now time.Time) (at time.Time
 	return q.groupAt(key, w, now).ReadyAt(q.interval), true
 }
 
-// restoreState restores the notifications of an earlier process.
 func (w *poolEntry) restoreState(op schedule.Operation, isNew bool) {
 	if isNew {
 		w.history.FinalError = op.LastNotification.FailureReason
@@ -116,7 +113,7 @@ func (w *poolEntry) restoreState(op schedule.Operation, isNew bool) {
 	w.notified = w.notified.With(op.Service, word)
 }
 
-// setOps replaces a pool's operations. The caller holds q.mu.
+// The caller holds q.mu.
 func (q *queue) setOps(key lb.PoolKey, w *poolEntry, ops []schedule.Operation) {
 	q.depth += len(ops) - len(w.ops)
 	w.ops = ops
@@ -217,7 +214,7 @@ func setTurn(q *queue, t *schedule.Turn) {
 	q.mu.Unlock()
 }
 
-// updateOrder sets the groups' turns. The caller holds q.mu.
+// The caller holds q.mu.
 func (q *queue) updateOrder(groups []schedule.Group, now time.Time) {
 	waiting := map[string]bool{}
 	for _, g := range groups {
@@ -228,7 +225,6 @@ func (q *queue) updateOrder(groups []schedule.Group, now time.Time) {
 	q.setTurns(groups)
 }
 
-// selectPools applies a selection to the waiting pools, with their turns.
 func (q *queue) selectPools(selection func([]schedule.Group, time.Time, time.Duration) []lb.PoolKey, now time.Time) []lb.PoolKey {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -243,7 +239,7 @@ func (q *queue) setTurns(groups []schedule.Group) {
 	}
 }
 
-// waitingGroups returns the waiting pools. The caller holds q.mu.
+// The caller holds q.mu.
 func (q *queue) waitingGroups(now time.Time) []schedule.Group {
 	groups := make([]schedule.Group, 0, len(q.withOps))
 	for key, w := range q.withOps {
@@ -253,7 +249,7 @@ func (q *queue) waitingGroups(now time.Time) []schedule.Group {
 	return groups
 }
 
-// setPace sets the groups' pace. The caller holds q.mu.
+// The caller holds q.mu.
 func (q *queue) setPace(groups []schedule.Group, now time.Time) {
 	var contend []*schedule.Group
 	for i, g := range groups {
@@ -293,7 +289,6 @@ func deferExcess(q *queue, groups []schedule.Group, now time.Time) {
 	}
 }
 
-// groupAt returns a pool's group with its pace. The caller holds q.mu.
 func (q *queue) groupAt(key lb.PoolKey, w *poolEntry, now time.Time) schedule.Group {
 	one := []schedule.Group{w.newGroup(key, q.debouncer)}
 	q.setPace(one, now)
@@ -309,7 +304,6 @@ func (w *poolEntry) newGroup(key lb.PoolKey, c schedule.Debouncer) schedule.Grou
 	return g
 }
 
-// isInSync is the exported method for one queue.
 func (q *queue) isInSync(pool lb.PoolKey, fingerprint uint64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -355,7 +349,7 @@ func (w *poolEntry) endWait() (woken bool) {
 	return woken
 }
 
-// storeHistory stores an attempt's history. The caller holds q.mu.
+// The caller holds q.mu.
 func (w *poolEntry) storeHistory(h schedule.History) {
 	w.history = h
 	if !w.wakePending {
@@ -366,7 +360,7 @@ func (w *poolEntry) storeHistory(h schedule.History) {
 	}
 }
 
-// requestCheck requests a check. The caller holds q.mu.
+// The caller holds q.mu.
 func (w *poolEntry) requestCheck(now time.Time) {
 	if !w.resyncDue {
 		w.resyncDue, w.resyncDueSince = true, now
@@ -387,7 +381,6 @@ func releasePools(q *queue, ref schedule.Ref) (pools []lb.PoolID) {
 
 // Backlog counts what waits in all workers.
 type Backlog struct {
-	// Operations includes parked ones.
 	Operations int
 	Parked     int
 	// OldestQueuedAt is of unsettled operations; zero if none.

@@ -18,8 +18,7 @@ const codeInterfaceMember = "ModificationOfNICIpConfigBackendPoolNotSupported"
 
 const maxOwnWriteIntervals = 3
 
-// retryOnce reads and writes again after a conflict, a joined interface or a Failed load balancer: once, and not before
-// Retry-After.
+// retryOnce never repeats, nor before Retry-After: a conflict, a joined interface or a Failed load balancer.
 func (c *Config) retryOnce(ctx context.Context, t target, before diff.Result, r *diff.Result, met error) error {
 	f := armerror.FromError(met)
 	named := !f.RetryAt.IsZero()
@@ -89,7 +88,6 @@ func newInterfaceFault(pool lb.PoolID, met error) error {
 	}
 }
 
-// repairLoadBalancer rewrites a Failed load balancer unchanged.
 func (c *Config) repairLoadBalancer(ctx context.Context, t target) error {
 	b, err := c.LoadBalancers.GetLoadBalancer(ctx, t.pool.LoadBalancer)
 	if err != nil || b.Provisioning != lb.Failed {

@@ -10,10 +10,9 @@ import (
 	"weir.dev/weir/internal/pool/schedule"
 )
 
-// StagePools returns the pools for a write of the whole load balancer: existing ones unchanged, new ones, without an
-// etag, empty: Azure was seen to ignore existing pools and to create new ones empty. The caller holds the load
-// balancer's lock (see Lock), also for written, which takes the pools after the write, or nil if it failed or was not
-// sent; mayLand is then true if it may still take effect.
+// StagePools returns the pools for a write of the whole load balancer: new ones, without an etag, empty, because Azure
+// was seen to ignore existing pools and to create new ones empty. The caller holds Lock, also for written, which takes
+// the pools after the write, or nil if it failed or was not sent; mayLand is then true if it may still take effect.
 func (ls *Workers) StagePools(id lb.LoadBalancerID, pools []lb.Pool) (next []lb.Pool, written func(shown []lb.Pool, mayLand bool)) {
 	ls.mu.Lock()
 	l := ls.getWorker(id)

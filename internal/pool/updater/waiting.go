@@ -66,7 +66,6 @@ func (q *queue) changedWaits(blocked blocker, now time.Time) []Waiting {
 	return all
 }
 
-// behindWait returns the wait of a pool with a busy worker.
 func (q *queue) behindWait(key lb.PoolKey) (Waiting, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -21,8 +21,7 @@ type worker struct {
 	cfg   *Config
 	queue *queue
 	// slot is the worker's lock, also for other writers of the load balancer: a channel, as it is held for seconds.
-	slot chan struct{}
-	// stopped is closed when the worker is removed.
+	slot         chan struct{}
 	stopped      chan struct{}
 	removeIfIdle func()
 
@@ -201,7 +200,6 @@ func (l *worker) selectBatches(now time.Time) (checks, writes []lb.PoolKey) {
 	return checks, writes
 }
 
-// updatePool attempts one pool. The caller holds l.slot and the lease.
 func (l *worker) updatePool(ctx context.Context, pool lb.PoolKey, valid func() bool) {
 	p, ok := l.takeUpdate(pool)
 	if !ok {

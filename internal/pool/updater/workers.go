@@ -23,19 +23,15 @@ import (
 
 // Config configures the workers. Lease and the fields for overlapping writes are optional.
 type Config struct {
-	// Interval is the time between retries, and the longest wait of a busy pool.
 	Interval time.Duration
 	// Writes tracks Azure's write quotas and the rate of changes; nil is unlimited. The client counts writes there.
-	Writes *ratelimit.Budgets
-	// MaxRetries is per operation; 0 disables retries.
+	Writes     *ratelimit.Budgets
 	MaxRetries int
 	// ResyncPeriod is how often each pool is read without a change; 0 is never.
 	ResyncPeriod time.Duration
-	// AdminState enables management of admin states.
-	AdminState bool
-	Azure      Azure
-	// Behaviour is what is known of Azure.
-	Behaviour behavior.Behavior
+	AdminState   bool
+	Azure        Azure
+	Behaviour    behavior.Behavior
 	// LoadBalancers reads all pools of a load balancer at once, and rewrites Failed ones; nil is never.
 	LoadBalancers LoadBalancers
 	// Pipeline starts pool writes without waiting for their ends; nil is never. It requires LoadBalancers.
@@ -45,8 +41,7 @@ type Config struct {
 	Cluster     Cluster
 	StatusStore StatusStore
 	// Members writes the members of pools of network interfaces; nil leaves them unchanged.
-	Members Members
-	// Lease excludes other controllers; nil is none.
+	Members  Members
 	Lease    Lease
 	Reporter Reporter
 	Log      *slog.Logger
