@@ -225,7 +225,6 @@ type Turn struct {
 
 type turnShare struct {
 	attempts, lastAttempt int
-	done                  bool
 }
 
 // NewTurn starts a turn.
@@ -246,17 +245,12 @@ func (t *Turn) AddAttempt(namespace string) {
 }
 
 // MarkDone records that a change of the namespace was settled.
-func (t *Turn) MarkDone(namespace string) {
-	s := t.shares[namespace]
-	s.done = true
-	t.shares[namespace] = s
-}
+func (t *Turn) MarkDone(namespace string) { t.shares[namespace] = turnShare{attempts: maxTurnAttempts} }
 
 // FilterRemaining returns the groups that may still be attempted. Checks are only allowed first.
 func (t *Turn) FilterRemaining(groups []Group, now time.Time, interval time.Duration) []Group {
 	return slices.DeleteFunc(slices.Clone(groups), func(g Group) bool {
-		s := t.shares[g.Namespace]
-		hasLeft := !s.done && s.attempts < maxTurnAttempts || g.isUrgent(now, interval)
+		hasLeft := t.shares[g.Namespace].attempts < maxTurnAttempts || g.isUrgent(now, interval)
 		return t.attempt > 0 && (!now.Before(t.deadline) || g.IsCheck() || !hasLeft)
 	})
 }

@@ -38,11 +38,11 @@ func (l *worker) checkPools(ctx context.Context, due []lb.PoolKey) {
 	for i, p := range updates {
 		if time.Since(read) > sharedReadTTL && len(l.queue.selectPools(schedule.SelectWaiting, time.Now())) > 0 {
 			for _, p := range updates[i:] {
-				l.queue.requeueBatch(p.batch, p.ops)
+				l.queue.requeueBatch(p.poolBatch)
 			}
 			return
 		}
-		if at, found := index[p.batch.pool]; found && l.isInSync(timeoutCtx, &p, b.Pools[at]) {
+		if at, found := index[p.pool]; found && l.isInSync(timeoutCtx, &p, b.Pools[at]) {
 			l.finishUpdate(ctx, timeoutCtx, p, nil)
 		} else {
 			for i := range p.ops {
@@ -74,7 +74,7 @@ func (l *worker) isInSync(ctx context.Context, p *poolUpdate, observed lb.Pool) 
 	want, err := l.cfg.desiredPool(p.ops[0].Ref)
 	if err == nil && want.Machines != nil { // the membership has to be handed over, too
 		write, _, err := l.cfg.prepareMembers(ctx, observed, want, &p.result)
-		return err == nil && !write && p.result.MachineTarget.IsInSync() && p.result.MachineTarget.Fingerprint() == p.batch.history.TargetHash
+		return err == nil && !write && p.result.MachineTarget.IsInSync() && p.result.MachineTarget.Fingerprint() == p.history.TargetHash
 	}
 	if err != nil || observed.NIC || p.result.RecordRead(observed, false) != nil {
 		return false

@@ -94,7 +94,7 @@ func (p *pipelinedUpdate) sendOne(update poolUpdate) (next bool) {
 		case err == nil && !update.needsWrite:
 			update.result.Outcome, update.result.ChangesMembers = diff.Written, members
 		case isNotReady(err): // that write may be the one running
-			update.batch.history.UncountedWrite = update.batch.history.UncountedWrite || wrote
+			update.history.UncountedWrite = update.history.UncountedWrite || wrote
 		}
 	}
 	if err == nil && update.needsWrite {
@@ -239,7 +239,7 @@ func (p *pipelinedUpdate) requeueAll() {
 	for _, w := range p.sentWrites {
 		p.worker.requeueUpdate(w.poolUpdate, false, func(h *schedule.History) {
 			h.Writes.MayRevert, h.UncountedWrite = true, h.UncountedWrite || w.result.Outcome == diff.Written
-			if len(w.batch.entry.ops) == 0 {
+			if len(w.entry.ops) == 0 {
 				h.ExcludedFromBatch, h.LastAdmin = true, time.Now()
 			}
 		})
@@ -261,11 +261,11 @@ func (p *pipelinedUpdate) resolveAll(trusted bool) {
 	atRest, index := err == nil && !isUpdating(b), l.indexPools(b)
 	if !trusted || atRest && p.recordObserved(b, index) {
 		l.queue.checkOthers(func(key lb.PoolKey) bool {
-			return slices.ContainsFunc(p.sentWrites, func(w sentWrite) bool { return w.batch.pool == key })
+			return slices.ContainsFunc(p.sentWrites, func(w sentWrite) bool { return w.pool == key })
 		}, time.Now())
 	}
 	for _, w := range p.sentWrites {
-		at, found := index[w.batch.pool]
+		at, found := index[w.pool]
 		if trusted && atRest && found && w.isAppliedIn(b.Pools[at]) {
 			w.recordApplied(b.Pools[at])
 			l.finishUpdate(p.ctx, p.ctx, w.poolUpdate, nil)
@@ -315,7 +315,7 @@ func (p *pipelinedUpdate) recordObserved(b lb.LoadBalancer, index map[lb.PoolKey
 	l := p.worker
 	kept, lost := 0, 0
 	for _, w := range p.sentWrites {
-		at, found := index[w.batch.pool]
+		at, found := index[w.pool]
 		if !found || !w.wasOvertaken {
 			continue
 		}

@@ -206,7 +206,7 @@ func (l *worker) updatePool(ctx context.Context, pool lb.PoolKey, valid func() b
 		return
 	}
 	l.reportWaits(blocker{cause: CauseBehind}, p.startedAt) // those not in the batch
-	p.result = l.cfg.updatePool(ctx, p.target(l.cfg, valid), p.batch.history)
+	p.result = l.cfg.updatePool(ctx, p.target(l.cfg, valid), p.history)
 	if p.result.Outcome != diff.Shutdown {
 		l.finishAttempt(ctx, p)
 	}

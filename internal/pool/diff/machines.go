@@ -4,13 +4,17 @@ package diff
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"maps"
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
+	"weir.dev/weir/internal/armerror"
+	"weir.dev/weir/internal/humanize"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/nic"
 )
@@ -287,4 +291,207 @@ func checkPoolKind(observed lb.Pool, want Desired) error {
 			"pool %s has outbound rules: a machine that leaves it loses its outbound connectivity", observed.ID.Name)
 	}
 	return nil
+}
+
+// CodeNICPool means that a pool holds network interfaces instead of addresses.
+const CodeNICPool = "NICPool"
+
+func errInterfaces(pool lb.PoolID) *armerror.Fault {
+	return newRejection(CodeNICPool, "nic_pool", "pool %s holds network interfaces, and its members are to be IP addresses, so nodes neither join nor leave it: name another, or, if it is the cluster's, write loadBalancerBackendPoolConfigurationType into azure.json", pool.Name)
+}
+
+func newRejection(code, reason, format string, args ...any) *armerror.Fault {
+	return &armerror.Fault{Class: armerror.Terminal, Code: code, Reason: reason, Err: fmt.Errorf(format, args...)}
+}
+
+func isDown(a lb.Address) bool { return a.AdminState == lb.Down }
+
+// computeStates keeps a recorded Down while an unidentified interface is Down: its node may be deleted, or not report
+// its machine yet.
+func computeStates(observed lb.Pool, want Desired, down []netip.Addr) Change {
+	states, byWeir, found := statesByIP(want.Addresses), newSet(down), map[netip.Addr]bool{}
+	c, unidentified := Change{Next: observed}, false
+	c.Next.Addresses = slices.Clone(observed.Addresses)
+	for i := range c.Next.Addresses {
+		a := &c.Next.Addresses[i]
+		ip, ok := want.nodeAddress(*a)
+		if !ok {
+			unidentified = unidentified || isDown(*a)
+			continue
+		}
+		a.IP, found[ip] = ip, true
+		a.AdminState = c.setAdminState(*a, states[ip], byWeir)
+	}
+	for _, ip := range down {
+		if unidentified && !found[ip] {
+			c.managedDown = append(c.managedDown, ip)
+			continue
+		}
+		c.recordHasMore = c.recordHasMore || c.IsEmpty() && states[ip] != lb.Down // a write may still be in flight
+	}
+	return c
+}
+
+func copyAddresses(shown, written lb.Pool) lb.Pool {
+	if !written.NIC {
+		return shown
+	}
+	ips := map[string]netip.Addr{}
+	for _, a := range written.Addresses {
+		ips[strings.ToLower(a.Interface)] = a.IP
+	}
+	shown.Addresses = slices.Clone(shown.Addresses)
+	for i, a := range shown.Addresses {
+		shown.Addresses[i].IP = ips[strings.ToLower(a.Interface)]
+	}
+	return shown
+}
+
+// MemberProgress is the state of members that the machine updater writes.
+type MemberProgress struct {
+	Outcome Outcome
+	Fault   *armerror.Fault
+	// WaitFor is how long to wait for a completion signal; zero if there will be none.
+	WaitFor time.Duration
+}
+
+// maxMachineWait bounds the wait in case a signal is lost.
+const maxMachineWait = time.Minute
+
+// Limits of messages: number of machines, bytes for each.
+const (
+	maxListedMachines = 5
+	maxMessageBytes   = 160
+	maxFailureBytes   = 900
+)
+
+// RecordMachines processes machines' states. A pool that has to be empty waits for all: pending joins, or scale sets
+// that reference it, would prevent its deletion.
+func (r *Result) RecordMachines(state nic.State) {
+	h := r.MachineTarget
+	r.Unusable = h.removeUnusable(state.Unavailable)
+	if h.IsInSync() && (len(h.Target.Members) > 0 || len(state.Working)+len(state.Waiting)+len(state.Failed) == 0 && !state.ScaleSetsUnknown) {
+		return
+	}
+	if len(state.Failed) > 0 {
+		r.MemberProgress = h.summarizeFailures(state.Failed)
+		return
+	}
+	waits := slices.Clone(h.waitReasons)
+	for _, w := range state.Waiting {
+		waits = append(waits, prefixMachine(w.Machine, w.Reason))
+	}
+	if state.ScaleSetsUnknown && len(state.Working)+len(waits) == 0 {
+		waits = append(waits, "scale sets are being listed: one may name the pool")
+	}
+	r.MemberProgress = &MemberProgress{Outcome: Postponed, Fault: newNotReadyFault(h.progressMessage(state.Working, waits))}
+	if len(state.Working)+len(waits) > 0 {
+		r.MemberProgress.WaitFor = maxMachineWait
+	}
+}
+
+func (h *MachineTarget) progressMessage(working []nic.Machine, waits []string) string {
+	moving, n := map[string]bool{}, 0
+	for _, m := range h.Target.ToRemove {
+		moving[m.Key()] = true
+	}
+	for _, m := range slices.Concat(h.addresses...) {
+		moving[m.Key()] = true
+	}
+	for _, m := range working {
+		if moving[m.Key()] {
+			n++
+		}
+	}
+	all := max(len(h.Target.Members)+len(h.Target.ToRemove), n)
+	var text []string
+	if n > 0 {
+		are := "are"
+		if n == 1 {
+			are = "is"
+		}
+		text = append(text, fmt.Sprintf("%d of %s %s being written", n, humanize.FormatCount(all, "machine"), are))
+	}
+	if len(waits) > 0 {
+		verb := "wait: "
+		if len(waits) == 1 {
+			verb = "waits: "
+		}
+		text = append(text, fmt.Sprintf("%d %s%s", len(waits), verb, joinMessages(waits, maxListedMachines)))
+	}
+	if lacks := h.missingMessage(); len(text) == 0 && lacks != "" {
+		return "the pool does not show yet that " + lacks
+	}
+	if len(text) == 0 {
+		return "which machines and scale sets name the pool is being read"
+	}
+	return strings.Join(text, "; ")
+}
+
+func (h *MachineTarget) missingMessage() string {
+	var text []string
+	if n := len(h.addresses); n > 0 {
+		text = append(text, humanize.FormatCount(n, "machine")+" joined")
+	}
+	if n := len(h.Target.ToRemove); n > 0 {
+		text = append(text, humanize.FormatCount(n, "machine")+" left")
+	}
+	return strings.Join(text, ", ")
+}
+
+// summarizeFailures is retriable if any is. Deleted machines and shutdowns prove nothing about the pool, and a
+// machine's Retry-After does not delay others.
+func (h *MachineTarget) summarizeFailures(all []nic.Failure) *MemberProgress {
+	all = slices.Clone(all)
+	rank := func(f nic.Failure) int {
+		return slices.Index([]armerror.Class{armerror.Terminal, armerror.Retriable, armerror.Stale, armerror.Shutdown}, armerror.FromError(f.Err).Class)
+	}
+	slices.SortStableFunc(all, func(a, b nic.Failure) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Machine.Key(), b.Machine.Key()))
+	})
+	first := max(0, slices.IndexFunc(all, func(f nic.Failure) bool { return armerror.FromError(f.Err).Class == armerror.Retriable }))
+	worst := *armerror.FromError(all[first].Err)
+	messages, codes := make([]string, len(all)), make([]string, len(all))
+	for i, f := range all {
+		messages[i], codes[i] = prefixMachine(f.Machine, f.Err.Error()), armerror.FromError(f.Err).Code
+	}
+	prefix := fmt.Sprintf("%d of %s failed: ", len(all), humanize.FormatCount(max(len(h.Target.Members)+len(h.Target.ToRemove), len(all)), "machine"))
+	worst.Err = errors.New(formatFailures(prefix, messages, codes))
+	worst.RetryAt, worst.MayBeApplied, worst.OperationFailed = time.Time{}, false, false
+	switch worst.Class {
+	case armerror.Shutdown:
+		return &MemberProgress{Outcome: Postponed, Fault: newNotReadyFault(worst.Err.Error())}
+	case armerror.Stale:
+		worst.Class = armerror.Retriable
+	}
+	return &MemberProgress{Outcome: Outcome(worst.Class), Fault: &worst}
+}
+
+func newNotReadyFault(text string) *armerror.Fault {
+	return &armerror.Fault{Class: armerror.Retriable, Code: "NotReady", Reason: "not_ready", Err: fmt.Errorf("%w: %s", ErrNotReady, text)}
+}
+
+func prefixMachine(m nic.Machine, text string) string {
+	if name := m.String(); !strings.HasPrefix(text, name) {
+		text = name + ": " + text
+	}
+	return text
+}
+
+// formatFailures lists fewer failures rather than losing what to do against them.
+func formatFailures(prefix string, messages, codes []string) string {
+	for limit := maxListedMachines; ; limit-- {
+		text := armerror.AppendResolution(prefix+joinMessages(messages, limit), codes)
+		if limit == 1 || len(text) <= maxFailureBytes {
+			return text
+		}
+	}
+}
+
+func joinMessages(messages []string, limit int) string {
+	short := make([]string, len(messages))
+	for i, text := range messages {
+		short[i] = humanize.FormatMessage(text, maxMessageBytes)
+	}
+	return humanize.FormatList(short, limit)
 }
