@@ -419,24 +419,19 @@ func (h *MachineTarget) progressMessage(working []nic.Machine, waits []string) s
 		}
 		text = append(text, fmt.Sprintf("%d %s%s", len(waits), verb, joinMessages(waits, maxListedMachines)))
 	}
-	if lacks := h.missingMessage(); len(text) == 0 && lacks != "" {
-		return "the pool does not show yet that " + lacks
+	if len(text) > 0 {
+		return strings.Join(text, "; ")
 	}
-	if len(text) == 0 {
-		return "which machines and scale sets name the pool is being read"
-	}
-	return strings.Join(text, "; ")
-}
-
-func (h *MachineTarget) missingMessage() string {
-	var text []string
 	if n := len(h.addresses); n > 0 {
 		text = append(text, humanize.FormatCount(n, "machine")+" joined")
 	}
 	if n := len(h.Target.ToRemove); n > 0 {
 		text = append(text, humanize.FormatCount(n, "machine")+" left")
 	}
-	return strings.Join(text, ", ")
+	if len(text) > 0 {
+		return "the pool does not show yet that " + strings.Join(text, ", ")
+	}
+	return "which machines and scale sets name the pool is being read"
 }
 
 // summarizeFailures is retriable if any is. Deleted machines and shutdowns prove nothing about the pool, and a

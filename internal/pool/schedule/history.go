@@ -81,29 +81,21 @@ func (h History) AfterMachineWrite(r *diff.Result) History {
 	return h
 }
 
-// AfterTarget records what was handed over for a pool.
+// AfterTarget records what was handed over for a pool, and waits for its machines if their end will be signaled.
 func (h History) AfterTarget(r diff.Result, now time.Time) History {
 	if r.TargetSet {
 		h.TargetHash, h.HasUnusable = r.MachineTarget.Fingerprint(), len(r.Unusable) > 0
 	}
-	if r.MemberProgress == nil {
-		return h
+	if r.MemberProgress != nil && r.MemberProgress.WaitFor > 0 {
+		h.DelayCount, h.WaitUntil, h.TargetSetAt = 0, now.Add(r.MemberProgress.WaitFor), now
 	}
-	return h.WaitForMachines(now, r.MemberProgress.WaitFor)
+	return h
 }
 
 // minMachineWait lets machines that finish one by one share an attempt.
 const minMachineWait = time.Second
 
-// WaitForMachines delays the pool while its machines are written; not if no completion will be signaled.
-func (h History) WaitForMachines(now time.Time, wait time.Duration) History {
-	if wait > 0 {
-		h.DelayCount, h.WaitUntil, h.TargetSetAt = 0, now.Add(wait), now
-	}
-	return h
-}
-
-// EndMachineWait ends such a wait, and reports whether there was one.
+// EndMachineWait ends a wait for machines, and reports whether there was one.
 func (h History) EndMachineWait() (next History, woken bool) {
 	at := h.TargetSetAt.Add(minMachineWait)
 	if h.TargetSetAt.IsZero() || !h.WaitUntil.After(at) {

@@ -102,11 +102,11 @@ func TestUncountedWritesAreCountedOnce(t *testing.T) {
 // A wait for machines ends a second after the handover at the earliest, and only once.
 func TestTheWaitForMachinesEnds(t *testing.T) {
 	set := seconds(10)
-	waits := History{DelayCount: 2}.WaitForMachines(set, time.Minute)
+	waits := History{DelayCount: 2}.AfterTarget(diff.Result{MemberProgress: &diff.MemberProgress{WaitFor: time.Minute}}, set)
 	if waits.DelayCount != 0 || !waits.WaitUntil.Equal(seconds(70)) || !waits.TargetSetAt.Equal(set) {
 		t.Errorf("%+v", waits)
 	}
-	if h := (History{DelayCount: 2}).WaitForMachines(set, 0); h.DelayCount != 2 || !h.TargetSetAt.IsZero() || !h.WaitUntil.IsZero() {
+	if h := (History{DelayCount: 2}).AfterTarget(diff.Result{MemberProgress: &diff.MemberProgress{}}, set); h.DelayCount != 2 || !h.TargetSetAt.IsZero() || !h.WaitUntil.IsZero() {
 		t.Errorf("without a signal: %+v", h)
 	}
 	next, woken := waits.EndMachineWait()

@@ -55,29 +55,25 @@ type resultAction struct {
 // givenUp is for operations without a change after giving up, extra for those that were not due.
 type actionSet struct{ retriesLeft, noRetries, givenUp, admin, extra resultAction }
 
-// actionTable alone decides what happens to operations.
-var actionTable = map[diff.Outcome]actionSet{
-	diff.Written: {
-		retriesLeft: resultAction{notify: NotifyUpdated}, noRetries: resultAction{notify: NotifyUpdated}, givenUp: resultAction{notify: NotifyUpdated},
-		extra: resultAction{notify: NotifyUpdated},
-	},
-	diff.Unchanged: {},
-	diff.Stale:     {},
-	diff.Retriable: {
-		retriesLeft: resultAction{requeue: true, consumeRetry: true, notify: NotifyRetrying}, noRetries: resultAction{notify: NotifyFailed}, givenUp: resultAction{notify: NotifyFailed},
-		admin: resultAction{requeue: true, backOff: true}, extra: resultAction{requeue: true},
-	},
-	diff.Terminal: {
-		retriesLeft: resultAction{notify: NotifyFailed}, noRetries: resultAction{notify: NotifyFailed}, givenUp: resultAction{notify: NotifyFailed},
-		admin: resultAction{requeue: true, backOff: true}, extra: resultAction{requeue: true},
-	},
-	diff.Rejected: {},
-	diff.Postponed: {
-		retriesLeft: resultAction{requeue: true}, noRetries: resultAction{requeue: true}, givenUp: resultAction{requeue: true},
-		admin: resultAction{requeue: true}, extra: resultAction{requeue: true},
-	},
-	diff.Shutdown: {},
-}
+var (
+	updated = resultAction{notify: NotifyUpdated}
+	giveUp  = resultAction{notify: NotifyFailed}
+	repeat  = resultAction{requeue: true}
+	retry   = resultAction{requeue: true, consumeRetry: true, notify: NotifyRetrying}
+	delay   = resultAction{requeue: true, backOff: true}
+
+	// actionTable alone decides what happens to operations.
+	actionTable = map[diff.Outcome]actionSet{
+		diff.Written:   {retriesLeft: updated, noRetries: updated, givenUp: updated, extra: updated},
+		diff.Unchanged: {},
+		diff.Stale:     {},
+		diff.Retriable: {retriesLeft: retry, noRetries: giveUp, givenUp: giveUp, admin: delay, extra: repeat},
+		diff.Terminal:  {retriesLeft: giveUp, noRetries: giveUp, givenUp: giveUp, admin: delay, extra: repeat},
+		diff.Rejected:  {},
+		diff.Postponed: {retriesLeft: repeat, noRetries: repeat, givenUp: repeat, admin: repeat, extra: repeat},
+		diff.Shutdown:  {},
+	}
+)
 
 // PoolStatus is the state of a pool before an attempt is settled.
 type PoolStatus struct {

@@ -186,22 +186,22 @@ const maxOwnWriteIntervals = 3
 // retryOnce never repeats, nor before Retry-After: a conflict, a joined interface or a Failed load balancer.
 func (c *Config) retryOnce(ctx context.Context, t target, before diff.Result, r *diff.Result, met error) error {
 	f := armerror.FromError(met)
-	named := !f.RetryAt.IsZero()
+	joins := f.Code == codeInterfaceMember && !r.HoldsInterfaces
 	switch {
-	case f.Code == codeInterfaceMember && !r.HoldsInterfaces && named:
+	case joins && !f.RetryAt.IsZero():
 		return newInterfaceFault(t.pool, met)
-	case named:
+	case !f.RetryAt.IsZero():
 		return met
-	case f.IsPreconditionFailed(), f.Code == codeInterfaceMember && !r.HoldsInterfaces:
-		return c.readAndWrite(ctx, t, before, r, met)
+	case joins, f.IsPreconditionFailed():
 	case f.Code == armerror.CodeParentFailed && c.LoadBalancers != nil:
 		if err := c.repairLoadBalancer(ctx, t); err != nil {
 			c.Log.WarnContext(ctx, "load balancer is Failed, and could not be written as it is", "loadBalancer", t.pool.LoadBalancer.Name, "err", err)
 			return met
 		}
-		return c.readAndWrite(ctx, t, before, r, met)
+	default:
+		return met
 	}
-	return met
+	return c.readAndWrite(ctx, t, before, r, met)
 }
 
 // readAndWrite: a write with 412 may have landed, if the SDK sent it twice and the second conflicted with the first.

@@ -264,6 +264,7 @@ func (p *pipelinedUpdate) resolveAll(trusted bool) {
 			return slices.ContainsFunc(p.sentWrites, func(w sentWrite) bool { return w.pool == key })
 		}, time.Now())
 	}
+	isForeign := err == nil && !atRest && !p.hasUrgent() // another client's write does not end
 	for _, w := range p.sentWrites {
 		at, found := index[w.pool]
 		if trusted && atRest && found && w.isAppliedIn(b.Pools[at]) {
@@ -271,23 +272,18 @@ func (p *pipelinedUpdate) resolveAll(trusted bool) {
 			l.finishUpdate(p.ctx, p.ctx, w.poolUpdate, nil)
 			continue
 		}
-		p.requeueWrite(w, armerror.FromError(err), err == nil && !atRest && !p.hasUrgent())
+		l.requeueUpdate(w.poolUpdate, false, func(h *schedule.History) {
+			h.UncountedWrite = h.UncountedWrite || w.result.Outcome == diff.Written
+			if isForeign {
+				h.WaitUntil = ratelimit.MaxTime(h.WaitUntil, time.Now().Add(l.cfg.Interval))
+			}
+			if f := armerror.FromError(err); f != nil && !f.RetryAt.IsZero() {
+				h.NotBefore = ratelimit.MaxTime(h.NotBefore, f.RetryAt)
+			} else { // its etag proves nothing
+				h.ExcludedFromBatch = true
+			}
+		})
 	}
-}
-
-// requeueWrite leaves a pool to a separate write unless the read was throttled: its etag proves nothing.
-func (p *pipelinedUpdate) requeueWrite(w sentWrite, readFault *armerror.Fault, isForeign bool) {
-	p.worker.requeueUpdate(w.poolUpdate, false, func(h *schedule.History) {
-		h.UncountedWrite = h.UncountedWrite || w.result.Outcome == diff.Written
-		if isForeign {
-			h.WaitUntil = ratelimit.MaxTime(h.WaitUntil, time.Now().Add(p.worker.cfg.Interval))
-		}
-		if readFault != nil && !readFault.RetryAt.IsZero() {
-			h.NotBefore = ratelimit.MaxTime(h.NotBefore, readFault.RetryAt)
-		} else {
-			h.ExcludedFromBatch = true
-		}
-	})
 }
 
 // readIdle waits for another client's write, for up to an interval or until something is urgent.

@@ -118,19 +118,15 @@ type Report struct {
 	HadConflict     bool
 	InSync          bool
 	// StatesInSync is true if the admin states of a rejected pool of network interfaces are in sync. Store Down then.
-	StatesInSync bool
-	// WillRetry is true if the membership is attempted again without a new change.
+	StatesInSync               bool
 	WillRetry                  bool
 	Desired, Observed, Foreign int
-	// Diff is what was out of sync when read, or nil.
-	Diff                *diff.Difference
-	RetriesUsed, Budget int
-	NextEligibleAt      time.Time
-	// RetryAt is when the requeued attempt is due.
-	RetryAt     time.Time
-	NextCheckAt time.Time
-	// Resync is true if only a resync caused the attempt.
-	Resync bool
+	Diff                       *diff.Difference
+	RetriesUsed, Budget        int
+	NextEligibleAt             time.Time
+	RetryAt                    time.Time
+	NextCheckAt                time.Time
+	Resync                     bool
 	// ChangedAt is when the oldest change was seen, zero if none; At is the end of the attempt.
 	ChangedAt, At time.Time
 	Duration      time.Duration

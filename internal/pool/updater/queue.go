@@ -32,8 +32,7 @@ type queue struct {
 	turn       *schedule.Turn
 	nextResync time.Time
 	debouncer  schedule.Debouncer
-	// wakeup has capacity one.
-	wakeup chan struct{}
+	wakeup     chan struct{}
 }
 
 type poolEntry struct {

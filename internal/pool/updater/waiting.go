@@ -77,8 +77,6 @@ func (q *queue) behindWait(key lb.PoolKey) (Waiting, bool) {
 	w.reportedWait = &Waiting{Ref: w.ops[0].Ref, Pool: w.ops[0].Pool, Cause: CauseBehind, Since: now}
 	return *w.reportedWait, true
 }
-
-// reportsBehind excludes retries and checks.
 func (w *poolEntry) reportsBehind() bool {
 	g := w.newGroup("", schedule.Debouncer{})
 	return w.hasChange() && !g.Retry && (g.Admin == nil || g.Admin.FailedAttempts == 0)

@@ -37,8 +37,7 @@ type Config struct {
 	// LoadBalancers reads all pools of a load balancer at once, and rewrites Failed ones; nil is never.
 	LoadBalancers LoadBalancers
 	// Pipeline starts pool writes without waiting for their ends; nil is never. It requires LoadBalancers.
-	Pipeline Pipeline
-	// Serial makes each write wait for the one before.
+	Pipeline    Pipeline
 	Serial      bool
 	Cluster     Cluster
 	StatusStore StatusStore
@@ -112,14 +111,10 @@ func (ls *Workers) Add(ops ...schedule.Operation) {
 	}
 	ls.mu.Unlock()
 	for _, pool := range behind {
-		ls.reportBehind(pool)
-	}
-}
-
-func (ls *Workers) reportBehind(pool lb.PoolID) {
-	if l := ls.findWorker(pool); l != nil {
-		if w, isNew := l.queue.behindWait(pool.Key()); isNew {
-			ls.cfg.Reporter.ReportWait(w)
+		if l := ls.findWorker(pool); l != nil {
+			if w, isNew := l.queue.behindWait(pool.Key()); isNew {
+				ls.cfg.Reporter.ReportWait(w)
+			}
 		}
 	}
 }
