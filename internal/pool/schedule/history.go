@@ -92,7 +92,7 @@ func (h History) AfterTarget(r diff.Result, now time.Time) History {
 	return h
 }
 
-// minMachineWait lets machines that finish one by one share an attempt.
+// Machines that finish one by one within minMachineWait share an attempt.
 const minMachineWait = time.Second
 
 // EndMachineWait ends a wait for machines, and reports whether there was one.

@@ -115,7 +115,7 @@ func (s Subject) NewFill(now time.Time) Operation {
 // MergeOperations appends operations, or replaces older ones. One with a Service also replaces one without.
 func MergeOperations(older []Operation, newer ...Operation) []Operation {
 	for _, op := range newer {
-		at := slices.IndexFunc(older, func(o Operation) bool { return op.covers(o) })
+		at := slices.IndexFunc(older, op.covers)
 		switch {
 		case at < 0:
 			older = append(older, op)

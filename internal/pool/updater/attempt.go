@@ -231,7 +231,7 @@ func (c *Config) readAndWrite(ctx context.Context, t target, before diff.Result,
 	return err
 }
 
-// readIdle waits for a running write, whose end changes the etag again. Up to an interval this is cheaper than a retry.
+// readIdle waits for a running write: its end changes the etag again. Up to an interval this is cheaper than a retry.
 func (c *Config) readIdle(ctx context.Context, pool lb.PoolID, patience time.Duration) (lb.Pool, error) {
 	end, apart := time.Now().Add(patience), ratelimit.Exponential{Initial: time.Second, Max: 10 * time.Second}
 	for n := 1; ; n++ {

@@ -69,7 +69,7 @@ func (q *queue) changedWaits(blocked blocker, now time.Time) []Waiting {
 func (q *queue) behindWait(key lb.PoolKey) (Waiting, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	now := time.Now() // not before the end of the last attempt, whose report would supersede it
+	now := time.Now() // not before the end of the last attempt: its report would supersede it
 	w := q.pools[key]
 	if w == nil || w.inFlight || w.reportedWait != nil || !w.reportsBehind() {
 		return Waiting{}, false
