@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package diff decides what an attempt writes to a backend pool, and what Azure's response means. The caller reads,
+// persists the Intent, and writes the pool. Memory keeps what is known of lost writes, Down addresses and conflicts.
 package diff
 
 import (
@@ -14,36 +16,28 @@ import (
 
 // Change is the difference to write.
 type Change struct {
-	// Next is the desired pool.
-	Next lb.Pool
-	// Numbers of addresses; the last one is of changed admin states.
-	addCount, removeCount, updateCount int
-	ForeignCount                       int
+	Next         lb.Pool
+	ForeignCount int
+	updateCount  int
 	// managedStates are the admin states that Weir manages in Next; empty is reset.
-	managedStates map[netip.Addr]string
-	// managedDown are Weir's Down addresses, followed by those that become Down and those that are reset.
+	managedStates                     map[netip.Addr]string
 	managedDown, MarkedDown, markedUp []netip.Addr
-	// Addresses that are missing, surplus, or foreign.
-	addedIPs, removedIPs, foreignIPs []netip.Addr
-	// isCompared is false if the pool was not compared.
-	isCompared bool
+	addedIPs, removedIPs, foreignIPs  []netip.Addr
+	isCompared                        bool
 	// recordHasMore is true for a pool in sync with additional records: a write may be in flight.
 	recordHasMore bool
-	// statesOnly is true if machines' own writes change the members, and a pool write only sets admin
-	// states.
+	// statesOnly is true if machines' own writes change the members.
 	statesOnly bool
 }
 
 // IsEmpty reports whether nothing changes.
-func (c Change) IsEmpty() bool { return c.addCount == 0 && c.removeCount == 0 && c.updateCount == 0 }
+func (c Change) IsEmpty() bool {
+	return c.updateCount == 0 && (c.statesOnly || len(c.addedIPs)+len(c.removedIPs) == 0)
+}
 
-// computeChange computes the wanted plus the foreign addresses, compared by IP. Remaining entries keep
-// their name, position and unmanaged admin state, to keep the write minimal.
+// computeChange keeps foreign addresses, and the name, position and unmanaged admin state of remaining ones.
 func computeChange(observed lb.Pool, wanted []lb.Address, managed managedSets, mark string) Change {
-	want := make(map[netip.Addr]string, len(wanted))
-	for _, a := range wanted {
-		want[a.IP] = a.AdminState
-	}
+	want := statesByIP(wanted)
 	c := Change{Next: observed, isCompared: true}
 	next := make([]lb.Address, 0, len(observed.Addresses)+len(wanted))
 	present := make(map[netip.Addr]struct{}, len(observed.Addresses))
@@ -54,7 +48,6 @@ func computeChange(observed lb.Pool, wanted []lb.Address, managed managedSets, m
 		_, duplicate := present[a.IP]
 		switch {
 		case isManaged && !wantedHere, wantedHere && duplicate:
-			c.removeCount++
 			c.removedIPs = append(c.removedIPs, a.IP)
 			continue
 		case !wantedHere:
@@ -79,7 +72,6 @@ func computeChange(observed lb.Pool, wanted []lb.Address, managed managedSets, m
 			c.markDown(a.IP)
 		}
 		next = append(next, joins)
-		c.addCount++
 		c.addedIPs = append(c.addedIPs, a.IP)
 	}
 	slices.SortFunc(next[kept:], func(a, b lb.Address) int { return cmp.Compare(a.Name, b.Name) })
@@ -91,8 +83,7 @@ func computeChange(observed lb.Pool, wanted []lb.Address, managed managedSets, m
 	return c
 }
 
-// setAdminState returns the admin state of a remaining address. It never resets a Down that Weir did not
-// set.
+// setAdminState never resets a Down that Weir did not set.
 func (c *Change) setAdminState(a lb.Address, state string, down map[netip.Addr]struct{}) string {
 	_, byWeir := down[a.IP]
 	isDown, wantDown := a.AdminState == lb.Down, state == lb.Down
@@ -125,7 +116,6 @@ func (c *Change) recordState(ip netip.Addr, state string) {
 	c.managedStates[ip] = state
 }
 
-// exceedsPool reports whether the record has more than a pool in sync.
 func exceedsPool(managed managedSets, want map[netip.Addr]string) bool {
 	for ip := range managed.written {
 		if _, wanted := want[ip]; !wanted {
@@ -140,8 +130,7 @@ func exceedsPool(managed managedSets, want map[netip.Addr]string) bool {
 	return false
 }
 
-// uniqueName returns the address's name, or derives an unused one: Azure rejects duplicates
-// (DuplicateResourceName), ignoring case.
+// uniqueName derives an unused name: Azure rejects duplicates, ignoring case (DuplicateResourceName).
 func uniqueName(taken map[string]struct{}, a lb.Address, mark string) string {
 	name := markName(a.Name, mark)
 	for i := 0; ; i++ {
@@ -161,8 +150,7 @@ func uniqueName(taken map[string]struct{}, a lb.Address, mark string) string {
 	}
 }
 
-// IsAppliedIn reports whether got has what was written. Azure has been seen to report success and leave
-// a pool empty.
+// IsAppliedIn reports whether got has what was written. Azure has reported success and left a pool empty.
 func (c Change) IsAppliedIn(got lb.Pool) bool {
 	for _, a := range got.Addresses {
 		if state, isManaged := c.managedStates[a.IP]; isManaged && (state == lb.Down) != (a.AdminState == lb.Down) {
@@ -170,6 +158,14 @@ func (c Change) IsAppliedIn(got lb.Pool) bool {
 		}
 	}
 	return c.statesOnly || slices.Equal(sortedIPs(got.Addresses), sortedIPs(c.Next.Addresses))
+}
+
+func statesByIP(addresses []lb.Address) map[netip.Addr]string {
+	states := make(map[netip.Addr]string, len(addresses))
+	for _, a := range addresses {
+		states[a.IP] = a.AdminState
+	}
+	return states
 }
 
 func sortedIPs(addresses []lb.Address) []netip.Addr {
@@ -184,4 +180,44 @@ func sortedIPs(addresses []lb.Address) []netip.Addr {
 func sortIPs(ips []netip.Addr) []netip.Addr {
 	slices.SortFunc(ips, netip.Addr.Compare)
 	return slices.Compact(ips)
+}
+
+// MaxListed is the number of members listed per kind.
+const MaxListed = 50
+
+// Difference is how a pool differs from its desired state.
+type Difference struct {
+	Missing, Unwanted, Foreign MemberList
+}
+
+// MemberList is a count with the first addresses. Network interfaces of other owners have none.
+type MemberList struct {
+	Count  int
+	Listed []netip.Addr
+}
+
+func newMemberList(ips []netip.Addr, count int) MemberList {
+	ips = sortIPs(slices.Clone(ips))
+	return MemberList{max(count, len(ips)), slices.Clone(ips[:min(len(ips), MaxListed)])}
+}
+
+// Difference returns nil if the pool was not compared.
+func (r Result) Difference() *Difference {
+	c := r.Change
+	if !c.isCompared {
+		return nil
+	}
+	return &Difference{
+		Missing: newMemberList(c.addedIPs, 0), Unwanted: newMemberList(c.removedIPs, 0), Foreign: newMemberList(c.foreignIPs, c.ForeignCount),
+	}
+}
+
+func missingIPs(wanted, present []lb.Address) (ips []netip.Addr) {
+	there := statesByIP(present)
+	for _, a := range wanted {
+		if _, ok := there[a.IP]; !ok {
+			ips = append(ips, a.IP)
+		}
+	}
+	return ips
 }

@@ -100,7 +100,7 @@ func TestApplyLaws(t *testing.T) {
 			written[a.IP] = struct{}{}
 		}
 		if again := computeChange(got.Next, wanted, managedSets{written: written}, ""); !again.IsEmpty() {
-			t.Fatalf("applied twice: +%d -%d", again.addCount, again.removeCount)
+			t.Fatalf("applied twice: +%d -%d", len(again.addedIPs), len(again.removedIPs))
 		}
 	})
 }
@@ -120,8 +120,8 @@ func BenchmarkApply(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if c := computeChange(observed, wanted, managedSets{written: written}, ""); c.addCount != 10 || c.removeCount != 10 {
-			b.Fatalf("+%d -%d", c.addCount, c.removeCount)
+		if c := computeChange(observed, wanted, managedSets{written: written}, ""); len(c.addedIPs) != 10 || len(c.removedIPs) != 10 {
+			b.Fatalf("+%d -%d", len(c.addedIPs), len(c.removedIPs))
 		}
 	}
 }

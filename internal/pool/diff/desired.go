@@ -3,8 +3,11 @@
 package diff
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"weir.dev/weir/internal/lb"
 )
@@ -18,8 +21,7 @@ type Desired struct {
 	// an unknown machine: members with one of these stay.
 	SharedAddresses []lb.Address
 	UnresolvedIPs   []netip.Addr
-	// IsManaged reports whether Weir manages an address found on takeover: those of the cluster's nodes,
-	// or all in a pool that Weir made without a record of its content.
+	// IsManaged reports whether an address found on takeover is Weir's: a node's, or any in a pool that Weir made.
 	IsManaged func(netip.Addr) bool
 	// IsExclusive is true if no other client sets nodes Down: Weir made the pool.
 	IsExclusive bool
@@ -35,11 +37,9 @@ type Desired struct {
 type Record struct {
 	// Written are the addresses that Weir added, Down those that it set Down.
 	Written, Down []netip.Addr
-	// Instances maps instances of uniform scale sets to their addresses, which Azure does not
-	// report.
+	// Instances maps instances of uniform scale sets to their addresses, which Azure does not report.
 	Instances map[string]netip.Addr
-	// Managed is true after takeover.
-	Managed bool
+	Managed   bool
 }
 
 // Intent is recorded before a write.
@@ -52,15 +52,125 @@ type Intent struct {
 	OnlyStates bool
 }
 
-// limitRetained removes retained addresses that are not present.
 func (d Desired) limitRetained(shown []lb.Address) Desired {
 	if len(d.Retained) == 0 {
 		return d
 	}
-	there := make(map[netip.Addr]bool, len(shown))
-	for _, a := range shown {
-		there[a.IP] = true
-	}
-	d.Addresses = slices.DeleteFunc(slices.Clone(d.Addresses), func(a lb.Address) bool { return !there[a.IP] && slices.Contains(d.Retained, a.IP) })
+	there := statesByIP(shown)
+	d.Addresses = slices.DeleteFunc(slices.Clone(d.Addresses), func(a lb.Address) bool {
+		_, ok := there[a.IP]
+		return !ok && slices.Contains(d.Retained, a.IP)
+	})
 	return d
+}
+
+type managedSets struct {
+	written map[netip.Addr]struct{}
+	// down is nil if admin states are not managed.
+	down map[netip.Addr]struct{}
+}
+
+func newSet(ips []netip.Addr) map[netip.Addr]struct{} {
+	set := make(map[netip.Addr]struct{}, len(ips))
+	for _, ip := range ips {
+		set[ip] = struct{}{}
+	}
+	return set
+}
+
+// findManaged returns the record, or on takeover what it finds. Down ones are Weir's only if the node leaves and no
+// other client writes the pool: a deleted BackendPool had recorded them.
+func findManaged(observed lb.Pool, want Desired, adminState bool) managedSets {
+	recorded := want.Record
+	managed := managedSets{written: newSet(recorded.Written)}
+	if adminState {
+		managed.down = newSet(recorded.Down)
+	}
+	if !recorded.Managed {
+		for _, a := range observed.Addresses {
+			if want.IsManaged(a.IP) || want.isOwn(a) {
+				managed.written[a.IP] = struct{}{}
+			}
+			if adminState && want.IsExclusive && isDown(a) && slices.ContainsFunc(want.Addresses, func(w lb.Address) bool { return w.IP == a.IP && isDown(w) }) {
+				managed.down[a.IP] = struct{}{}
+			}
+		}
+	}
+	for _, a := range observed.Addresses {
+		if want.isOfOtherCluster(a) {
+			delete(managed.written, a.IP)
+			delete(managed.down, a.IP)
+		}
+	}
+	return managed
+}
+
+// filterDown returns the wanted ips that are Down; another client has reset the others.
+func filterDown(ips []netip.Addr, wanted []lb.Address, observed lb.Pool) []netip.Addr {
+	return slices.DeleteFunc(slices.Clone(ips), func(ip netip.Addr) bool {
+		return !slices.ContainsFunc(wanted, func(a lb.Address) bool { return a.IP == ip }) ||
+			!slices.ContainsFunc(observed.Addresses, func(a lb.Address) bool { return a.IP == ip && a.AdminState == lb.Down })
+	})
+}
+
+// CodeOverlappingNodes means that another cluster has written addresses of this cluster's nodes.
+const CodeOverlappingNodes = "OverlappingNodes"
+
+const (
+	markPrefix = ".weir-"
+	markLength = 8
+	// maxAddressName is the longest name that Azure accepts.
+	maxAddressName = 80
+)
+
+// ClusterMark identifies a cluster in members' names by the UID of its kube-system namespace; "" if unknown.
+func ClusterMark(uid string) string {
+	if uid == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(uid))
+	return hex.EncodeToString(sum[:])[:markLength]
+}
+
+func markName(name, mark string) string {
+	if mark == "" {
+		return name
+	}
+	suffix := markPrefix + mark
+	return name[:min(len(name), maxAddressName-len(suffix))] + suffix
+}
+
+func markOf(name string) string {
+	i := strings.LastIndex(strings.ToLower(name), markPrefix)
+	if i < 0 || len(name) != i+len(markPrefix)+markLength {
+		return ""
+	}
+	return strings.ToLower(name[i+len(markPrefix):])
+}
+
+func (d Desired) isOwn(a lb.Address) bool {
+	return d.ClusterMark != "" && markOf(a.Name) == d.ClusterMark
+}
+
+func (d Desired) isOfOtherCluster(a lb.Address) bool {
+	mark := markOf(a.Name)
+	return d.ClusterMark != "" && mark != "" && mark != d.ClusterMark
+}
+
+// findOverlap returns nodes' addresses that another cluster has written: wanted ones, and on takeover all.
+func (d Desired) findOverlap(observed lb.Pool) (ips []netip.Addr) {
+	for _, a := range observed.Addresses {
+		isNode := slices.ContainsFunc(d.Addresses, func(w lb.Address) bool { return w.IP == a.IP }) || !d.Record.Managed && d.IsManaged(a.IP)
+		if isNode && d.isOfOtherCluster(a) {
+			ips = append(ips, a.IP)
+		}
+	}
+	return sortIPs(ips)
+}
+
+func withoutOverlap(wanted []lb.Address, overlap []netip.Addr) []lb.Address {
+	if len(overlap) == 0 {
+		return wanted
+	}
+	return slices.DeleteFunc(slices.Clone(wanted), func(a lb.Address) bool { return slices.Contains(overlap, a.IP) })
 }

@@ -169,7 +169,7 @@ func TestWhatIdentifiesAMembership(t *testing.T) {
 	}
 	const both = "n1=10.0.0.1 n2=10.0.0.2"
 	is := prepare(both, both, nil)
-	if is.InterfaceHash() == 0 || is.InterfaceHash() != prepare(both, "n1=10.0.0.1", nil).InterfaceHash() || is.InterfaceHash() == prepare("n1=10.0.0.1", both, nil).InterfaceHash() {
+	if is.InterfaceHash == 0 || is.InterfaceHash != prepare(both, "n1=10.0.0.1", nil).InterfaceHash || is.InterfaceHash == prepare("n1=10.0.0.1", both, nil).InterfaceHash {
 		t.Error("interfaces are not identified by what the pool shows")
 	}
 	if is.MachineTarget.Fingerprint() != prepare(both, both, nil).MachineTarget.Fingerprint() || is.MachineTarget.Fingerprint() == prepare(both, "n1=10.0.0.1", nil).MachineTarget.Fingerprint() {
@@ -210,8 +210,8 @@ func TestProgressOfMachines(t *testing.T) {
 		"empty, and one waits":                 {state: nic.State{Waiting: waiting}, outcome: Postponed, signal: true, message: "1 waits: virtual machine n1: its scale set is updating"},
 		"empty, and scale sets are unknown":    {state: nic.State{ScaleSetsUnknown: true}, outcome: Postponed, signal: true, message: "scale sets are being listed"},
 		"one leaves":                           {target: MachineTarget{Target: nic.Target{ToRemove: []nic.Machine{one}}}, outcome: Postponed, message: "the pool does not show yet that 1 machine left"},
-		"one joins":                            {target: MachineTarget{addresses: []memberAddress{{machines: []nic.Machine{one}}}}, outcome: Postponed, message: "the pool does not show yet that 1 machine joined"},
-		"one joins and one leaves":             {target: MachineTarget{addresses: []memberAddress{{machines: []nic.Machine{one}}}, Target: nic.Target{ToRemove: []nic.Machine{machineOf("n2")}}}, outcome: Postponed, message: "1 machine joined, 1 machine left"},
+		"one joins":                            {target: MachineTarget{addresses: [][]memberMachine{{{Machine: one}}}}, outcome: Postponed, message: "the pool does not show yet that 1 machine joined"},
+		"one joins and one leaves":             {target: MachineTarget{addresses: [][]memberMachine{{{Machine: one}}}, Target: nic.Target{ToRemove: []nic.Machine{machineOf("n2")}}}, outcome: Postponed, message: "1 machine joined, 1 machine left"},
 		"one is being written":                 {target: MachineTarget{Target: nic.Target{ToRemove: []nic.Machine{one}}}, state: nic.State{Working: []nic.Machine{one}}, outcome: Postponed, signal: true, message: "1 of 1 machine is being written"},
 		"a machine failed, and nothing helps":  {target: MachineTarget{Target: nic.Target{ToRemove: []nic.Machine{one}}}, state: nic.State{Failed: failed}, outcome: Terminal, message: "1 of 1 machine failed: "},
 		"one failed where nothing has to join": {state: nic.State{Failed: failed}, outcome: Terminal, message: "1 of 1 machine failed: "},

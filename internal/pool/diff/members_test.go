@@ -113,7 +113,7 @@ func TestLawOfMembers(t *testing.T) {
 		if intent != nil {
 			record = intent.Written
 		}
-		for _, m := range r.MachineTarget.joiningMachines() {
+		for _, m := range slices.Concat(r.MachineTarget.addresses...) {
 			if ip, _ := want.AddressOf(m.Key()); !slices.Contains(record, ip) {
 				t.Fatalf("%s joins and is not on record", m)
 			}
@@ -125,7 +125,7 @@ func TestLawOfMembers(t *testing.T) {
 		next.Addresses = slices.DeleteFunc(slices.Clone(next.Addresses), func(a lb.Address) bool {
 			return slices.ContainsFunc(r.MachineTarget.Target.ToRemove, func(m nic.Machine) bool { return m.Key() == a.Machine })
 		})
-		for _, m := range r.MachineTarget.joiningMachines() {
+		for _, m := range slices.Concat(r.MachineTarget.addresses...) {
 			next.Addresses = append(next.Addresses, lb.Address{Name: m.VM.Name, Interface: "nic-" + m.VM.Name, Machine: m.Key()})
 		}
 		next.NIC = len(next.Addresses) > 0
@@ -189,9 +189,9 @@ func TestMachineMessages(t *testing.T) {
 		{"one has gone", nic.State{Failed: failed[59:]}, Retriable, "Not Found", "1 of 200 machines failed: virtual machine vm059: gone"},
 		{"the process ends", nic.State{Failed: []nic.Failure{stops}}, Postponed, "NotReady", "1 of 200 machines failed: virtual machine vm081: stops"},
 	} {
-		joins := make([]memberAddress, len(many))
+		joins := make([][]memberMachine, len(many))
 		for i, m := range many {
-			joins[i] = memberAddress{ip: nodeIP(i), nodes: []string{nodeName(i)}, machines: []nic.Machine{m}}
+			joins[i] = []memberMachine{{node: nodeName(i), ip: nodeIP(i), Machine: m}}
 		}
 		r := Result{MachineTarget: &MachineTarget{Target: nic.Target{Pool: nic.Pool{Members: many}}, addresses: joins}}
 		r.RecordMachines(tt.state)

@@ -4,6 +4,7 @@ package diff
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -14,27 +15,20 @@ import (
 type pendingWrites struct {
 	// pendingEtag is the etag that guards a write with unknown result, or empty.
 	pendingEtag string
-	// hasWritten is true once the attempt has written.
-	hasWritten bool
-	// previousEtag is the same before the last write.
-	previousEtag string
-	// unchangedEtag is an etag that a rewrite did not change, or empty.
+	hasWritten  bool
+	// previousEtag is pendingEtag before the last write.
+	previousEtag  string
 	unchangedEtag string
-	// writtenRecord is the record during the write.
 	writtenRecord Record
-	// HasPending is true if a lost write may land in a pool that is in sync: a rewrite did not change the
-	// etag that guards it, or Azure ignores etags.
-	HasPending bool
-	// mayHavePending is true if a lost write may land during this one.
+	// HasPending is true if a lost write may land in a pool in sync: no new etag prevents it.
+	HasPending     bool
 	mayHavePending bool
-	// mayRevert is true if Azure may still roll back an overtaken write.
-	mayRevert bool
+	mayRevert      bool
 	// ignoresEtag is true if Azure ignores If-Match on pools, or shows no etag.
 	ignoresEtag bool
 }
 
-// PendingWriteTTL is how long the record of a lost write delays the deletion of its pool. No request
-// outlives its attempt.
+// PendingWriteTTL is how long a lost write delays the deletion of its pool: no request outlives its attempt.
 const PendingWriteTTL = AttemptDeadline
 
 // setRecord stores the record. Only the first read of an attempt shows what was reported.
@@ -45,10 +39,9 @@ func (r *Result) setRecord(recorded Record) {
 	r.writtenRecord = recorded
 }
 
-// needsRewrite decides whether to rewrite a pool that is in sync: its last write failed or may be rolled back, or a
-// lost write may land. A rewrite makes the pool effective, and a new etag invalidates the lost write. It is
-// not repeated if the etag did not change before. unseen means that the record has more than the
-// pool.
+// needsRewrite decides whether to rewrite a pool in sync: its last write failed or may be rolled back, or a lost write
+// may land, which a new etag prevents. It is not repeated if the etag did not change before. unseen means that the
+// record has more.
 func (r *Result) needsRewrite(observed lb.Pool, unseen bool) (write bool, err error) {
 	r.ignoresEtag = r.ignoresEtag || observed.Etag == lb.NoEtag
 	sameEtag := r.pendingEtag != "" && r.pendingEtag == observed.Etag
@@ -87,8 +80,8 @@ func (r Result) CurrentRecord() Record {
 	return rec
 }
 
-// updatePendingSince returns since when a lost write may land, zero if none. It expires if nothing is wanted,
-// or no etag can prove the end. An inconclusive attempt only counts if its own write may land.
+// updatePendingSince returns since when a lost write may land. It expires if nothing is wanted, or no etag can prove
+// the end. An inconclusive attempt counts only if its own write may land.
 func (r *Result) updatePendingSince(since, now time.Time) time.Time {
 	switch {
 	case !r.StatesInSync() && r.Outcome != Stale && (!r.hasWritten || r.pendingEtag == ""):
@@ -101,4 +94,105 @@ func (r *Result) updatePendingSince(since, now time.Time) time.Time {
 		r.HasPending, r.pendingEtag = false, ""
 	}
 	return since
+}
+
+// Memory is what is known of a pool's writes between attempts.
+type Memory struct {
+	PendingEtag   string
+	unchangedEtag string
+	// PendingSince is since when a lost write may land despite a rewrite, or zero.
+	PendingSince time.Time
+	// MayRevert forces a write: Azure may still roll back one that another overtook.
+	MayRevert    bool
+	reportedDown []netip.Addr
+	isDownKnown  bool
+	conflictState
+}
+
+// StorePending stores what is known of lost writes.
+func (m *Memory) StorePending(r *Result, now time.Time) {
+	m.PendingSince = r.updatePendingSince(m.PendingSince, now)
+	m.PendingEtag, m.unchangedEtag = r.pendingEtag, r.unchangedEtag
+	m.MayRevert = m.MayRevert && !r.StatesInSync()
+}
+
+// RecordResult returns the addresses to report as Down and no longer Down. A new process takes its record as reported.
+func (m *Memory) RecordResult(r Result, look bool) (downed, restored []netip.Addr) {
+	m.conflictState = m.recordAttempt(r, m.reportedDown, look)
+	if r.firstRecord != nil && !m.isDownKnown {
+		m.reportedDown, m.isDownKnown = r.firstRecord.Down, true
+	}
+	if !r.StatesInSync() {
+		return nil, nil
+	}
+	wanted := statesByIP(r.Addresses)
+	downed, restored = slices.Clone(r.Change.MarkedDown), slices.Clone(r.Change.markedUp)
+	for _, ip := range r.down {
+		if !slices.Contains(m.reportedDown, ip) {
+			downed = append(downed, ip)
+		}
+	}
+	for _, ip := range m.reportedDown {
+		if _, ok := wanted[ip]; ok && !slices.Contains(r.down, ip) {
+			restored = append(restored, ip)
+		}
+	}
+	m.reportedDown = r.down
+	return sortIPs(downed), sortIPs(restored)
+}
+
+// minReverts is the number of consecutive reverts that make a conflict. One may be a manual edit.
+const minReverts = 2
+
+// conflictState tracks another client that reverts a pool. Weir reports it, and still repairs the pool.
+type conflictState struct {
+	managed []netip.Addr
+	// Addresses that disappear once each, such as those of deleted machines, do not count.
+	reverted    []netip.Addr
+	revertCount int
+	isRepairing bool
+}
+
+// recordAttempt ends a conflict only by a check: a change may just see the repaired pool.
+func (c conflictState) recordAttempt(r Result, down []netip.Addr, look bool) conflictState {
+	switch {
+	case r.Outcome == Stale, r.Outcome == Rejected:
+		return conflictState{} // a new pool starts over
+	case !r.StatesInSync():
+		return c
+	}
+	reverted := intersect(r.Change.MarkedDown, down)
+	if !c.isRepairing {
+		reverted = append(reverted, intersect(r.Change.addedIPs, c.managed)...)
+	}
+	switch {
+	case len(reverted) > 0:
+		if repeated := intersect(reverted, c.reverted); len(repeated) > 0 {
+			reverted = repeated
+		} else {
+			c.revertCount = 0
+		}
+		c.reverted, c.revertCount = sortIPs(reverted), c.revertCount+1
+	case look && !c.isRepairing:
+		c.reverted, c.revertCount = nil, 0
+	}
+	c.isRepairing = r.MemberProgress != nil && (c.isRepairing || len(intersect(r.Change.addedIPs, c.managed)) > 0)
+	if r.IsInSync() {
+		c.managed = r.written
+	} else { // removed by Weir itself: if wanted again early, they were not reverted
+		c.managed = slices.DeleteFunc(slices.Clone(c.managed), func(ip netip.Addr) bool { return slices.Contains(r.Change.removedIPs, ip) })
+	}
+	return c
+}
+
+// ConflictingIPs returns the addresses that another client keeps reverting.
+func (c conflictState) ConflictingIPs() []netip.Addr {
+	if c.revertCount < minReverts {
+		return nil
+	}
+	return c.reverted
+}
+
+func intersect(a, b []netip.Addr) []netip.Addr {
+	return slices.DeleteFunc(slices.Clone(a), func(ip netip.Addr) bool { return !slices.Contains(b, ip) })
 }

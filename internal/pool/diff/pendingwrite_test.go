@@ -73,7 +73,7 @@ func TestWhatANewEtagExcludes(t *testing.T) {
 		r := Result{pendingWrites: pendingWrites{mayHavePending: tt.during, ignoresEtag: tt.ignores}}
 		r.Change.Next.Etag = "1"
 		if tt.changes {
-			r.Change.addCount = 1
+			r.Change.updateCount = 1
 		}
 		if r.CheckEtag(tt.etag); r.unchangedEtag != tt.unchanged || r.HasPending != tt.pending {
 			t.Errorf("%s: unchanged %q, pending %t", about, r.unchangedEtag, r.HasPending)
@@ -167,7 +167,7 @@ func TestHowAnAttemptEnds(t *testing.T) {
 
 // What Azure shows after a write, and what a second try keeps of the first.
 func TestTheReadAfterAWrite(t *testing.T) {
-	r := Result{Change: Change{Next: lb.Pool{Etag: "1", Addresses: addresses("n1=10.0.0.1 n2=10.0.0.2")}, addCount: 1}}
+	r := Result{Change: Change{Next: lb.Pool{Etag: "1", Addresses: addresses("n1=10.0.0.1 n2=10.0.0.2")}, updateCount: 1}}
 	r.RecordWrite()
 	if r.pendingEtag != "1" || !r.hasWritten {
 		t.Errorf("%+v", r.pendingWrites)

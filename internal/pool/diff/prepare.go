@@ -3,6 +3,7 @@
 package diff
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,8 +13,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// PrepareAddresses computes the write of a pool of IP addresses. intent is what to record first, or nil.
-// Without adminState, admin states are not managed.
+// PrepareAddresses computes the write of a pool of IP addresses. Record intent first, unless it is nil.
 func (r *Result) PrepareAddresses(observed lb.Pool, want Desired, adminState bool) (write bool, intent *Intent, err error) {
 	want = want.limitRetained(observed.Addresses)
 	recorded := want.Record
@@ -21,7 +21,8 @@ func (r *Result) PrepareAddresses(observed lb.Pool, want Desired, adminState boo
 	r.setRecord(recorded)
 	if r.Overlapping = want.findOverlap(observed); len(r.Overlapping) > 0 && !recorded.Managed {
 		r.Outcome = Rejected
-		return false, nil, errOverlap(observed.ID, r.Overlapping)
+		return false, nil, newRejection(CodeOverlappingNodes, "overlapping_nodes",
+			"pool %s holds addresses of this cluster's nodes that another cluster has written: %v", observed.ID.Name, r.Overlapping)
 	}
 	managed := findManaged(observed, want, adminState)
 	wanted := withoutOverlap(want.Addresses, r.Overlapping)
@@ -31,15 +32,14 @@ func (r *Result) PrepareAddresses(observed lb.Pool, want Desired, adminState boo
 		r.down = filterDown(recorded.Down, want.Addresses, observed)
 		todo.recordHasMore = todo.recordHasMore || len(r.down) < len(recorded.Down)
 	}
-	r.Change, r.ChangesMembers = todo, todo.addCount+todo.removeCount > 0
+	r.Change, r.ChangesMembers = todo, len(todo.addedIPs)+len(todo.removedIPs) > 0
 	if write, err = r.needsWrite(observed); !write || err != nil {
 		return false, nil, err
 	}
 	return true, r.newIntent(recorded, managed), nil
 }
 
-// PrepareStates computes the admin states of a pool of network interfaces. observed must have the
-// machine of each.
+// PrepareStates computes the admin states of a pool of network interfaces, read with their machines.
 func (r *Result) PrepareStates(observed lb.Pool, want Desired) (write bool, intent *Intent, err error) {
 	recorded := want.Record
 	r.Change = computeStates(observed, want, recorded.Down)
@@ -56,8 +56,7 @@ func (r *Result) PrepareStates(observed lb.Pool, want Desired) (write bool, inte
 	return true, &Intent{Written: recorded.Written, Down: down, Instances: recorded.Instances, Desired: members, Observed: members, Update: r.Change.updateCount, OnlyStates: true}, nil
 }
 
-// RecordRead processes a pool that was read. A pool of network interfaces is refused unless states, their
-// admin states, are managed.
+// RecordRead rejects a pool of network interfaces unless states, their admin states, are managed.
 func (r *Result) RecordRead(pool lb.Pool, states bool) error {
 	r.Observed = len(pool.Addresses)
 	switch {
@@ -70,15 +69,13 @@ func (r *Result) RecordRead(pool lb.Pool, states bool) error {
 	return nil
 }
 
-// HasRemovedNodes reports whether nodes of a pool of network interfaces leave or have left. Only then are
-// machines read.
+// HasRemovedNodes reports whether nodes leave or have left. Only then are machines read.
 func (r *Result) HasRemovedNodes(want Desired) bool {
 	r.setRecord(want.Record)
 	r.Addresses = want.Addresses
 	return len(want.Record.Down) > 0 || slices.ContainsFunc(want.Addresses, isDown)
 }
 
-// needsWrite reports whether the pool is out of sync, or a lost write has to be invalidated.
 func (r *Result) needsWrite(observed lb.Pool) (bool, error) {
 	if r.Change.IsEmpty() {
 		r.Outcome = Unchanged
@@ -88,8 +85,7 @@ func (r *Result) needsWrite(observed lb.Pool) (bool, error) {
 	return true, nil
 }
 
-// newIntent returns what to record before the write, or nil. A takeover is always recorded: which
-// addresses are managed may be unknown once a node was deleted. The report trims the record.
+// newIntent always records a takeover: which addresses are managed may be unknown once a node was deleted.
 func (r *Result) newIntent(recorded Record, managed managedSets) *Intent {
 	before := len(managed.written)
 	for _, a := range withoutOverlap(r.Addresses, r.Overlapping) {
@@ -109,7 +105,7 @@ func (r *Result) newIntent(recorded Record, managed managedSets) *Intent {
 	}
 	return &Intent{
 		Written: r.writtenRecord.Written, Down: down, Instances: instances,
-		Desired: len(r.Addresses), Observed: r.Observed, Add: r.Change.addCount, Remove: r.Change.removeCount, Update: r.Change.updateCount,
+		Desired: len(r.Addresses), Observed: r.Observed, Add: len(r.Change.addedIPs), Remove: len(r.Change.removedIPs), Update: r.Change.updateCount,
 	}
 }
 
@@ -126,4 +122,38 @@ func DryRun(observed lb.Pool, want Desired, adminState bool) (lb.Pool, error) {
 		return observed, err
 	}
 	return r.Change.Next, nil
+}
+
+// DryRunMembers returns a pool of network interfaces before and after its machines join and leave, with nodes' names
+// and addresses. observed must have the machine of each interface.
+func DryRunMembers(observed lb.Pool, want Desired) (is, next lb.Pool, err error) {
+	if err := checkPoolKind(observed, want); err != nil {
+		return observed, observed, err
+	}
+	want = want.limitRetained(findNodes(observed, want))
+	names := map[netip.Addr]string{}
+	for _, a := range want.Addresses {
+		names[a.IP] = a.Name
+	}
+	is, next = observed, observed
+	is.Addresses, next.Addresses = nil, nil
+	there := map[netip.Addr]bool{}
+	for _, a := range observed.Addresses {
+		ip, ofNode := want.nodeAddress(a)
+		if ofNode {
+			a.IP, a.Name, there[ip] = ip, cmp.Or(names[ip], a.Name), true
+		}
+		is.Addresses = append(is.Addresses, a)
+		ours := ofNode && (slices.Contains(want.Record.Written, ip) || want.IsManaged(ip))
+		if _, wanted := names[ip]; wanted || !ours {
+			next.Addresses = append(next.Addresses, a)
+		}
+	}
+	for _, a := range want.Addresses {
+		if !there[a.IP] {
+			next.Addresses = append(next.Addresses, lb.Address{Name: a.Name, IP: a.IP})
+		}
+	}
+	next.NIC = len(next.Addresses) > 0
+	return is, next, nil
 }

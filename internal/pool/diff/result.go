@@ -21,37 +21,28 @@ type Result struct {
 	Outcome   Outcome
 	Fault     *armerror.Fault
 	Addresses []lb.Address
+	// InterfaceHash identifies the network interfaces that were read; zero for addresses.
+	InterfaceHash uint64
 	// Observed includes foreign addresses; -1 if not read.
 	Observed int
-	// Change is what to write.
-	Change Change
+	Change   Change
 	// What to record once in sync.
-	written, down []netip.Addr
-	instances     map[string]netip.Addr
-	// interfaceHash identifies the network interfaces.
-	interfaceHash   uint64
+	written, down   []netip.Addr
+	instances       map[string]netip.Addr
 	sharedAddresses []lb.Address
 	unresolvedIPs   []netip.Addr
-	// Overlapping are addresses of this cluster's nodes that another cluster has written: Weir neither removes
-	// them nor changes their admin state.
-	Overlapping []netip.Addr
-	// ChangesMembers is true if addresses change.
+	// Weir neither removes Overlapping addresses nor changes their admin state: another cluster wrote them.
+	Overlapping    []netip.Addr
 	ChangesMembers bool
-	// firstRecord is the record as first read, or nil.
-	firstRecord *Record
-	// HadConflict is true after a conflicting write.
-	HadConflict bool
-	// HoldsInterfaces is true for network interfaces where addresses are wanted: Outcome is about admin
-	// states, and the membership is rejected.
+	firstRecord    *Record
+	HadConflict    bool
+	// HoldsInterfaces is true where addresses are wanted: Outcome is about admin states, membership is rejected.
 	HoldsInterfaces bool
-	// MachineTarget is set for a pool of network interfaces. The next field is set while its members are
-	// pending or failed, and Outcome is then about admin states only.
+	// MemberProgress is set while members are pending or failed; Outcome is then about admin states only.
 	MachineTarget  *MachineTarget
 	MemberProgress *MemberProgress
-	// Unusable nodes cannot join.
-	Unusable []Unusable
-	// TargetSet is true after the handover.
-	TargetSet bool
+	Unusable       []Unusable
+	TargetSet      bool
 	pendingWrites
 }
 
@@ -83,9 +74,6 @@ func (r Result) DesiredCount() int {
 	return len(r.Addresses) - len(without) - len(r.Overlapping)
 }
 
-// InterfaceHash identifies the network interfaces that were read; zero for addresses.
-func (r Result) InterfaceHash() uint64 { return r.interfaceHash }
-
 // StatesInSync reports whether the admin states are in sync.
 func (r Result) StatesInSync() bool { return r.Outcome == Written || r.Outcome == Unchanged }
 
@@ -112,8 +100,7 @@ func (r *Result) VerifyWrite(pool lb.Pool) error {
 	return nil
 }
 
-// ForSecondTry returns the result before a second try, with what the first has read, and written if that
-// may land.
+// ForSecondTry returns the result before a second try, with what the first has read or may have written.
 func (r Result) ForSecondTry(before Result, met *armerror.Fault) Result {
 	before.Observed, before.Addresses, before.firstRecord, before.HadConflict = r.Observed, r.Addresses, r.firstRecord, met.IsPreconditionFailed()
 	if met.MayBeApplied {
@@ -144,13 +131,12 @@ func (r Result) FinishAttempt(err error, stopping, late bool) Result {
 		return r
 	case late:
 		r.Fault = newRetriableFault(fmt.Errorf("no end within %s: %w", AttemptDeadline, err))
-	case r.Outcome == Rejected:
-		r.Fault = armerror.FromError(err)
-		return r
 	default:
-		r.Fault = armerror.FromError(err)
+		if r.Fault = armerror.FromError(err); r.Outcome == Rejected {
+			return r
+		}
 	}
-	r.Outcome = newOutcome(r.Fault)
+	r.Outcome = Outcome(r.Fault.Class)
 	return r
 }
 
@@ -172,4 +158,41 @@ func FinalError(outcome Outcome, f *armerror.Fault) string {
 		return ErrorName(f)
 	}
 	return ""
+}
+
+// Outcome is how an attempt ended.
+type Outcome string
+
+// Some are classes of faults.
+const (
+	Written   Outcome = "Written"                   // Azure shows what was written
+	Unchanged Outcome = "Unchanged"                 // the pool was already in sync
+	Stale     Outcome = Outcome(armerror.Stale)     // the pool or its load balancer is gone
+	Retriable Outcome = Outcome(armerror.Retriable) // the worker retries within the retry limit
+	Terminal  Outcome = Outcome(armerror.Terminal)  // a retry cannot help
+	Rejected  Outcome = "Refused"                   // Weir does not write this pool
+	Postponed Outcome = "Postponed"                 // no attempt: one of Weir's own dependencies was not ready
+	Shutdown  Outcome = Outcome(armerror.Shutdown)  // the worker is stopping
+)
+
+// ErrNotReady marks an attempt that stopped before a write for a reason outside Azure. It consumes no retry.
+var ErrNotReady = errors.New("waiting")
+
+func newRetriableFault(err error) *armerror.Fault {
+	f := armerror.Classify(armerror.Failure{ResultUnknown: true}, err)
+	f.MayBeApplied = false // the write has ended
+	return f
+}
+
+// ErrorName identifies failures that are reported once.
+func ErrorName(f *armerror.Fault) string {
+	if f == nil {
+		return ""
+	}
+	return string(f.Class) + " " + f.Code
+}
+
+// IsOverlapRejection reports whether Azure rejected a request because another write is running.
+func IsOverlapRejection(f *armerror.Fault) bool {
+	return f != nil && !f.OperationFailed && (f.Code == "RetryableErrorDueToAnotherOperation" || f.Code == "AnotherOperationInProgress")
 }

@@ -56,7 +56,8 @@ func TestNodesThatStart(t *testing.T) {
 	}
 }
 
-// A node joins before its endpoint is ready, leaves after StartTimeout, and joins again only once one was ready.
+// A node joins before its endpoint is ready, leaves after StartTimeout, and joins again only once one was ready, or there
+// was none for as long.
 func TestJoinEarly(t *testing.T) {
 	var starts map[netip.Addr]membership.StartRecord
 	at := func(after time.Duration, mode membership.EarlyJoin, written string, endpoints ...membership.Endpoint) (string, time.Duration) {
@@ -89,6 +90,8 @@ func TestJoinEarly(t *testing.T) {
 		{"the next one starts", 40 * time.Minute, membership.JoinStarting, []membership.Endpoint{readyOn("n1"), notReady("n2")}, late, 0},
 		{"it is ready", 41 * time.Minute, membership.JoinStarting, []membership.Endpoint{readyOn("n1"), readyOn("n2")}, "n1=10.0.0.1 n2=10.0.0.2", 0},
 		{"it fails again", 42 * time.Minute, membership.JoinStarting, []membership.Endpoint{readyOn("n1"), notReady("n2")}, "n1=10.0.0.1 n2=10.0.0.2", 52 * time.Minute},
+		{"its pod is gone", 43 * time.Minute, membership.JoinStarting, []membership.Endpoint{readyOn("n1")}, "n1=10.0.0.1", 0},
+		{"the next one starts ten minutes later", 53 * time.Minute, membership.JoinStarting, []membership.Endpoint{readyOn("n1"), notReady("n2")}, "n1=10.0.0.1 n2=10.0.0.2", 63 * time.Minute},
 	} {
 		if got, again := at(tt.after, tt.mode, "", tt.endpoints...); got != tt.want || again != tt.again {
 			t.Fatalf("%s: %s, again %s\nwant %s, %s", tt.name, got, again, tt.want, tt.again)
@@ -107,19 +110,20 @@ func TestJoinEarly(t *testing.T) {
 }
 
 // Property: whatever the pods of a node do, it is no member for longer than StartTimeout after an endpoint there
-// last took traffic, and a member that takes traffic is in every set.
+// last took traffic, unless none was there for as long, and a member that takes traffic is in every set.
 func TestLawOfEarlyMembers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var starts map[netip.Addr]membership.StartRecord
-		now, since := noon, map[string]time.Time{}
+		now, since, gone := noon, map[string]time.Time{}, map[string]time.Time{}
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 180).Draw(t, "seconds")) * time.Second)
 			var endpoints []membership.Endpoint
-			takes := map[string]bool{}
+			takes, waits := map[string]bool{}, map[string]bool{}
 			for _, node := range []string{"n1", "n2"} {
 				for range rapid.IntRange(0, 2).Draw(t, "endpoints") {
 					e := rapid.SampledFrom([]membership.Endpoint{readyOn(node), notReady(node), notReady(node), servingTerminating(node), terminatingOn(node)}).Draw(t, "endpoint")
 					endpoints, takes[node] = append(endpoints, e), takes[node] || e.TakesTraffic()
+					waits[node] = waits[node] || e == notReady(node)
 				}
 			}
 			set := startingSet(membership.JoinStarting, endpoints...)
@@ -130,6 +134,14 @@ func TestLawOfEarlyMembers(t *testing.T) {
 				names[a.Name] = true
 			}
 			for _, node := range []string{"n1", "n2"} {
+				if absent, ok := gone[node]; ok && !now.Before(absent.Add(membership.StartTimeout)) {
+					delete(since, node)
+				}
+				if _, ok := gone[node]; takes[node] || waits[node] {
+					delete(gone, node)
+				} else if !ok {
+					gone[node] = now
+				}
 				first, known := since[node]
 				switch {
 				case takes[node]:
@@ -143,11 +155,6 @@ func TestLawOfEarlyMembers(t *testing.T) {
 					t.Fatalf("%s is a member, and is looked at again at %s, now %s", node, again, now)
 				case names[node] && !known:
 					since[node] = now
-				}
-			}
-			for node, first := range since { // a long time without an endpoint ends the bound
-				if starts[netip.MustParseAddr("10.0.0."+node[1:])].Since != first {
-					delete(since, node)
 				}
 			}
 			if !slices.IsSortedFunc(joined.Addresses, func(a, b lb.Address) int { return a.IP.Compare(b.IP) }) {

@@ -3,6 +3,7 @@
 package schedule
 
 import (
+	"slices"
 	"time"
 
 	"weir.dev/weir/internal/lb"
@@ -14,40 +15,28 @@ const debounceTime = 250 * time.Millisecond
 
 // Group is a pool's operations as scheduled. If it has none it is a resync, due since FirstQueued.
 type Group struct {
-	Pool      lb.PoolKey
-	Namespace string
-	// Order orders namespaces.
-	Order uint64
-	// InNextRound is true if the namespace had its turn in this round.
+	Pool        lb.PoolKey
+	Namespace   string
+	Order       uint64
 	InNextRound bool
 	hasNew      bool
 	Retry       bool
-	// HoldFor is how long the changes of a busy pool wait for further ones.
-	HoldFor time.Duration
-	// LongestHold ends the wait after the last write, if it is more than an interval. The wait for a used-up quota ends at
-	// QuotaNotBefore.
+	HoldFor     time.Duration
+	// LongestHold, above an interval, ends the wait after the last write, QuotaNotBefore that for a used-up quota.
 	LongestHold    time.Duration
 	QuotaNotBefore time.Time
-	// Deferred is when the namespace's share allows the change, zero if it does, followed by the
-	// reason.
-	Deferred    time.Time
-	DeferReason string
-	exempt      bool
-	// ChangeCount is the number of membership changes that have not failed.
-	ChangeCount int
-	impact      Impact
-	// needsFill is true for a newly created pool.
-	needsFill bool
-	// onlyChecks is true if no operation has a known change.
-	onlyChecks bool
-	// FirstQueued is when the first membership change was queued.
-	FirstQueued time.Time
-	ParkedUntil time.Time
-	// Admin is the admin operation, or nil.
+	Deferred       time.Time
+	DeferReason    string
+	exempt         bool
+	ChangeCount    int
+	impact         Impact
+	needsFill      bool
+	onlyChecks     bool
+	FirstQueued    time.Time
+	ParkedUntil    time.Time
 	Admin          *Operation
 	history        History
 	DebouncedUntil time.Time
-	ready          time.Time
 }
 
 // CanGather reports whether the changes only add members, so that no flow is lost while they wait for further ones.
@@ -56,8 +45,7 @@ func (g Group) CanGather() bool {
 	return lost == 0 && g.impact.Starting > 0 && g.impact.Stopping == 0
 }
 
-// NewGroup returns the group of a pool's operations. A new operation never makes a parked one due
-// earlier.
+// NewGroup returns a pool's group. A new operation never makes a parked one due earlier.
 func NewGroup(pool lb.PoolKey, ops []Operation, h History) Group {
 	g := Group{Pool: pool, history: h, onlyChecks: true}
 	for i := range ops {
@@ -81,9 +69,7 @@ func NewGroup(pool lb.PoolKey, ops []Operation, h History) Group {
 		if op.Impact.compareImpact(g.impact) < 0 {
 			g.impact = op.Impact
 		}
-		if g.FirstQueued.IsZero() || op.QueuedAt.Before(g.FirstQueued) {
-			g.FirstQueued = op.QueuedAt
-		}
+		g.FirstQueued = ratelimit.MinTime(g.FirstQueued, op.QueuedAt)
 		g.ParkedUntil = ratelimit.MaxTime(g.ParkedUntil, op.NextEligibleAt)
 	}
 	return g
@@ -96,18 +82,15 @@ func NewCheckGroup(pool lb.PoolKey, namespace string, since time.Time, h History
 
 // ReadyAt returns when the membership or the admin states may be attempted, whichever is earlier.
 func (g Group) ReadyAt(interval time.Duration) time.Time {
-	switch {
-	case g.Admin == nil:
+	if g.isResync() {
 		return g.memberReadyAt(interval)
-	case !g.hasMemberChange():
-		return g.adminReadyAt()
 	}
-	return ratelimit.MinTime(g.memberReadyAt(interval), g.adminReadyAt())
+	return ratelimit.MinTime(g.RetryAt(interval), g.AdminRetryAt())
 }
 
 // DueKinds returns which of them may be attempted now.
 func (g Group) DueKinds(now time.Time, interval time.Duration) (member, admin bool) {
-	return (g.hasMemberChange() || g.Admin == nil) && !g.memberReadyAt(interval).After(now), g.Admin != nil && !g.adminReadyAt().After(now)
+	return (g.hasMemberChange() || g.Admin == nil) && !g.memberReadyAt(interval).After(now), g.Admin != nil && !g.AdminRetryAt().After(now)
 }
 
 func (g Group) hasMemberChange() bool { return g.hasNew || g.Retry }
@@ -125,15 +108,10 @@ func (g Group) OldestQueued() time.Time {
 	return ratelimit.MinTime(g.FirstQueued, g.Admin.QueuedAt)
 }
 
-// adminReadyAt ignores debouncing and pace.
-func (g Group) adminReadyAt() time.Time {
-	return ratelimit.MaxTime(ratelimit.MaxTime(g.NotBefore(), g.history.WaitUntil), ratelimit.MaxTime(g.Admin.QueuedAt, g.Admin.retryAt))
-}
-
 // isUrgent reports whether the admin operation ranks first. A failed one does not, nor one within an
 // interval of the last: a flapping taint must not starve other pools.
 func (g Group) isUrgent(now time.Time, interval time.Duration) bool {
-	return g.Admin != nil && g.Admin.FailedAttempts == 0 && !g.adminReadyAt().After(now) && !g.history.LastAdmin.After(now.Add(-interval))
+	return g.Admin != nil && g.Admin.FailedAttempts == 0 && !g.AdminRetryAt().After(now) && !g.history.LastAdmin.After(now.Add(-interval))
 }
 
 func (g Group) memberReadyAt(interval time.Duration) time.Time {
@@ -144,7 +122,6 @@ func (g Group) memberReadyAt(interval time.Duration) time.Time {
 // and load balancer, it causes at most a third of Weir's writes.
 const MaxDeferral = 10 * time.Minute
 
-// deferredUntil is zero if the change does not wait for the namespace's share.
 func (g Group) deferredUntil() time.Time {
 	if g.Deferred.IsZero() {
 		return time.Time{}
@@ -158,32 +135,26 @@ func (g Group) IsDeferred(now time.Time, interval time.Duration) bool {
 	return until.After(now) && until.Equal(g.ReadyAt(interval))
 }
 
-// NeedsShare reports whether only the namespace's share may delay the change. These groups are
-// ordered by age.
+// NeedsShare reports whether only the namespace's share may delay the change.
 func (g Group) NeedsShare(now time.Time, interval time.Duration) bool {
 	return g.hasMemberChange() && !g.exempt && !g.IsCheck() && !g.poolReadyAt(interval).After(now.Add(debounceTime))
 }
 
-// poolReadyAt ignores the namespace's share. Retry-After only ever delays.
 func (g Group) poolReadyAt(interval time.Duration) time.Time {
 	t := ratelimit.MaxTime(g.NotBefore(), g.history.WaitUntil)
 	switch {
 	case g.Retry:
 		return ratelimit.MaxTime(t, g.history.LastAttempt.Add(interval))
-	case g.needsFill:
+	case g.needsFill, !g.hasNew:
 		return ratelimit.MaxTime(t, g.FirstQueued)
-	case g.hasNew:
-		t = ratelimit.MaxTime(t, g.FirstQueued.Add(debounceTime))
-		if g.onlyChecks {
-			t = ratelimit.MaxTime(t, g.DebouncedUntil)
-		}
-		return ratelimit.MaxTime(t, g.pacedUntil(interval))
 	}
-	return ratelimit.MaxTime(t, g.FirstQueued)
+	t = ratelimit.MaxTime(t, g.FirstQueued.Add(debounceTime))
+	if g.onlyChecks {
+		t = ratelimit.MaxTime(t, g.DebouncedUntil)
+	}
+	return ratelimit.MaxTime(t, g.pacedUntil(interval))
 }
 
-// pacedUntil returns when the pool's pace allows a write, within an interval of the last; zero is
-// any time.
 func (g Group) pacedUntil(interval time.Duration) time.Time {
 	if g.history.LastChange.IsZero() {
 		return time.Time{}
@@ -194,8 +165,7 @@ func (g Group) pacedUntil(interval time.Duration) time.Time {
 	return ratelimit.MaxTime(g.QuotaNotBefore, ratelimit.MinTime(g.history.LastChange.Add(max(interval, g.LongestHold)), g.FirstQueued.Add(g.HoldFor)))
 }
 
-// MayNeedPace reports whether the pool has a change that its pace may delay, before LongestHold and QuotaNotBefore are
-// known.
+// MayNeedPace is NeedsPace before LongestHold and QuotaNotBefore are known.
 func (g Group) MayNeedPace(now time.Time, interval time.Duration) bool {
 	return g.hasNew && !g.Retry && !g.needsFill && g.history.LastChange.Add(ratelimit.MaxStretch*interval).After(now)
 }
@@ -225,15 +195,62 @@ func (g Group) RetryAt(interval time.Duration) time.Time {
 	return g.memberReadyAt(interval)
 }
 
-// AdminRetryAt returns when the admin operation may be retried, or zero without one.
+// AdminRetryAt returns when the admin operation may be attempted, or zero without one: without debouncing or pace.
 func (g Group) AdminRetryAt() time.Time {
 	if g.Admin == nil {
 		return time.Time{}
 	}
-	return g.adminReadyAt()
+	return ratelimit.MaxTime(ratelimit.MaxTime(g.NotBefore(), g.history.WaitUntil), ratelimit.MaxTime(g.Admin.QueuedAt, g.Admin.retryAt))
 }
 
 // IsPaced reports whether the group only waits for its pace.
 func (g Group) IsPaced(now time.Time, interval time.Duration) bool {
 	return g.NeedsPace(now, interval) && g.pacedUntil(interval).Equal(g.ReadyAt(interval))
+}
+
+const (
+	// turnTimeout is how long a turn starts attempts.
+	turnTimeout = 15 * time.Second
+	// maxTurnAttempts leaves one for a pool that a batch returns for a separate update.
+	maxTurnAttempts = 2
+)
+
+// Turn is the work between two writes of a load balancer: one attempt per namespace with a due change, and all new
+// admin states. It bounds the wait of both.
+type Turn struct {
+	deadline time.Time
+	attempt  int
+	shares   map[string]turnShare
+}
+
+type turnShare struct {
+	attempts, lastAttempt int
+}
+
+// NewTurn starts a turn.
+func NewTurn(now time.Time) *Turn {
+	return &Turn{deadline: now.Add(turnTimeout), shares: map[string]turnShare{}}
+}
+
+// StartAttempt starts an attempt.
+func (t *Turn) StartAttempt() { t.attempt++ }
+
+// AddAttempt records that the attempt includes the namespace.
+func (t *Turn) AddAttempt(namespace string) {
+	s := t.shares[namespace]
+	if s.lastAttempt != t.attempt {
+		s.attempts, s.lastAttempt = s.attempts+1, t.attempt
+	}
+	t.shares[namespace] = s
+}
+
+// MarkDone records that a change of the namespace was settled.
+func (t *Turn) MarkDone(namespace string) { t.shares[namespace] = turnShare{attempts: maxTurnAttempts} }
+
+// FilterRemaining returns the groups that may still be attempted. Checks are only allowed first.
+func (t *Turn) FilterRemaining(groups []Group, now time.Time, interval time.Duration) []Group {
+	return slices.DeleteFunc(slices.Clone(groups), func(g Group) bool {
+		hasLeft := t.shares[g.Namespace].attempts < maxTurnAttempts || g.isUrgent(now, interval)
+		return t.attempt > 0 && (!now.Before(t.deadline) || g.IsCheck() || !hasLeft)
+	})
 }

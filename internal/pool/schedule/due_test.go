@@ -178,8 +178,7 @@ func TestANewPoolIsNotKeptWaiting(t *testing.T) {
 		}
 	}
 	empty, busy := NewGroup("z", []Operation{fills}, History{}), NewGroup("a", []Operation{{QueuedAt: seconds(0)}}, History{})
-	empty.ready, busy.ready = seconds(1), seconds(0.25)
-	if !empty.isBefore(busy, seconds(2), interval) {
+	if !empty.newClaim(seconds(2), interval).isBefore(busy.newClaim(seconds(2), interval), seconds(2), interval) {
 		t.Error("of one namespace, the pool that serves nobody goes first")
 	}
 }

@@ -3,9 +3,11 @@
 package schedule
 
 import (
+	"hash/fnv"
 	"time"
 
 	"weir.dev/weir/internal/armerror"
+	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/pool/diff"
 	"weir.dev/weir/internal/ratelimit"
 )
@@ -13,38 +15,27 @@ import (
 // History is what is known of a pool between attempts.
 type History struct {
 	LastAttempt time.Time
-	// LastChange is the start of the last attempt with a membership change; the pool is paced from
-	// then on.
+	// LastChange is the start of the last attempt with a membership change; the pool is paced from then on.
 	LastChange time.Time
 	// WaitUntil is set while one of Weir's own dependencies is not ready.
 	WaitUntil  time.Time
 	DelayCount int
-	// TargetSetAt is when members were handed over to the machine updater, zero if not pending.
-	// Completed machines or a change then end WaitUntil early.
+	// TargetSetAt is zero if no handover is pending. Completed machines or a change end WaitUntil early.
 	TargetSetAt time.Time
-	// TargetHash is the fingerprint of the last handover, or zero.
-	TargetHash uint64
-	// HasUnusable is true if machines cannot join a pool that is otherwise in sync.
+	TargetHash  uint64
 	HasUnusable bool
 	Writes      diff.Memory
-	// ErrorSince is since when the pool is out of sync, or may become so, with nothing queued; zero if
-	// not.
+	// ErrorSince is since when the pool is, or may become, out of sync with nothing queued; zero if not.
 	ErrorSince time.Time
 	// NotBefore is the latest Retry-After. It outlives the operation.
-	NotBefore time.Time
-	// FinalError is the error for which the last change was given up, or empty.
-	FinalError string
-	// ExcludedFromBatch excludes the pool from batched updates after a rejection.
+	NotBefore         time.Time
+	FinalError        string
 	ExcludedFromBatch bool
-	// NeedsRead is true if the pool needs a read of its own.
-	NeedsRead bool
-	// UncountedWrite is true after an uncounted write that may have landed: if the pool is then in sync, its
-	// Service has to be notified.
+	NeedsRead         bool
+	// UncountedWrite may have landed: if the pool is then in sync, its Service has to be notified.
 	UncountedWrite bool
-	// UncountedHash is what a pool of network interfaces showed before that write.
-	UncountedHash uint64
-	// LastAdmin is the start of the last attempt with admin states, or of a write of them that is no attempt: for an
-	// interval, the pool's admin states then rank with its other changes.
+	UncountedHash  uint64
+	// For an interval after LastAdmin, the pool's admin states rank with its other changes.
 	LastAdmin time.Time
 }
 
@@ -77,45 +68,34 @@ func (h History) AfterAttempt(outcome diff.Outcome, f *armerror.Fault, cause Cau
 	return h
 }
 
-// AfterMachineWrite records whether an attempt completed a delegated write: an attempt that finds a pool in sync
-// after it was not counts as the write.
+// AfterMachineWrite counts an attempt that finds a pool in sync after it was not as the delegated write.
 func (h History) AfterMachineWrite(r *diff.Result) History {
 	done := r.StatesInSync() && r.MemberProgress == nil
-	if h.UncountedWrite && done && (r.MachineTarget == nil || r.InterfaceHash() != h.UncountedHash) {
+	if h.UncountedWrite && done && (r.MachineTarget == nil || r.InterfaceHash != h.UncountedHash) {
 		r.Outcome, r.ChangesMembers = diff.Written, true
 	}
 	if !h.UncountedWrite {
-		h.UncountedHash = r.InterfaceHash()
+		h.UncountedHash = r.InterfaceHash
 	}
 	h.UncountedWrite = (h.UncountedWrite || r.TargetSet && r.ChangesMembers) && !done
 	return h
 }
 
-// AfterTarget records what was handed over for a pool.
+// AfterTarget records what was handed over for a pool, and waits for its machines if their end will be signaled.
 func (h History) AfterTarget(r diff.Result, now time.Time) History {
 	if r.TargetSet {
 		h.TargetHash, h.HasUnusable = r.MachineTarget.Fingerprint(), len(r.Unusable) > 0
 	}
-	if r.MemberProgress == nil {
-		return h
-	}
-	return h.WaitForMachines(now, r.MemberProgress.WaitFor)
-}
-
-// minMachineWait is the shortest time between a handover and the next attempt, so that machines that
-// finish one by one share an attempt.
-const minMachineWait = time.Second
-
-// WaitForMachines delays the pool while its machines are written. wait is zero if no completion will be
-// signaled.
-func (h History) WaitForMachines(now time.Time, wait time.Duration) History {
-	if wait > 0 {
-		h.DelayCount, h.WaitUntil, h.TargetSetAt = 0, now.Add(wait), now
+	if r.MemberProgress != nil && r.MemberProgress.WaitFor > 0 {
+		h.DelayCount, h.WaitUntil, h.TargetSetAt = 0, now.Add(r.MemberProgress.WaitFor), now
 	}
 	return h
 }
 
-// EndMachineWait ends such a wait, and reports whether there was one.
+// Machines that finish one by one within minMachineWait share an attempt.
+const minMachineWait = time.Second
+
+// EndMachineWait ends a wait for machines, and reports whether there was one.
 func (h History) EndMachineWait() (next History, woken bool) {
 	at := h.TargetSetAt.Add(minMachineWait)
 	if h.TargetSetAt.IsZero() || !h.WaitUntil.After(at) {
@@ -125,11 +105,89 @@ func (h History) EndMachineWait() (next History, woken bool) {
 	return h, true
 }
 
-// NotBeforeNow returns at, but not before now, for display: an attempt longer than the interval is
-// followed by the next one at once. Zero is never.
+// NotBeforeNow is for display: an attempt longer than the interval is followed by the next one at once.
 func NotBeforeNow(at, now time.Time) time.Time {
 	if at.IsZero() {
 		return at
 	}
 	return ratelimit.MaxTime(at, now)
+}
+
+// NextResync returns the first resync after now; a period of 0 is never. One read serves all pools of a load balancer,
+// at a phase derived from its name, so that restarts do not matter.
+func NextResync(pool lb.PoolKey, now time.Time, period time.Duration) time.Time {
+	if period <= 0 {
+		return time.Time{}
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(pool.LoadBalancer())) // never fails
+	phase := time.Duration(h.Sum64() % uint64(period))
+	begin := now.Truncate(period).Add(phase)
+	if !begin.After(now) {
+		begin = begin.Add(period)
+	}
+	// Relative to now, so that a clock set back delays no check.
+	return now.Add(begin.Sub(now))
+}
+
+const firstCheckDelay = time.Minute
+
+// nextCheck also checks a pool in trouble after one, two, four minutes and so on, below the period.
+func nextCheck(pool lb.PoolKey, now time.Time, period time.Duration, failing time.Time) time.Time {
+	own := NextResync(pool, now, period)
+	if failing.IsZero() {
+		return own
+	}
+	for wait, at := firstCheckDelay, failing; wait < period; wait *= 2 {
+		if at = at.Add(wait); at.After(now) {
+			return ratelimit.MinTime(own, at)
+		}
+	}
+	return own
+}
+
+// NextCheckAt returns the next check. A pool with a lost write is always checked once that can no longer land.
+func (h History) NextCheckAt(pool lb.PoolKey, now time.Time, period time.Duration) time.Time {
+	last := h.Writes.PendingSince.Add(diff.PendingWriteTTL)
+	if period <= 0 && !h.Writes.PendingSince.IsZero() && last.After(now) {
+		return last
+	}
+	return nextCheck(pool, now, period, h.ErrorSince)
+}
+
+// UpdateErrorSince returns since when a change is given up or a lost write may land. Giving up again restarts it.
+func UpdateErrorSince(before time.Time, outcome diff.Outcome, failing, look bool, now time.Time) time.Time {
+	switch {
+	case outcome == diff.Postponed, failing && look && !before.IsZero():
+		return before
+	case !failing:
+		return time.Time{}
+	}
+	return now
+}
+
+// Checks of a load balancer share a read: they wait until none has come for DebounceTime, but at most
+// MaxDebounce. A starting process discovers its pools one by one.
+const (
+	DebounceTime = time.Second
+	MaxDebounce  = 10 * time.Second
+)
+
+// Debouncer debounces checks.
+type Debouncer struct{ since, last time.Time }
+
+// AddCheck records a check.
+func (c *Debouncer) AddCheck(now time.Time) {
+	if now.Sub(c.last) > DebounceTime {
+		c.since = now
+	}
+	c.last = now
+}
+
+// ReadyAt returns when the debouncing ends; zero is now.
+func (c Debouncer) ReadyAt() time.Time {
+	if c.last.Equal(c.since) {
+		return time.Time{} // all came at once
+	}
+	return ratelimit.MinTime(c.last.Add(DebounceTime), c.since.Add(MaxDebounce))
 }

@@ -102,11 +102,11 @@ func TestUncountedWritesAreCountedOnce(t *testing.T) {
 // A wait for machines ends a second after the handover at the earliest, and only once.
 func TestTheWaitForMachinesEnds(t *testing.T) {
 	set := seconds(10)
-	waits := History{DelayCount: 2}.WaitForMachines(set, time.Minute)
+	waits := History{DelayCount: 2}.AfterTarget(diff.Result{MemberProgress: &diff.MemberProgress{WaitFor: time.Minute}}, set)
 	if waits.DelayCount != 0 || !waits.WaitUntil.Equal(seconds(70)) || !waits.TargetSetAt.Equal(set) {
 		t.Errorf("%+v", waits)
 	}
-	if h := (History{DelayCount: 2}).WaitForMachines(set, 0); h.DelayCount != 2 || !h.TargetSetAt.IsZero() || !h.WaitUntil.IsZero() {
+	if h := (History{DelayCount: 2}).AfterTarget(diff.Result{MemberProgress: &diff.MemberProgress{}}, set); h.DelayCount != 2 || !h.TargetSetAt.IsZero() || !h.WaitUntil.IsZero() {
 		t.Errorf("without a signal: %+v", h)
 	}
 	next, woken := waits.EndMachineWait()
@@ -180,7 +180,6 @@ func TestCauses(t *testing.T) {
 		ops     []Operation
 		settled bool
 		want    Cause
-		only    bool
 	}{
 		"a change":                               {ops: []Operation{member}, want: Cause{Member: true, hasChange: true}},
 		"admin states":                           {ops: []Operation{admin}, want: Cause{Admin: true}},
@@ -190,10 +189,10 @@ func TestCauses(t *testing.T) {
 		"a change takes admin states along":      {ops: []Operation{extra(admin), member}, want: Cause{Member: true, hasChange: true}},
 		"and they are settled":                   {ops: []Operation{extra(admin), member}, settled: true, want: Cause{Member: true, Admin: true, hasChange: true}},
 		"a check":                                {ops: []Operation{{Resync: true}}, want: Cause{Member: true}},
-		"only what was taken along is still due": {ops: []Operation{extra(admin)}, only: true},
+		"only what was taken along is still due": {ops: []Operation{extra(admin)}},
 	} {
-		if got := CauseOf(tt.ops, tt.settled); got != tt.want || HasOnlyExtra(tt.ops) != tt.only {
-			t.Errorf("%s: %+v, only extra %t", about, got, HasOnlyExtra(tt.ops))
+		if got := CauseOf(tt.ops, tt.settled); got != tt.want {
+			t.Errorf("%s: %+v", about, got)
 		}
 	}
 	if got := OldestChange([]Operation{{Admin: true, ChangedAt: seconds(1)}, {ChangedAt: seconds(7)}, {ChangedAt: seconds(5)}, {}}); !got.Equal(seconds(5)) {

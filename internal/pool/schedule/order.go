@@ -5,6 +5,7 @@ package schedule
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -12,7 +13,6 @@ import (
 	"weir.dev/weir/internal/ratelimit"
 )
 
-// kind ranks claims.
 type kind int
 
 // In order of urgency.
@@ -24,41 +24,31 @@ const (
 	kindChecks                      // no known change
 )
 
-// claim is a pool that is ready, ordered among others of its load balancer.
 type claim struct {
-	pool lb.PoolKey
-	kind kind
-	// inNextRound is true if the namespace had its turn in this round.
+	pool        lb.PoolKey
+	namespace   string
+	kind        kind
 	inNextRound bool
 	order       uint64
-	// retry is true if all operations have failed before.
-	retry  bool
-	impact Impact
-	ready  time.Time
+	retry       bool
+	impact      Impact
+	ready       time.Time
 }
 
-// The number of intervals after which a claim ignores impact. After the last one a check ranks as a
-// change.
+// Intervals after which a claim ignores impact; a check then ranks as a change.
 const (
 	maxChangeWait = 1
 	maxAdminWait  = 10
 	maxCheckWait  = 20
 )
 
-// isBefore orders the claims of one load balancer, by:
+// isBefore orders the claims of one load balancer: admin states, because connections only drain until the node dies,
+// then changes, pools written within the interval, checks; then one claim per namespace and round, so that a busy
+// namespace delays others by one; overdue claims, so that the following starve none; first attempts, because the cause
+// of a failure most likely persists; impact; the namespaces' order, time and name, for a total order.
 //
-//   - Kind: admin states, because connections only drain until the node dies; changes; pools
-//     written within the interval; checks. A check that is overdue ranks before pools that change
-//     all the time.
-//   - Round: one claim per namespace and round, so that a busy namespace delays others by one.
-//   - Overdue claims, so that the following rules starve none.
-//   - First attempts before retries: their cause most likely persists.
-//   - Traffic impact.
-//   - The namespaces' order, time and name, for a total order.
-//
-// So an overdue change waits for at most a round for each earlier claim of its namespace, the
-// current round, and one for each of its namespace's admin state attempts, at most one per pool and
-// interval. Admin states are bounded likewise after ten intervals, checks after twenty.
+// So an overdue change waits for at most a round for each earlier claim of its namespace, the current round, and one
+// for each of its namespace's admin state attempts, at most one per pool and interval.
 func (c claim) isBefore(other claim, now time.Time, interval time.Duration) bool {
 	if by := cmp.Or(cmp.Compare(c.effectiveKind(now, interval), other.effectiveKind(now, interval)), compareBool(c.inNextRound, other.inNextRound)); by != 0 {
 		return by < 0
@@ -75,7 +65,6 @@ func (c claim) isBefore(other claim, now time.Time, interval time.Duration) bool
 	return cmp.Or(cmp.Compare(c.order, other.order), c.ready.Compare(other.ready), cmp.Compare(c.pool, other.pool)) < 0
 }
 
-// effectiveKind raises overdue checks.
 func (c claim) effectiveKind(now time.Time, interval time.Duration) kind {
 	switch wait := now.Sub(c.ready); {
 	case c.kind == kindChecks && wait >= maxCheckWait*interval:
@@ -105,7 +94,7 @@ func compareBool(a, b bool) int {
 }
 
 func (g Group) newClaim(now time.Time, interval time.Duration) claim {
-	c := claim{pool: g.Pool, kind: kindChanges, inNextRound: g.InNextRound, order: g.Order, retry: g.Retry && g.Admin == nil, impact: g.impact, ready: g.ready}
+	c := claim{pool: g.Pool, namespace: g.Namespace, kind: kindChanges, inNextRound: g.InNextRound, order: g.Order, retry: g.Retry && g.Admin == nil, impact: g.impact, ready: g.ReadyAt(interval)}
 	switch {
 	case g.isUrgent(now, interval):
 		c.kind, c.impact = kindAdminStates, g.Admin.Impact
@@ -120,10 +109,6 @@ func (g Group) newClaim(now time.Time, interval time.Duration) claim {
 	return c
 }
 
-func (g Group) isBefore(other Group, now time.Time, interval time.Duration) bool {
-	return g.newClaim(now, interval).isBefore(other.newClaim(now, interval), now, interval)
-}
-
 // ReadyNamespaces returns the namespaces with ready groups.
 func ReadyNamespaces(groups []Group, now time.Time, interval time.Duration) []string {
 	ready := map[string]bool{}
@@ -135,18 +120,133 @@ func ReadyNamespaces(groups []Group, now time.Time, interval time.Duration) []st
 	return slices.Sorted(maps.Keys(ready))
 }
 
-// AdmitPool picks the group to attempt. If there is none, retryAt is when to call again; zero if only a
-// new operation can change that.
+// AdmitPool picks the group to attempt, or returns when to call again; zero if only a new operation matters.
 func AdmitPool(groups []Group, now time.Time, interval time.Duration) (pick lb.PoolKey, ok bool, retryAt time.Time) {
-	var best Group
+	var best claim
 	for _, g := range groups {
-		g.ready = g.ReadyAt(interval)
-		switch {
-		case g.ready.After(now):
-			retryAt = ratelimit.MinTime(retryAt, g.ready)
-		case !ok || g.isBefore(best, now, interval):
-			best, ok = g, true
+		switch c := g.newClaim(now, interval); {
+		case c.ready.After(now):
+			retryAt = ratelimit.MinTime(retryAt, c.ready)
+		case !ok || c.isBefore(best, now, interval):
+			best, ok = c, true
 		}
 	}
-	return best.Pool, ok, retryAt
+	return best.pool, ok, retryAt
+}
+
+// Impact is the traffic impact of a change on one pool.
+type Impact struct {
+	// Members that take new flows before and after the change, only before, or only after it.
+	Serving, Stopping, Starting int
+}
+
+// lossRatio returns the share of new flows lost until the change is written. All pools weigh the same, because their
+// traffic is unknown. If no member serves yet, everything is lost; if none will, a write saves nothing.
+func (s Impact) lossRatio() (part, total int) {
+	switch before, after := s.Serving+s.Stopping, s.Serving+s.Starting; {
+	case after == 0:
+		return 0, 1
+	case before == 0:
+		return 1, 1
+	default:
+		return s.Stopping, before
+	}
+}
+
+// servingMembers returns the members that serve throughout; MaxInt without a known change.
+func (s Impact) servingMembers() int {
+	if s.Stopping == 0 && s.Starting == 0 {
+		return math.MaxInt
+	}
+	return s.Serving
+}
+
+// compareImpact puts the highest loss first, because all writes take about the same time; then more leaving nodes,
+// because a node waits for the last of its pools; then fewer serving members.
+func (s Impact) compareImpact(other Impact) int {
+	part, total := s.lossRatio()
+	otherPart, otherTotal := other.lossRatio()
+	return cmp.Or(cmp.Compare(otherPart*total, part*otherTotal), cmp.Compare(other.Stopping, s.Stopping), cmp.Compare(s.servingMembers(), other.servingMembers()))
+}
+
+// SelectWrites returns the pools to write together, in turn order, up to one that is overdue and has to be
+// written separately. A selection that is too large takes some pools of each namespace.
+func SelectWrites(groups []Group, now time.Time, interval time.Duration) []lb.PoolKey {
+	var due, late []claim
+	for _, g := range groups {
+		if c := g.newClaim(now, interval); g.isDue(now, interval) {
+			due = append(due, c)
+		} else if !g.IsCheck() && now.Sub(c.ready) >= interval {
+			late = append(late, c)
+		}
+	}
+	slices.SortFunc(due, func(a, b claim) int {
+		if a.isBefore(b, now, interval) {
+			return -1
+		}
+		return 1
+	})
+	due, _ = ratelimit.SelectFair(due, func(c claim) string { return c.namespace }, maxOverlap)
+	for _, c := range late {
+		if at := slices.IndexFunc(due, func(other claim) bool { return c.isBefore(other, now, interval) }); at >= 0 {
+			due = due[:at]
+		}
+	}
+	keys := make([]lb.PoolKey, len(due))
+	for i, c := range due {
+		keys[i] = c.pool
+	}
+	return keys
+}
+
+func selectKeys(groups []Group, match func(Group) bool) (keys []lb.PoolKey) {
+	for _, g := range groups {
+		if match(g) {
+			keys = append(keys, g.Pool)
+		}
+	}
+	return keys
+}
+
+func (g Group) isDue(now time.Time, interval time.Duration) bool {
+	return !g.isResync() && !g.history.ExcludedFromBatch && (!g.ReadyAt(interval).After(now) || g.isDebouncing(now, interval))
+}
+
+const minSharedChecks = 3
+
+// SelectChecks returns the pools to check by one read, due or debounced; none if there are too few.
+func SelectChecks(groups []Group, now time.Time, interval time.Duration) []lb.PoolKey {
+	due := selectKeys(groups, func(g Group) bool {
+		return g.IsCheck() && !g.history.ExcludedFromBatch && !g.history.NeedsRead && g.history.Writes.PendingEtag == "" &&
+			(!g.ReadyAt(interval).After(now) || g.isDebouncing(now, interval))
+	})
+	if len(due) < minSharedChecks {
+		return nil
+	}
+	slices.Sort(due)
+	return due
+}
+
+// SelectUrgent returns the pools with new admin states that are due.
+func SelectUrgent(groups []Group, now time.Time, interval time.Duration) []lb.PoolKey {
+	return selectKeys(groups, func(g Group) bool { return g.isUrgent(now, interval) })
+}
+
+// SelectAdminSince selects the pools with admin states that are due, were queued after start and have not failed.
+func SelectAdminSince(start time.Time) func([]Group, time.Time, time.Duration) []lb.PoolKey {
+	return func(groups []Group, now time.Time, _ time.Duration) []lb.PoolKey {
+		return selectKeys(groups, func(g Group) bool {
+			return g.Admin != nil && g.Admin.FailedAttempts == 0 && g.Admin.QueuedAt.After(start) && !g.AdminRetryAt().After(now)
+		})
+	}
+}
+
+// SelectWaiting returns the due pools except checks.
+func SelectWaiting(groups []Group, now time.Time, interval time.Duration) []lb.PoolKey {
+	return selectKeys(groups, func(g Group) bool { return !g.IsCheck() && !g.ReadyAt(interval).After(now) })
+}
+
+func (g Group) isDebouncing(now time.Time, interval time.Duration) bool {
+	return g.hasNew && !g.Retry && !ratelimit.MaxTime(g.NotBefore(), g.history.WaitUntil).After(now) &&
+		!g.poolReadyAt(interval).After(now.Add(debounceTime)) && !g.deferredUntil().After(now)
 }

@@ -4,20 +4,15 @@ package schedule
 
 import "weir.dev/weir/internal/lb/behavior"
 
-// Overlap adapts how many writes of a load balancer's pools are sent before the first has to complete. It
-// starts without a limit, because a discarded write is sent again and so costs one more. A rejected or
-// discarded write lowers the limit to one; writes that succeed raise it by one at a time. The zero
-// value has no limit.
+// Overlap adapts how many writes of a load balancer's pools are sent before the first has to complete. It starts
+// without a limit, because a discarded write costs only one more. A rejected or discarded write lowers it to one;
+// writes that succeed raise it by one at a time. The zero value has no limit.
 type Overlap struct {
-	// limit is zero for none, apart from maxOverlap.
-	limit int
-	// serial is true if the limit never changes.
+	limit  int
 	serial bool
 	// failures is the number of rejected or discarded writes since the last that was kept.
-	failures int
-	// writes counts those that succeeded since the limit is one.
-	writes int
-	// keptGroups counts consecutive groups of which all overtaken writes kept their effect.
+	failures   int
+	writes     int
 	keptGroups int
 }
 
@@ -27,8 +22,7 @@ const (
 	// minRecovery is the number of writes before two overlap again; it doubles with each failure.
 	minRecovery    = 8
 	maxRecoveryLog = 7
-	// minKeptGroups is how many groups have to keep their effect before the completions of overtaken
-	// writes are not awaited (design 0083).
+	// minKeptGroups is how many groups have to persist before ends of overtaken writes are not awaited (design 0083).
 	minKeptGroups = 3
 )
 
@@ -51,12 +45,10 @@ func (o Overlap) Limit() int {
 	return o.limit
 }
 
-// AwaitsEach reports whether the completion of overtaken writes has to be awaited: it might roll them
-// back.
+// AwaitsEach reports whether the ends of overtaken writes are awaited: they might roll back.
 func (o Overlap) AwaitsEach() bool { return o.keptGroups < minKeptGroups }
 
-// AfterSuccess returns the state after writes that succeeded, of which overtaken were in progress when the
-// next was accepted.
+// AfterSuccess returns the state after writes that succeeded; overtaken ones ran when the next was accepted.
 func (o Overlap) AfterSuccess(writes, overtaken int) Overlap {
 	if overtaken > 0 {
 		o.keptGroups, o.failures = min(o.keptGroups+1, minKeptGroups), 0
@@ -73,8 +65,7 @@ func (o Overlap) AfterSuccess(writes, overtaken int) Overlap {
 	return o
 }
 
-// AfterFailure returns the state after a write that was rejected because of the one before, or discarded by
-// the next.
+// AfterFailure returns the state after a write was rejected because of another, or discarded by the next.
 func (o Overlap) AfterFailure() Overlap {
 	return Overlap{limit: 1, serial: o.serial, failures: o.failures + 1}
 }

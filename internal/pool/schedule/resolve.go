@@ -21,6 +21,30 @@ const (
 	NotifyFailed   Notification = "Failed"
 )
 
+// Notifications is each Service's last notification. It is usually one: a map would take ten times the memory.
+type Notifications []lastNotification
+
+type lastNotification struct {
+	service ServiceName
+	is      Notification
+}
+
+// Of returns the last notification of a Service.
+func (n Notifications) Of(s ServiceName) Notification {
+	for _, last := range n {
+		if last.service == s {
+			return last.is
+		}
+	}
+	return notifyNone
+}
+
+// With replaces the last notification of a Service.
+func (n Notifications) With(s ServiceName, is Notification) Notifications {
+	n = slices.DeleteFunc(n, func(last lastNotification) bool { return last.service == s })
+	return append(n, lastNotification{s, is})
+}
+
 type resultAction struct {
 	requeue      bool // requeue
 	consumeRetry bool // consume a retry
@@ -28,39 +52,32 @@ type resultAction struct {
 	notify       Notification
 }
 
-// actionSet has the dispositions of operations with retries left, with none left, without a change after
-// giving up, for admin states, and carried ones.
+// givenUp is for operations without a change after giving up, extra for those that were not due.
 type actionSet struct{ retriesLeft, noRetries, givenUp, admin, extra resultAction }
 
-// actionTable alone decides what happens to operations.
-var actionTable = map[diff.Outcome]actionSet{
-	diff.Written: {
-		retriesLeft: resultAction{notify: NotifyUpdated}, noRetries: resultAction{notify: NotifyUpdated}, givenUp: resultAction{notify: NotifyUpdated},
-		extra: resultAction{notify: NotifyUpdated},
-	},
-	diff.Unchanged: {},
-	diff.Stale:     {},
-	diff.Retriable: {
-		retriesLeft: resultAction{requeue: true, consumeRetry: true, notify: NotifyRetrying}, noRetries: resultAction{notify: NotifyFailed}, givenUp: resultAction{notify: NotifyFailed},
-		admin: resultAction{requeue: true, backOff: true}, extra: resultAction{requeue: true},
-	},
-	diff.Terminal: {
-		retriesLeft: resultAction{notify: NotifyFailed}, noRetries: resultAction{notify: NotifyFailed}, givenUp: resultAction{notify: NotifyFailed},
-		admin: resultAction{requeue: true, backOff: true}, extra: resultAction{requeue: true},
-	},
-	diff.Rejected: {},
-	diff.Postponed: {
-		retriesLeft: resultAction{requeue: true}, noRetries: resultAction{requeue: true}, givenUp: resultAction{requeue: true},
-		admin: resultAction{requeue: true}, extra: resultAction{requeue: true},
-	},
-	diff.Shutdown: {},
-}
+var (
+	updated = resultAction{notify: NotifyUpdated}
+	giveUp  = resultAction{notify: NotifyFailed}
+	repeat  = resultAction{requeue: true}
+	retry   = resultAction{requeue: true, consumeRetry: true, notify: NotifyRetrying}
+	delay   = resultAction{requeue: true, backOff: true}
+
+	// actionTable alone decides what happens to operations.
+	actionTable = map[diff.Outcome]actionSet{
+		diff.Written:   {retriesLeft: updated, noRetries: updated, givenUp: updated, extra: updated},
+		diff.Unchanged: {},
+		diff.Stale:     {},
+		diff.Retriable: {retriesLeft: retry, noRetries: giveUp, givenUp: giveUp, admin: delay, extra: repeat},
+		diff.Terminal:  {retriesLeft: giveUp, noRetries: giveUp, givenUp: giveUp, admin: delay, extra: repeat},
+		diff.Rejected:  {},
+		diff.Postponed: {retriesLeft: repeat, noRetries: repeat, givenUp: repeat, admin: repeat, extra: repeat},
+		diff.Shutdown:  {},
+	}
+)
 
 // PoolStatus is the state of a pool before an attempt is settled.
 type PoolStatus struct {
-	// LastNotifications are the last notifications.
-	LastNotifications map[ServiceName]Notification
-	// Whether the last change was given up, and whether for the same error.
+	LastNotifications        Notifications
 	HasFinalError, SameError bool
 	OnlyAdminStates          bool          // only admin states were written
 	Now                      time.Time     // end of the attempt
@@ -69,21 +86,16 @@ type PoolStatus struct {
 
 // Result is the result for a pool's operations.
 type Result struct {
-	Requeue       []Operation
-	Notifications map[Notification][]ServiceName
-	// RetriesUsed is the maximum, including this attempt.
-	RetriesUsed int
-	// AdminFailed and AdminDone are set once per admin state change, which was seen at AdminSince.
+	Requeue                []Operation
+	Notifications          map[Notification][]ServiceName
+	RetriesUsed            int
 	AdminFailed, AdminDone bool
 	AdminSince             time.Time
 }
 
-// ResolveOperations applies the table to a pool's operations and decides the notifications. Only after
-// Retrying or Failed do these notify: an unchanged pool (a lost write had landed), an admin
-// operation, and a process's first check if only admin states were written. A resync does not
-// repeat the error for which a change was given up.
-//
-// ofMembers is the membership's outcome if outcome is about admin states only, otherwise empty.
+// ResolveOperations applies the table and decides the notifications. Only after Retrying or Failed do these notify: an
+// unchanged pool (a lost write had landed), an admin operation, and a process's first check if only admin states were
+// written. A resync repeats no error. ofMembers is set if outcome is about admin states only.
 func ResolveOperations(outcome, ofMembers diff.Outcome, retryAt time.Time, ops []Operation, maxRetries int, past PoolStatus) Result {
 	v := Result{Notifications: map[Notification][]ServiceName{}}
 	var gaveUp []ServiceName // by checks
@@ -150,14 +162,13 @@ func (p PoolStatus) findAction(outcome diff.Outcome, op Operation, maxRetries in
 	if op.Admin || op.IsCheck() && !op.Resync && p.OnlyAdminStates && outcome == diff.Written {
 		d.notify = notifyNone
 	}
-	last := p.LastNotifications[op.Service]
+	last := p.LastNotifications.Of(op.Service)
 	if hasFailed := last == NotifyRetrying || last == NotifyFailed; hasFailed && (outcome == diff.Unchanged || outcome == diff.Written) {
 		d.notify = NotifyUpdated
 	}
 	return d
 }
 
-// resolveAdmin reports the first failure, or the success, of admin states.
 func (v *Result) resolveAdmin(outcome diff.Outcome, d resultAction, op *Operation, past PoolStatus) {
 	v.AdminSince = op.ChangedAt
 	v.AdminDone = outcome == diff.Written || outcome == diff.Unchanged

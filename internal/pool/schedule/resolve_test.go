@@ -61,7 +61,7 @@ func TestSettle(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(fmt.Sprintf("%s %s", tt.outcome, tt.group), func(t *testing.T) {
-			last := map[ServiceName]Notification{}
+			var last Notifications
 			var ops []Operation
 			for field := range strings.FieldsSeq(tt.group) {
 				op := Operation{ChangedAt: time.Now()}
@@ -71,7 +71,7 @@ func TestSettle(t *testing.T) {
 				op.Service.Name = strings.Trim(name, "-")
 				_, _ = fmt.Sscan(retries, &op.RetryCount)
 				ops = append(ops, op)
-				last[op.Service] = tt.last
+				last = last.With(op.Service, tt.last)
 			}
 			v := ResolveOperations(tt.outcome, "", time.Time{}, ops, maxRetries, PoolStatus{LastNotifications: last})
 			if got := spellVerdict(v); got != tt.want {
@@ -161,7 +161,7 @@ func TestAdminStatesAfterRestartAreNoPoolReport(t *testing.T) {
 		{"a look for drift", Operation{Resync: true}, true, notifyNone, NotifyUpdated},
 	} {
 		tt.op.Service = ServiceName{"shop", "web"}
-		v := ResolveOperations(diff.Written, "", time.Time{}, []Operation{tt.op}, 3, PoolStatus{OnlyAdminStates: tt.states, LastNotifications: map[ServiceName]Notification{tt.op.Service: tt.last}})
+		v := ResolveOperations(diff.Written, "", time.Time{}, []Operation{tt.op}, 3, PoolStatus{OnlyAdminStates: tt.states, LastNotifications: Notifications{}.With(tt.op.Service, tt.last)})
 		if told := len(v.Notifications[tt.want]) == 1; told != (tt.want != notifyNone) || tt.want == notifyNone && len(v.Notifications) > 0 {
 			t.Errorf("%s: told %v, want %q", tt.about, v.Notifications, tt.want)
 		}

@@ -7,11 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/lb/behavior"
 	"weir.dev/weir/internal/pool/diff"
 	"weir.dev/weir/internal/pool/schedule"
+	"weir.dev/weir/internal/ratelimit"
 	"weir.dev/weir/internal/requestlog"
 )
 
@@ -20,15 +23,13 @@ var (
 	errNotNeeded = fmt.Errorf("%w: no Service needs it any longer", diff.ErrNotReady)
 )
 
-// target is the target and the conditions of an attempt.
 type target struct {
-	ref  schedule.Ref
-	pool lb.PoolID
-	// Whether a write may start, and whether it is still needed.
+	ref               schedule.Ref
+	pool              lb.PoolID
 	isValid, isNeeded func() bool
 }
 
-// checkWrite checks both right before a write, because reads and records take time.
+// checkWrite runs right before a write, because reads and records take time.
 func (t target) checkWrite() error {
 	switch {
 	case !t.isValid():
@@ -39,13 +40,10 @@ func (t target) checkWrite() error {
 	return nil
 }
 
-// withCause attributes calls to a BackendPool.
 func withCause(ctx context.Context, ref schedule.Ref) context.Context {
 	return requestlog.WithCauses(ctx, requestlog.Cause{Kind: "BackendPool", Namespace: ref.Namespace, Name: ref.Name})
 }
 
-// updatePool reads a pool, computes the desired pool from the newest membership, records the write and
-// writes. h is the pool's history.
 func (c *Config) updatePool(ctx context.Context, t target, h schedule.History) diff.Result {
 	within, cancel := context.WithTimeout(withCause(ctx, t.ref), diff.AttemptDeadline)
 	defer cancel()
@@ -71,18 +69,11 @@ func (c *Config) newResult(h schedule.History) diff.Result {
 }
 
 func (c *Config) writeIfNeeded(ctx context.Context, t target, observed lb.Pool, r *diff.Result) error {
-	write, err := c.prepareWrite(ctx, t.ref, observed, r)
-	switch {
-	case errors.Is(err, errMachineMembers):
-		return c.syncMembers(ctx, t, observed, r)
-	case err != nil || !write:
-		return err
+	write, err := c.prepareWrite(ctx, t.ref, observed, r, true)
+	if write {
+		err = t.checkWrite()
 	}
-	return c.writePool(ctx, t, r)
-}
-
-func (c *Config) writePool(ctx context.Context, t target, r *diff.Result) error {
-	if err := t.checkWrite(); err != nil {
+	if err != nil || !write {
 		return err
 	}
 	r.RecordWrite()
@@ -93,20 +84,26 @@ func (c *Config) writePool(ctx context.Context, t target, r *diff.Result) error 
 	return r.VerifyWrite(shown)
 }
 
-// prepareWrite computes and records a write. It returns errMachineMembers if network interfaces are wanted.
-func (c *Config) prepareWrite(ctx context.Context, ref schedule.Ref, observed lb.Pool, r *diff.Result) (write bool, err error) {
+// prepareWrite computes and records a write; without machines, it returns errMachineMembers if network interfaces are
+// wanted. Members are handed over once per attempt, at its end: a handover returns new failures.
+func (c *Config) prepareWrite(ctx context.Context, ref schedule.Ref, observed lb.Pool, r *diff.Result, machines bool) (write bool, err error) {
 	want, err := c.desiredPool(ref)
-	if err == nil && want.Machines != nil {
+	isMachines := err == nil && want.Machines != nil
+	if isMachines && !machines {
 		return false, errMachineMembers
 	}
-	if not := r.RecordRead(observed, c.AdminState); not != nil {
-		return false, not
+	if !isMachines {
+		if not := r.RecordRead(observed, c.AdminState); not != nil {
+			return false, not
+		}
 	}
 	if err != nil {
 		return false, err
 	}
 	var intent *diff.Intent
 	switch {
+	case isMachines:
+		write, intent, err = c.prepareMembers(ctx, observed, want, r)
 	case !observed.NIC:
 		write, intent, err = r.PrepareAddresses(observed, want, c.AdminState)
 	case r.HasRemovedNodes(want):
@@ -117,6 +114,9 @@ func (c *Config) prepareWrite(ctx context.Context, ref schedule.Ref, observed lb
 	}
 	if err == nil {
 		err = c.recordIntent(ctx, ref, intent)
+	}
+	if err != nil {
+		r.MachineTarget = nil // never hand over what is not recorded
 	}
 	return write && err == nil, err
 }
@@ -142,4 +142,125 @@ func (c *Config) desiredPool(ref schedule.Ref) (diff.Desired, error) {
 		return diff.Desired{}, fmt.Errorf("%w: cannot read what is ours: %w", diff.ErrNotReady, err)
 	}
 	return want, nil
+}
+
+// errMachineMembers excludes pools from batches: their members are written machine by machine.
+var errMachineMembers = fmt.Errorf("%w: the members of the pool are network interfaces", diff.ErrNotReady)
+
+var errNoMembers = &armerror.Fault{Class: armerror.Terminal, Code: diff.CodeNICPool, Reason: "nic_pool", Err: errors.New("its members are to be network interfaces, and Weir writes addresses alone here")}
+
+func (c *Config) prepareMembers(ctx context.Context, observed lb.Pool, want diff.Desired, r *diff.Result) (write bool, intent *diff.Intent, err error) {
+	r.Observed = len(observed.Addresses)
+	if c.Members == nil {
+		r.Outcome = diff.Rejected
+		return false, nil, errNoMembers
+	}
+	if observed.NIC {
+		if observed, err = c.Azure.ResolveMachines(ctx, observed); err != nil {
+			return false, nil, err
+		}
+	}
+	return r.PrepareMembers(observed, want, c.AdminState)
+}
+
+// setMachineTarget hands over even a pool in sync: other writes of its machines must keep them in it.
+func (c *Config) setMachineTarget(t target, r *diff.Result) error {
+	if r.MachineTarget == nil {
+		return nil
+	}
+	if err := t.checkWrite(); err != nil && !r.MachineTarget.IsInSync() {
+		return err
+	} else if err != nil {
+		return nil //nolint:nilerr // it is handed over with the next attempt
+	}
+	r.RecordMachines(c.Members.SetTarget(r.MachineTarget.Target))
+	r.TargetSet = true
+	return nil
+}
+
+// codeInterfaceMember rejects a write of addresses to a pool of network interfaces.
+const codeInterfaceMember = "ModificationOfNICIpConfigBackendPoolNotSupported"
+
+const maxOwnWriteIntervals = 3
+
+// retryOnce never repeats, nor before Retry-After: a conflict, a joined interface or a Failed load balancer.
+func (c *Config) retryOnce(ctx context.Context, t target, before diff.Result, r *diff.Result, met error) error {
+	f := armerror.FromError(met)
+	joins := f.Code == codeInterfaceMember && !r.HoldsInterfaces
+	switch {
+	case joins && !f.RetryAt.IsZero():
+		return newInterfaceFault(t.pool, met)
+	case !f.RetryAt.IsZero():
+		return met
+	case joins, f.IsPreconditionFailed():
+	case f.Code == armerror.CodeParentFailed && c.LoadBalancers != nil:
+		if err := c.repairLoadBalancer(ctx, t); err != nil {
+			c.Log.WarnContext(ctx, "load balancer is Failed, and could not be written as it is", "loadBalancer", t.pool.LoadBalancer.Name, "err", err)
+			return met
+		}
+	default:
+		return met
+	}
+	return c.readAndWrite(ctx, t, before, r, met)
+}
+
+// readAndWrite: a write with 412 may have landed, if the SDK sent it twice and the second conflicted with the first.
+func (c *Config) readAndWrite(ctx context.Context, t target, before diff.Result, r *diff.Result, met error) error {
+	f, patience := armerror.FromError(met), c.Interval
+	landed, members := f.IsPreconditionFailed() && f.MayBeApplied, r.ChangesMembers
+	switch {
+	case landed: // Weir's own write may be in progress
+		patience = maxOwnWriteIntervals * c.Interval
+	case f.Code == codeInterfaceMember:
+		patience = 0
+	}
+	*r = r.ForSecondTry(before, f)
+	observed, err := c.readIdle(ctx, t.pool, patience)
+	switch {
+	case err != nil:
+		return err
+	case f.Code == codeInterfaceMember && !observed.NIC: // the next attempt will see it
+		return newInterfaceFault(t.pool, met)
+	case !t.isNeeded(): // it has waited since
+		return met
+	}
+	err = c.writeIfNeeded(ctx, t, observed, r)
+	if landed && r.Outcome == diff.Unchanged {
+		r.Outcome, r.ChangesMembers = diff.Written, members
+	}
+	return err
+}
+
+// readIdle waits for a running write: its end changes the etag again. Up to an interval this is cheaper than a retry.
+func (c *Config) readIdle(ctx context.Context, pool lb.PoolID, patience time.Duration) (lb.Pool, error) {
+	end, apart := time.Now().Add(patience), ratelimit.Exponential{Initial: time.Second, Max: 10 * time.Second}
+	for n := 1; ; n++ {
+		observed, err := c.Azure.GetPool(ctx, pool)
+		wait := apart.DelayAfter(n)
+		if err != nil || observed.Provisioning != lb.Updating || time.Now().Add(wait).After(end) {
+			return observed, err
+		}
+		if err := ratelimit.Sleep(ctx, wait); err != nil {
+			return lb.Pool{}, err
+		}
+	}
+}
+
+func newInterfaceFault(pool lb.PoolID, met error) error {
+	return &armerror.Fault{
+		Class: armerror.Retriable, Code: codeInterfaceMember, Reason: "interface_member", RetryAt: armerror.FromError(met).RetryAt, MayBeApplied: armerror.FromError(met).MayBeApplied,
+		Err: fmt.Errorf("pool %s: a network interface joins it or leaves it: %w", pool.Name, met),
+	}
+}
+
+func (c *Config) repairLoadBalancer(ctx context.Context, t target) error {
+	b, err := c.LoadBalancers.GetLoadBalancer(ctx, t.pool.LoadBalancer)
+	if err != nil || b.Provisioning != lb.Failed {
+		return err
+	}
+	if err = t.checkWrite(); err != nil {
+		return err
+	}
+	_, err = c.LoadBalancers.PutLoadBalancer(ctx, b)
+	return err
 }

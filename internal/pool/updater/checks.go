@@ -13,16 +13,13 @@ import (
 	"weir.dev/weir/internal/ratelimit"
 )
 
-// sharedReadTimeout is the timeout of a read for several pools: a little more than a slow Azure's
-// minute. After it each pool is read separately.
+// sharedReadTimeout is a little more than a slow Azure's minute. After it each pool is read separately.
 const sharedReadTimeout = 75 * time.Second
 
-// sharedReadTTL limits how long the results of one read are used while other work is due, because each
-// new status is an API server request.
+// sharedReadTTL limits the use of one read while other work is due: each new status is an API server request.
 const sharedReadTTL = time.Second
 
-// checkPools checks all due pools by one read of the load balancer. Those out of sync get their
-// own attempts. The caller holds the worker's lock and the lease.
+// checkPools checks pools by one read. Those out of sync get their own attempts. The caller holds l.slot and the lease.
 func (l *worker) checkPools(ctx context.Context, due []lb.PoolKey) {
 	var updates []poolUpdate
 	for _, key := range due {
@@ -41,23 +38,27 @@ func (l *worker) checkPools(ctx context.Context, due []lb.PoolKey) {
 	for i, p := range updates {
 		if time.Since(read) > sharedReadTTL && len(l.queue.selectPools(schedule.SelectWaiting, time.Now())) > 0 {
 			for _, p := range updates[i:] {
-				l.queue.requeueBatch(p.batch, p.ops)
+				l.queue.requeueBatch(p.poolBatch)
 			}
 			return
 		}
-		if f := armerror.FromError(err); f != nil && f.Code != armerror.CodeRetryAfter { // its pools may not be throttled
-			l.queue.delayPool(p.batch, f.RetryAt)
-		}
-		if at, found := index[p.batch.pool]; found && l.isInSync(timeoutCtx, &p, b.Pools[at]) {
+		if at, found := index[p.pool]; found && l.isInSync(timeoutCtx, &p, b.Pools[at]) {
 			l.finishUpdate(ctx, timeoutCtx, p, nil)
 		} else {
-			l.queue.requeueAsChange(p.batch, p.ops)
+			for i := range p.ops {
+				p.ops[i].OutOfSync = true
+			}
+			l.requeueUpdate(p, false, func(h *schedule.History) {
+				h.NeedsRead = true                                                               // a resync has no operation to carry the flag
+				if f := armerror.FromError(err); f != nil && f.Code != armerror.CodeRetryAfter { // its pools may not be throttled
+					h.NotBefore = ratelimit.MaxTime(h.NotBefore, f.RetryAt)
+				}
+			})
 		}
 	}
 }
 
-// readLoadBalancer reads the load balancer for several pools. A Retry-After also delays overlapping updates,
-// which end with this read.
+// readLoadBalancer also delays overlapping updates by a Retry-After: they end with this read.
 func (l *worker) readLoadBalancer(ctx context.Context) (lb.LoadBalancer, error) {
 	timeoutCtx, cancel := context.WithTimeout(ctx, sharedReadTimeout)
 	defer cancel()
@@ -73,7 +74,7 @@ func (l *worker) isInSync(ctx context.Context, p *poolUpdate, observed lb.Pool) 
 	want, err := l.cfg.desiredPool(p.ops[0].Ref)
 	if err == nil && want.Machines != nil { // the membership has to be handed over, too
 		write, _, err := l.cfg.prepareMembers(ctx, observed, want, &p.result)
-		return err == nil && !write && p.result.MachineTarget.IsInSync() && p.result.MachineTarget.Fingerprint() == p.batch.history.TargetHash
+		return err == nil && !write && p.result.MachineTarget.IsInSync() && p.result.MachineTarget.Fingerprint() == p.history.TargetHash
 	}
 	if err != nil || observed.NIC || p.result.RecordRead(observed, false) != nil {
 		return false
@@ -82,24 +83,13 @@ func (l *worker) isInSync(ctx context.Context, p *poolUpdate, observed lb.Pool) 
 	return !write && err == nil
 }
 
-// requeueAsChange requeues a pool to be attempted like a change.
-func (q *queue) requeueAsChange(t poolBatch, ops []schedule.Operation) {
-	for i := range ops {
-		ops[i].OutOfSync = true
-	}
-	q.mu.Lock()
-	t.entry.history.NeedsRead = true // a resync has no operation to carry the flag
-	q.mu.Unlock()
-	q.requeueBatch(t, ops)
-}
-
-// scheduleCheck schedules a resync. The caller holds q.mu.
+// The caller holds q.mu.
 func (q *queue) scheduleCheck(key lb.PoolKey, w *poolEntry, now time.Time) {
 	w.resyncAt = w.history.NextCheckAt(key, now, q.resyncPeriod)
 	q.nextResync = ratelimit.MinTime(q.nextResync, w.resyncAt)
 }
 
-// markDueChecks marks pools that are due for a resync, in O(pools) per due time. The caller holds q.mu.
+// markDueChecks takes O(pools) per due time. The caller holds q.mu.
 func (q *queue) markDueChecks(now time.Time) {
 	if q.nextResync.IsZero() || q.nextResync.After(now) {
 		return
@@ -116,8 +106,7 @@ func (q *queue) markDueChecks(now time.Time) {
 	}
 }
 
-// checkOthers schedules checks of the pools that were not written: if an accepted write of the load
-// balancer fails in the end, they lose their effect, too.
+// checkOthers checks the pools that were not written: they lose their effect, too, if a write fails at its end.
 func (q *queue) checkOthers(isWritten func(lb.PoolKey) bool, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -20,8 +20,8 @@ import (
 // sendTimeout leaves time to await earlier writes if one is not answered.
 const sendTimeout = diff.AttemptDeadline / 2
 
-// updatePipelined sends each pool's write as soon as Azure has accepted the previous one, awaits completion, and
-// settles all pools by one read of the load balancer. The caller holds the worker's lock and the lease.
+// updatePipelined sends each write once Azure has accepted the one before, awaits the end, and settles all by one read
+// of the load balancer. The caller holds l.slot and the lease.
 func (l *worker) updatePipelined(ctx context.Context, due []lb.PoolKey, valid func() bool) {
 	all, cancel := context.WithTimeout(ctx, diff.AttemptDeadline)
 	timeoutCtx, sent := context.WithTimeout(all, sendTimeout)
@@ -34,31 +34,26 @@ func (l *worker) updatePipelined(ctx context.Context, due []lb.PoolKey, valid fu
 	p.waitAndResolve()
 }
 
-// pipelinedUpdate updates several pools by overlapping writes.
 type pipelinedUpdate struct {
 	worker                   *worker
 	ctx, attemptCtx, sendCtx context.Context //nolint:containedctx // it lives as long as the attempt
 	valid                    func() bool
 	sentWrites               []sentWrite
-	// awaitsEach is true until this process has seen Azure keep overtaken writes: each completion might
-	// roll a write back.
+	// awaitsEach is true until this process has seen overtaken writes persist: an end might roll one back.
 	awaitsEach bool
-	// startedAt is when the first write was prepared.
-	startedAt time.Time
-	pending   sync.WaitGroup
+	startedAt  time.Time
+	pending    sync.WaitGroup
 }
 
 type sentWrite struct {
 	poolUpdate
 	accepted   AcceptedWrite
 	waitForEnd func() (lb.Pool, error) // waits for completion
-	// wasOvertaken is true if the write was running when Azure accepted the next, which was guarded by
-	// an etag that completion changes.
+	// wasOvertaken is true if it ran when Azure accepted the next, guarded by an etag that its end changes.
 	wasOvertaken bool
 }
 
-// sendAll sends writes in turn for up to an interval, which bounds the wait of urgent changes. Newly
-// due pools are included.
+// sendAll sends for up to an interval, which bounds the wait of urgent changes.
 func (p *pipelinedUpdate) sendAll(due []lb.PoolKey) {
 	l, attempted := p.worker, map[lb.PoolKey]bool{}
 	p.startedAt = time.Now()
@@ -87,8 +82,8 @@ func (p *pipelinedUpdate) nextDue(attempted map[lb.PoolKey]bool) []lb.PoolKey {
 	})
 }
 
-// sendOne sends one write and reports whether the next may follow. After a 412 it reads again once,
-// because the previous write's completion changes the etag.
+// sendOne reports whether the next may follow. After a 412 it reads again once: the end of the write before changes the
+// etag.
 func (p *pipelinedUpdate) sendOne(update poolUpdate) (next bool) {
 	err := p.sendWrite(&update)
 	if f := armerror.FromError(err); f.IsPreconditionFailed() && f.RetryAt.IsZero() && update.needsWrite {
@@ -99,7 +94,7 @@ func (p *pipelinedUpdate) sendOne(update poolUpdate) (next bool) {
 		case err == nil && !update.needsWrite:
 			update.result.Outcome, update.result.ChangesMembers = diff.Written, members
 		case isNotReady(err): // that write may be the one running
-			update.batch.history.UncountedWrite = update.batch.history.UncountedWrite || wrote
+			update.history.UncountedWrite = update.history.UncountedWrite || wrote
 		}
 	}
 	if err == nil && update.needsWrite {
@@ -118,7 +113,7 @@ func (p *pipelinedUpdate) sendWrite(update *poolUpdate) error {
 	if observed.NIC {
 		return nil
 	}
-	if update.needsWrite, err = cfg.prepareWrite(p.sendCtx, update.ops[0].Ref, observed, &update.result); err != nil || !update.needsWrite {
+	if update.needsWrite, err = cfg.prepareWrite(p.sendCtx, update.ops[0].Ref, observed, &update.result, false); err != nil || !update.needsWrite {
 		return err
 	}
 	if err = update.target(cfg, p.valid).checkWrite(); err != nil {
@@ -133,14 +128,13 @@ func (p *pipelinedUpdate) sendWrite(update *poolUpdate) error {
 	if p.wasRunning(observed) && !accepted.Completed && cfg.Behaviour.PoolIfMatch != behavior.Ignored {
 		p.sentWrites[len(p.sentWrites)-1].wasOvertaken = true
 	}
-	if n := len(p.sentWrites); n > 0 {
+	if n := len(p.sentWrites); n > 0 && p.awaitsEach {
 		p.sentWrites[n-1].waitForEnd = p.newWaiter(p.sentWrites[n-1].accepted)
 	}
 	p.sentWrites = append(p.sentWrites, sentWrite{poolUpdate: *update, accepted: accepted, waitForEnd: sync.OnceValues(func() (lb.Pool, error) { return accepted.Wait(p.attemptCtx, true) })})
 	return nil
 }
 
-// wasRunning reports whether the last write was running when a pool was read.
 func (p *pipelinedUpdate) wasRunning(observed lb.Pool) bool {
 	if len(p.sentWrites) == 0 {
 		return false
@@ -149,12 +143,8 @@ func (p *pipelinedUpdate) wasRunning(observed lb.Pool) bool {
 	return !last.Completed && last.Etag != "" && last.Etag == observed.Etag
 }
 
-// newWaiter returns a function that waits for the completion of an overtaken write. If each is awaited, waiting
-// starts now, and only the write's own operation proves completion.
+// newWaiter awaits an overtaken write from now on; only its own operation proves its end.
 func (p *pipelinedUpdate) newWaiter(accepted AcceptedWrite) func() (lb.Pool, error) {
-	if !p.awaitsEach {
-		return func() (lb.Pool, error) { return accepted.Wait(p.attemptCtx, true) }
-	}
 	var shown lb.Pool
 	var err error
 	over := make(chan struct{})
@@ -162,9 +152,8 @@ func (p *pipelinedUpdate) newWaiter(accepted AcceptedWrite) func() (lb.Pool, err
 	return func() (lb.Pool, error) { <-over; return shown, err }
 }
 
-// handleUnsent settles a pool without an accepted write, and reports whether the next may be sent. A
-// rejection because of Weir's previous write counts as no attempt. Failures that a retry may fix
-// are left to a separate write.
+// handleUnsent reports whether the next may be sent. A rejection because of Weir's previous write is no attempt.
+// Failures that a retry may fix are left to a separate write.
 func (p *pipelinedUpdate) handleUnsent(update poolUpdate, err error) (next bool) {
 	l, f := p.worker, armerror.FromError(err)
 	switch {
@@ -182,3 +171,173 @@ func (p *pipelinedUpdate) handleUnsent(update poolUpdate, err error) (next bool)
 	l.finishUpdate(p.ctx, p.ctx, update, err)
 	return err == nil || f.Class == armerror.Stale || update.result.Outcome == diff.Rejected || isNotReady(err)
 }
+
+// waitAndResolve awaits the last write, or all if any may be rolled back. Only the read that follows counts: superseded
+// writes are no failure, and earlier successes prove nothing.
+func (p *pipelinedUpdate) waitAndResolve() {
+	l := p.worker
+	if len(p.sentWrites) == 0 {
+		return
+	}
+	n := len(p.sentWrites) - 1
+	last := p.sentWrites[n]
+	shown, err := last.waitForEnd()
+	if n == 0 { // it was a single attempt
+		if err == nil {
+			err = last.result.VerifyWrite(shown)
+		}
+		if err == nil {
+			l.setOverlap(p.ctx, l.overlap.AfterSuccess(1, 0))
+		}
+		l.finishUpdate(p.ctx, p.ctx, last.poolUpdate, err)
+		return
+	}
+	f := armerror.FromError(err)
+	if f != nil && !f.OperationFailed { // its result is unknown
+		l.finishUpdate(p.ctx, p.ctx, last.poolUpdate, err)
+		p.sentWrites = p.sentWrites[:n]
+	}
+	trusted, isCutShort := false, false
+	if f == nil || f.IsSuperseded() {
+		trusted, isCutShort = p.waitForEnds()
+	}
+	switch {
+	case p.ctx.Err() != nil: // stop silently; the next process reads the records
+	case isCutShort:
+		p.requeueAll()
+	default:
+		p.resolveAll(trusted)
+	}
+}
+
+const endPollInterval = 250 * time.Millisecond
+
+// waitForEnds reports whether each write succeeded or was superseded. Admin states that have become due cut it short.
+func (p *pipelinedUpdate) waitForEnds() (trusted, isCutShort bool) {
+	if !p.awaitsEach {
+		return true, false
+	}
+	all := make(chan struct{})
+	go func() { p.pending.Wait(); close(all) }()
+	for {
+		select {
+		case <-all:
+			return !slices.ContainsFunc(p.sentWrites, func(w sentWrite) bool {
+				_, err := w.waitForEnd()
+				return err != nil && !armerror.FromError(err).IsSuperseded()
+			}), false
+		case <-time.After(endPollInterval):
+			if len(p.worker.queue.selectPools(schedule.SelectAdminSince(p.startedAt), time.Now())) > 0 {
+				return false, true
+			}
+		}
+	}
+}
+
+// requeueAll writes each pool again, unless newer operations do: Azure may still roll back even one in sync.
+func (p *pipelinedUpdate) requeueAll() {
+	for _, w := range p.sentWrites {
+		p.worker.requeueUpdate(w.poolUpdate, false, func(h *schedule.History) {
+			h.Writes.MayRevert, h.UncountedWrite = true, h.UncountedWrite || w.result.Outcome == diff.Written
+			if len(w.entry.ops) == 0 {
+				h.ExcludedFromBatch, h.LastAdmin = true, time.Now()
+			}
+		})
+	}
+}
+
+func (p *pipelinedUpdate) hasUrgent() bool {
+	return len(p.worker.queue.selectPools(schedule.SelectUrgent, time.Now())) > 0
+}
+
+// resolveAll settles pools by one read. trusted is false after a failure without detail, or an unknown result.
+func (p *pipelinedUpdate) resolveAll(trusted bool) {
+	l := p.worker
+	b, err := p.readIdle()
+	if p.ctx.Err() != nil {
+		return
+	}
+	trusted = trusted && b.Provisioning != lb.Failed
+	atRest, index := err == nil && !isUpdating(b), l.indexPools(b)
+	if !trusted || atRest && p.recordObserved(b, index) {
+		l.queue.checkOthers(func(key lb.PoolKey) bool {
+			return slices.ContainsFunc(p.sentWrites, func(w sentWrite) bool { return w.pool == key })
+		}, time.Now())
+	}
+	isForeign := err == nil && !atRest && !p.hasUrgent() // another client's write does not end
+	for _, w := range p.sentWrites {
+		at, found := index[w.pool]
+		if trusted && atRest && found && w.isAppliedIn(b.Pools[at]) {
+			w.recordApplied(b.Pools[at])
+			l.finishUpdate(p.ctx, p.ctx, w.poolUpdate, nil)
+			continue
+		}
+		l.requeueUpdate(w.poolUpdate, false, func(h *schedule.History) {
+			h.UncountedWrite = h.UncountedWrite || w.result.Outcome == diff.Written
+			if isForeign {
+				h.WaitUntil = ratelimit.MaxTime(h.WaitUntil, time.Now().Add(l.cfg.Interval))
+			}
+			if f := armerror.FromError(err); f != nil && !f.RetryAt.IsZero() {
+				h.NotBefore = ratelimit.MaxTime(h.NotBefore, f.RetryAt)
+			} else { // its etag proves nothing
+				h.ExcludedFromBatch = true
+			}
+		})
+	}
+}
+
+// readIdle waits for another client's write, for up to an interval or until something is urgent.
+func (p *pipelinedUpdate) readIdle() (lb.LoadBalancer, error) {
+	end, delays := time.Now().Add(p.worker.cfg.Interval), ratelimit.Exponential{Initial: time.Second, Max: 10 * time.Second}
+	for n := 1; ; n++ {
+		b, err := p.worker.readLoadBalancer(p.sendCtx)
+		if wait := delays.DelayAfter(n); err != nil || !isUpdating(b) || time.Now().Add(wait).After(end) || !p.sleepUnlessUrgent(wait) {
+			return b, err
+		}
+	}
+}
+
+func (p *pipelinedUpdate) sleepUnlessUrgent(d time.Duration) bool {
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		if p.hasUrgent() || ratelimit.Sleep(p.sendCtx, time.Second) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// recordObserved learns from what became of overtaken writes, and reports whether Azure has discarded any.
+func (p *pipelinedUpdate) recordObserved(b lb.LoadBalancer, index map[lb.PoolKey]int) bool {
+	l := p.worker
+	kept, lost := 0, 0
+	for _, w := range p.sentWrites {
+		at, found := index[w.pool]
+		if !found || !w.wasOvertaken {
+			continue
+		}
+		switch c := w.result.Change; {
+		case c.IsEmpty():
+		case !c.IsAppliedIn(b.Pools[at]):
+			lost++
+		case p.hasProof(w):
+			kept++
+		}
+	}
+	if lost > 0 {
+		l.setOverlap(p.ctx, l.overlap.AfterFailure())
+	} else if kept > 0 {
+		l.setOverlap(p.ctx, l.overlap.AfterSuccess(len(p.sentWrites), kept))
+	}
+	return lost > 0
+}
+
+// hasProof reports whether a write certainly ran when the next was accepted: it was superseded, or Azure heeds etags.
+func (p *pipelinedUpdate) hasProof(w sentWrite) bool {
+	if !p.awaitsEach || p.worker.cfg.Behaviour.PoolIfMatch == behavior.Enforced {
+		return true
+	}
+	_, err := w.waitForEnd()
+	return armerror.FromError(err).IsSuperseded()
+}
+
+func isNotReady(err error) bool { return errors.Is(err, diff.ErrNotReady) }

@@ -4,6 +4,7 @@ package updater
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -11,19 +12,17 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/pool/diff"
 	"weir.dev/weir/internal/pool/schedule"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // poolUpdate is one pool taken from the queue.
 type poolUpdate struct {
-	batch  poolBatch
-	ops    []schedule.Operation
-	result diff.Result
-	// needsWrite is true if the pool is not known to be in sync.
+	poolBatch
+	result     diff.Result
 	needsWrite bool
-	// hasRead is true once Azure has returned the pool.
-	hasRead   bool
-	startedAt time.Time
-	observed  lb.Pool
+	hasRead    bool
+	startedAt  time.Time
+	observed   lb.Pool
 	// mayHaveLanded is true if an earlier write of the attempt may have taken effect before the read.
 	mayHaveLanded bool
 }
@@ -32,14 +31,14 @@ type poolUpdate struct {
 func (l *worker) takeUpdate(key lb.PoolKey) (poolUpdate, bool) {
 	start := time.Now()
 	t := l.queue.takeBatch(key, start)
-	ops := l.cfg.filterNeeded(t.ops)
+	t.ops = l.cfg.filterNeeded(t.ops)
 	switch {
-	case len(ops) == 0:
+	case len(t.ops) == 0:
 		l.queue.finishBatch(t, nil, t.history, nil, nil)
-	case schedule.HasOnlyExtra(ops):
-		l.queue.requeueBatch(t, ops)
+	case schedule.CauseOf(t.ops, false) == (schedule.Cause{}): // only operations that are not due
+		l.queue.requeueBatch(t)
 	default:
-		return poolUpdate{batch: t, ops: ops, startedAt: start, result: l.cfg.newResult(t.history)}, true
+		return poolUpdate{poolBatch: t, startedAt: start, result: l.cfg.newResult(t.history)}, true
 	}
 	return poolUpdate{}, false
 }
@@ -48,13 +47,11 @@ func (p poolUpdate) target(cfg *Config, valid func() bool) target {
 	return target{ref: p.ops[0].Ref, pool: p.ops[0].Pool, isValid: valid, isNeeded: func() bool { return slices.ContainsFunc(p.ops, cfg.Cluster.IsNeeded) }}
 }
 
-// forRetry returns the pool for another read.
 func (p poolUpdate) forRetry(cfg *Config, met *armerror.Fault) poolUpdate {
-	return poolUpdate{batch: p.batch, ops: p.ops, startedAt: p.startedAt, mayHaveLanded: met.MayBeApplied, result: p.result.ForSecondTry(cfg.newResult(p.batch.history), met)}
+	return poolUpdate{poolBatch: p.poolBatch, startedAt: p.startedAt, mayHaveLanded: met.MayBeApplied, result: p.result.ForSecondTry(cfg.newResult(p.history), met)}
 }
 
-// isAppliedIn reports whether shown proves that the pool is in sync. A write must also change the etag,
-// which invalidates earlier lost writes.
+// isAppliedIn also requires a new etag after a write, which invalidates earlier lost writes.
 func (p poolUpdate) isAppliedIn(shown lb.Pool) bool {
 	return p.result.Change.IsAppliedIn(shown) && shown.Provisioning != lb.Updating && shown.Provisioning != lb.Failed &&
 		(!p.needsWrite || shown.Etag != p.result.Change.Next.Etag)
@@ -66,7 +63,6 @@ func (p *poolUpdate) recordApplied(shown lb.Pool) {
 	}
 }
 
-// finishUpdate finishes a pool like an attempt of its own.
 func (l *worker) finishUpdate(ctx, timeoutCtx context.Context, p poolUpdate, err error) {
 	p.result = p.result.FinishAttempt(err, ctx.Err() != nil, timeoutCtx.Err() != nil)
 	if p.result.Outcome != diff.Shutdown {
@@ -74,26 +70,21 @@ func (l *worker) finishUpdate(ctx, timeoutCtx context.Context, p poolUpdate, err
 	}
 }
 
-// requeueUpdate requeues what is still needed. change updates the pool's history.
-//
-// If the write may land, the pool may get addresses that are no longer wanted. Its etag is kept as
-// that of a lost write: while the pool has it, the pool is written even if it seems in sync, which
-// changes the load balancer's etag and so invalidates the lost write. Unchanged and new pools need
-// no such write.
+// requeueUpdate requeues what is still needed. If the write may land, its etag is kept as that of a lost write: while
+// the pool has it, the pool is written even if in sync, which invalidates the lost write.
 func (l *worker) requeueUpdate(p poolUpdate, mayLand bool, change func(h *schedule.History)) {
-	ops := l.cfg.filterNeeded(p.ops)
+	p.ops = l.cfg.filterNeeded(p.ops)
 	l.queue.mu.Lock()
-	entry := p.batch.entry
+	entry := p.entry
 	change(&entry.history)
 	if mayLand && p.result.Outcome == diff.Written {
 		entry.history.UncountedWrite = true
 		entry.history.Writes.PendingEtag, entry.history.Writes.PendingSince, entry.syncedFingerprint = p.result.Change.Next.Etag, time.Time{}, nil
 	}
 	l.queue.mu.Unlock()
-	l.queue.requeueBatch(p.batch, ops)
+	l.queue.requeueBatch(p.poolBatch)
 }
 
-// updateSeparately requeues a pool for separate updates until it is in sync.
 func (l *worker) updateSeparately(p poolUpdate, mayLand bool) {
 	l.requeueUpdate(p, mayLand, func(h *schedule.History) { h.ExcludedFromBatch = true })
 }
@@ -110,7 +101,182 @@ func (l *worker) indexPools(b lb.LoadBalancer) map[lb.PoolKey]int {
 	return at
 }
 
-// isUpdating reports whether a write of the load balancer or a pool is in progress.
 func isUpdating(b lb.LoadBalancer) bool {
 	return b.Provisioning == lb.Updating || slices.ContainsFunc(b.Pools, func(p lb.Pool) bool { return p.Provisioning == lb.Updating })
+}
+
+type poolBatch struct {
+	pool      lb.PoolKey
+	entry     *poolEntry // nil if the pool was forgotten
+	ops       []schedule.Operation
+	history   schedule.History
+	notified  schedule.Notifications
+	resyncDue bool
+	namespace string
+}
+
+func (q *queue) takeBatch(pool lb.PoolKey, now time.Time) poolBatch {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	w := q.pools[pool]
+	if w == nil {
+		return poolBatch{}
+	}
+	g := q.groupAt(pool, w, now)
+	member, admin := g.DueKinds(now, q.interval)
+	q.rotation.MoveToEnd(g.Namespace)
+	t := poolBatch{pool: pool, entry: w, ops: w.ops, history: w.history, notified: slices.Clone(w.notified), resyncDue: w.resyncDue}
+	if len(t.ops) == 0 && w.resyncDue {
+		t.ops = []schedule.Operation{w.subject.NewResync(now)}
+	}
+	w.resyncDue = false
+	q.setOps(pool, w, nil)
+	w.wakePending = false
+	w.inFlight, w.oldestQueuedAt, w.reportedWait = true, schedule.NewGroup(pool, t.ops, w.history).OldestQueued(), nil
+	if q.turn != nil && !g.IsCheck() {
+		t.namespace = g.Namespace
+		q.turn.AddAttempt(t.namespace)
+	}
+	for i := range t.ops {
+		t.ops[i].Extra = t.ops[i].Admin && member && !admin || t.ops[i].IsMember() && admin && !member
+	}
+	return t
+}
+
+// finishBatch ranks retries before newer operations. A pool forgotten since is ignored, even if added again.
+func (q *queue) finishBatch(t poolBatch, requeue []schedule.Operation, h schedule.History, inSync *uint64, notified map[schedule.Notification][]schedule.ServiceName) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	w := t.entry
+	if q.turn != nil && t.namespace != "" {
+		q.turn.MarkDone(t.namespace)
+	}
+	if w == nil || q.pools[t.pool] != w {
+		return
+	}
+	w.storeHistory(h)
+	w.syncedFingerprint = inSync
+	q.requeue(t, requeue)
+	q.scheduleCheck(t.pool, w, time.Now())
+	for _, notification := range []schedule.Notification{schedule.NotifyUpdated, schedule.NotifyRetrying, schedule.NotifyFailed} {
+		for _, s := range notified[notification] {
+			w.notified = w.notified.With(s, notification)
+		}
+	}
+}
+
+func (q *queue) requeueBatch(t poolBatch) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	w := t.entry
+	if q.pools[t.pool] != w {
+		return
+	}
+	w.storeHistory(w.history)
+	w.resyncDue = w.resyncDue || t.resyncDue
+	q.requeue(t, t.ops)
+	q.wakeWorker()
+}
+
+// requeue ends an attempt. Operations rank before newer ones; a check is none that waits. The caller holds q.mu.
+func (q *queue) requeue(t poolBatch, ops []schedule.Operation) {
+	isResync := func(op schedule.Operation) bool { return op.Resync }
+	t.entry.inFlight, t.entry.resyncDue = false, t.entry.resyncDue || slices.ContainsFunc(ops, isResync)
+	ops = slices.DeleteFunc(ops, isResync)
+	for i := range ops {
+		ops[i].Extra = false
+	}
+	q.setOps(t.pool, t.entry, schedule.MergeOperations(ops, t.entry.ops...))
+}
+
+func (c *Config) filterNeeded(ops []schedule.Operation) []schedule.Operation {
+	return slices.DeleteFunc(ops, func(op schedule.Operation) bool { return !c.Cluster.IsNeeded(op) })
+}
+
+// finishAttempt settles operations, reports the result and requeues retries. The caller holds l.slot.
+func (l *worker) finishAttempt(ctx context.Context, p poolUpdate) {
+	t, ops, r, start := p.poolBatch, p.ops, p.result, p.startedAt
+	now, h := time.Now(), t.history
+	ref, id, drift := ops[0].Ref, ops[0].Pool, ops[0].Resync
+	h.Writes.StorePending(&r, now)
+	h = h.AfterMachineWrite(&r)
+	cause := schedule.CauseOf(ops, r.IsInSync())
+	outcome, reportedFault := r.ReportedOutcome(id)
+	h = h.AfterAttempt(outcome, reportedFault, cause, start, now, l.cfg.Interval)
+	h = h.AfterTarget(r, now)
+	if h.TargetHash != 0 && (r.Outcome == diff.Stale || r.Outcome == diff.Rejected) { // no machine can join it
+		l.cfg.Members.Forget(id)
+		h.TargetHash = 0
+	}
+
+	var retryAt time.Time
+	if reportedFault != nil {
+		retryAt = reportedFault.RetryAt
+	}
+	h.NotBefore = ratelimit.MaxTime(h.NotBefore, retryAt) // applies whatever happens to the change
+	changedAt := schedule.OldestChange(ops)
+	ops = l.cfg.filterNeeded(ops)
+	if !r.StatesInSync() && ctx.Err() != nil {
+		return // stopped after the response came: stay silent
+	}
+	if !r.StatesInSync() && len(ops) == 0 { // no longer needed
+		h.DelayCount, h.WaitUntil = 0, time.Time{}
+		l.queue.finishBatch(t, nil, h, nil, nil)
+		return
+	}
+	v := schedule.ResolveOperations(r.Outcome, r.MemberOutcome(), retryAt, ops, l.cfg.MaxRetries, schedule.PoolStatus{
+		LastNotifications: t.notified, HasFinalError: h.FinalError != "", SameError: diff.ErrorName(reportedFault) == h.FinalError, OnlyAdminStates: !r.ChangesMembers, Now: now, MaxBackoff: l.cfg.Interval,
+	})
+	requeued := slices.ContainsFunc(v.Requeue, schedule.Operation.IsMember)
+	// A pool that is missing or rejected ends the change that was given up, too.
+	if ended := r.IsInSync() || r.Outcome == diff.Stale || r.Outcome == diff.Rejected; !requeued && (cause.Member || ended) {
+		h.FinalError = diff.FinalError(outcome, reportedFault)
+	}
+	h.ErrorSince = schedule.UpdateErrorSince(h.ErrorSince, outcome, h.FinalError != "" || r.HasPending, drift, now)
+	downed, restored := h.Writes.RecordResult(r, drift)
+	next, record := schedule.NewGroup(t.pool, v.Requeue, h), r.CurrentRecord()
+	differs, nextCheckAt := r.Difference(), h.NextCheckAt(t.pool, now, l.cfg.ResyncPeriod)
+	if !nextCheckAt.IsZero() {
+		nextCheckAt = ratelimit.MaxTime(nextCheckAt, h.NotBefore)
+	}
+	if r.IsInSync() {
+		differs = nil
+	}
+	l.cfg.logResult(ctx, ref, id, r, reportedFault, !t.history.TargetSetAt.IsZero())
+	l.cfg.Reporter.Report(ctx, Report{
+		Ref: ref, Pool: id, Outcome: outcome, Fault: reportedFault, StatesInSync: r.StatesInSync() && !r.IsInSync(),
+		Retrying: v.Notifications[schedule.NotifyRetrying], Failed: v.Notifications[schedule.NotifyFailed], Updated: v.Notifications[schedule.NotifyUpdated], FailureReason: h.FinalError,
+		Admin: cause.Admin && !cause.Member, AdminAttempted: cause.Admin, AdminFailed: v.AdminFailed, AdminDone: v.AdminDone, AdminSince: v.AdminSince,
+		AdminRetryAt: schedule.NotBeforeNow(next.AdminRetryAt(), now), MarkedDown: downed, MarkedUp: restored, Conflicting: h.Writes.ConflictingIPs(), Overlapping: r.Overlapping,
+		Written: record.Written, Down: record.Down, Instances: record.Instances, Unusable: r.Unusable, HasPendingWrite: r.HasPending, InSync: r.IsInSync(), WillRetry: requeued, HadConflict: r.HadConflict,
+		Desired: r.DesiredCount(), Observed: r.Observed, Foreign: r.Change.ForeignCount, Diff: differs,
+		RetriesUsed: v.RetriesUsed, Budget: l.cfg.MaxRetries,
+		NextEligibleAt: next.EligibleAt(now), RetryAt: schedule.NotBeforeNow(next.RetryAt(l.cfg.Interval), now),
+		NextCheckAt: nextCheckAt, Resync: drift, ChangedAt: changedAt, At: now, Duration: now.Sub(start),
+	})
+	l.queue.finishBatch(t, v.Requeue, h, r.SyncedFingerprint(), v.Notifications)
+}
+
+func (c *Config) logResult(ctx context.Context, ref schedule.Ref, id lb.PoolID, r diff.Result, reportedFault *armerror.Fault, again bool) {
+	attrs := []any{"backendPool", ref.Namespace + "/" + ref.Name, "loadBalancer", id.LoadBalancer.Name, "pool", id.Name,
+		"outcome", string(r.Outcome)}
+	if r.Observed >= 0 {
+		attrs = append(attrs, "desired", r.DesiredCount(), "observed", r.Observed)
+	}
+	switch {
+	case r.MemberProgress != nil && r.MemberProgress.Outcome == diff.Postponed:
+		level := slog.LevelInfo
+		if again {
+			level = slog.LevelDebug
+		}
+		c.Log.Log(ctx, level, "machines of a pool are being written", append(attrs, "why", reportedFault.Error())...)
+	case r.MemberProgress != nil, r.Fault != nil:
+		c.Log.WarnContext(ctx, "pool out of sync", append(attrs, "code", reportedFault.Code, "err", reportedFault)...)
+	case r.HasPending:
+		c.Log.InfoContext(ctx, "pool in sync, but a lost write may still be applied: the pool's etag does not exclude it", attrs...)
+	case r.Outcome == diff.Written:
+		c.Log.InfoContext(ctx, "pool written", attrs...)
+	default:
+		c.Log.Log(ctx, slog.LevelDebug, "pool in sync", attrs...)
+	}
 }

@@ -14,8 +14,7 @@ import (
 	"weir.dev/weir/internal/ratelimit"
 )
 
-// queue holds the operations and state of one load balancer's pools. Its lock is never held across
-// a call.
+// queue holds the operations and state of one load balancer's pools. Its lock is never held across a call.
 type queue struct {
 	resyncPeriod time.Duration
 	interval     time.Duration
@@ -24,52 +23,42 @@ type queue struct {
 	// deferChanges returns the deferrals of a namespace's newest changes, of due ones; nil is none.
 	deferChanges func(namespace string, due int, now time.Time) []ratelimit.Deferral
 
-	mu    sync.Mutex
-	pools map[lb.PoolKey]*poolEntry
-	// withOps are the pools with operations: the others cost nothing.
+	mu       sync.Mutex
+	pools    map[lb.PoolKey]*poolEntry
 	withOps  map[lb.PoolKey]*poolEntry
 	depth    int
 	rotation ratelimit.Rotation
 	// turn is nil while another writer holds the worker.
-	turn *schedule.Turn
-	// nextResync is the next resync of any pool; zero is never.
+	turn       *schedule.Turn
 	nextResync time.Time
-	// debouncer debounces checks.
-	debouncer schedule.Debouncer
-	// wakeup has capacity one.
-	wakeup chan struct{}
+	debouncer  schedule.Debouncer
+	wakeup     chan struct{}
 }
 
 type poolEntry struct {
-	ops     []schedule.Operation
-	history schedule.History
-	// inFlight is true during an attempt.
-	inFlight bool
-	// oldestQueuedAt is the queue time of the oldest operation in flight.
+	ops            []schedule.Operation
+	history        schedule.History
+	inFlight       bool
 	oldestQueuedAt time.Time
 	// syncedFingerprint is the fingerprint of the known membership, or nil.
 	syncedFingerprint *uint64
-	// notified is each Service's last notification.
-	notified notificationList
-	// subject is the newest operation's target, used for resyncs.
-	subject schedule.Subject
-	// resyncAt is the next resync; the other two fields are set once it is due.
+	notified          schedule.Notifications
+	subject           schedule.Subject
+	// resyncAt is the next resync; the other two are set once it is due.
 	resyncAt       time.Time
 	resyncDue      bool
 	resyncDueSince time.Time
 	reportedWait   *Waiting
 	// wakePending records, during an attempt, a change or completed machines.
 	wakePending bool
-	// retriedAt is the last retry requested by the user.
-	retriedAt time.Time
+	retriedAt   time.Time
 }
 
 func newQueue(driftPeriod, interval time.Duration) *queue {
 	return &queue{resyncPeriod: driftPeriod, interval: interval, pools: map[lb.PoolKey]*poolEntry{}, withOps: map[lb.PoolKey]*poolEntry{}, wakeup: make(chan struct{}, 1)}
 }
 
-// enqueue queues operations and counts those not coalesced. sooner is true if a waiting pool became due
-// earlier. The caller signals the worker.
+// enqueue counts operations not coalesced. sooner is true if a waiting pool became due earlier.
 func (q *queue) enqueue(now time.Time, ops ...schedule.Operation) (queued int, sooner bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -102,7 +91,6 @@ func (q *queue) enqueue(now time.Time, ops ...schedule.Operation) (queued int, s
 	return q.depth - before, sooner
 }
 
-// dueAt returns when a waiting pool is due. The caller holds q.mu.
 func (q *queue) dueAt(key lb.PoolKey, w *poolEntry, now time.Time) (at time.Time, waits bool) {
 	if len(w.ops) == 0 || w.inFlight {
 		return at, false
@@ -110,22 +98,21 @@ func (q *queue) dueAt(key lb.PoolKey, w *poolEntry, now time.Time) (at time.Time
 	return q.groupAt(key, w, now).ReadyAt(q.interval), true
 }
 
-// restoreState restores the notifications of an earlier process.
 func (w *poolEntry) restoreState(op schedule.Operation, isNew bool) {
 	if isNew {
 		w.history.FinalError = op.LastNotification.FailureReason
 	}
-	if w.notified.hasService(op.Service) || !op.LastNotification.IsFailure {
+	if w.notified.Of(op.Service) != "" || !op.LastNotification.IsFailure {
 		return
 	}
 	word := schedule.NotifyRetrying
 	if op.LastNotification.FailureReason != "" {
 		word = schedule.NotifyFailed
 	}
-	w.notified = w.notified.withService(op.Service, word)
+	w.notified = w.notified.With(op.Service, word)
 }
 
-// setOps replaces a pool's operations. The caller holds q.mu.
+// The caller holds q.mu.
 func (q *queue) setOps(key lb.PoolKey, w *poolEntry, ops []schedule.Operation) {
 	q.depth += len(ops) - len(w.ops)
 	w.ops = ops
@@ -152,8 +139,7 @@ func (q *queue) removeMatching(match func(schedule.Operation) bool) int {
 	return removed
 }
 
-// resetRetries makes a BackendPool's operations due as if they had not failed, except for Retry-After;
-// once per interval and pool, because tenants request it and admin states have no pace.
+// resetRetries works once per interval and pool: tenants request it, and admin states have no pace.
 func resetRetries(q *queue, ref schedule.Ref, now time.Time) {
 	q.mu.Lock()
 	for _, w := range q.withOps {
@@ -172,7 +158,6 @@ func resetRetries(q *queue, ref schedule.Ref, now time.Time) {
 	q.wakeWorker()
 }
 
-// removePool drops a pool, also during an attempt.
 func (q *queue) removePool(pool lb.PoolKey) {
 	q.mu.Lock()
 	if w := q.pools[pool]; w != nil {
@@ -190,7 +175,6 @@ func (q *queue) isEmpty() bool {
 	return len(q.pools) == 0
 }
 
-// releaseHeld ends the waits for Weir's own dependencies.
 func (q *queue) releaseHeld() {
 	q.mu.Lock()
 	for _, w := range q.withOps {
@@ -200,22 +184,24 @@ func (q *queue) releaseHeld() {
 	q.wakeWorker()
 }
 
-// nextPool returns the pool to attempt, or when to call again.
+// nextPool returns the pool to attempt, and counts it in a turn, or when to call again.
 func (q *queue) nextPool(now time.Time) (lb.PoolKey, bool, time.Time) {
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.markDueChecks(now)
 	groups := q.waitingGroups(now)
 	q.updateOrder(groups, now)
-	drift := q.nextResync
 	if q.turn != nil {
 		groups = q.turn.FilterRemaining(groups, now, q.interval)
 	}
-	q.mu.Unlock()
 	pick, ok, retryAt := schedule.AdmitPool(groups, now, q.interval)
 	if slices.ContainsFunc(groups, func(g schedule.Group) bool { return g.IsPaced(now, q.interval) || g.IsDeferred(now, q.interval) }) {
 		retryAt = ratelimit.MinTime(retryAt, now.Add(pacePollInterval))
 	}
-	return pick, ok, ratelimit.MinTime(retryAt, drift)
+	if ok && q.turn != nil {
+		q.turn.StartAttempt()
+	}
+	return pick, ok, ratelimit.MinTime(retryAt, q.nextResync)
 }
 
 // pacePollInterval is how often a pace is polled: quotas recover continuously.
@@ -227,18 +213,7 @@ func setTurn(q *queue, t *schedule.Turn) {
 	q.mu.Unlock()
 }
 
-// nextInTurn returns the pool to attempt in this turn, and counts the attempt.
-func nextInTurn(q *queue, now time.Time) (lb.PoolKey, bool) {
-	pool, ok, _ := q.nextPool(now)
-	if ok {
-		q.mu.Lock()
-		q.turn.StartAttempt()
-		q.mu.Unlock()
-	}
-	return pool, ok
-}
-
-// updateOrder sets the groups' turns. The caller holds q.mu.
+// The caller holds q.mu.
 func (q *queue) updateOrder(groups []schedule.Group, now time.Time) {
 	waiting := map[string]bool{}
 	for _, g := range groups {
@@ -249,7 +224,6 @@ func (q *queue) updateOrder(groups []schedule.Group, now time.Time) {
 	q.setTurns(groups)
 }
 
-// selectPools applies a selection to the waiting pools, with their turns.
 func (q *queue) selectPools(selection func([]schedule.Group, time.Time, time.Duration) []lb.PoolKey, now time.Time) []lb.PoolKey {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -264,7 +238,7 @@ func (q *queue) setTurns(groups []schedule.Group) {
 	}
 }
 
-// waitingGroups returns the waiting pools. The caller holds q.mu.
+// The caller holds q.mu.
 func (q *queue) waitingGroups(now time.Time) []schedule.Group {
 	groups := make([]schedule.Group, 0, len(q.withOps))
 	for key, w := range q.withOps {
@@ -274,7 +248,7 @@ func (q *queue) waitingGroups(now time.Time) []schedule.Group {
 	return groups
 }
 
-// setPace sets the groups' pace. The caller holds q.mu.
+// The caller holds q.mu.
 func (q *queue) setPace(groups []schedule.Group, now time.Time) {
 	var contend []*schedule.Group
 	for i, g := range groups {
@@ -314,7 +288,6 @@ func deferExcess(q *queue, groups []schedule.Group, now time.Time) {
 	}
 }
 
-// groupAt returns a pool's group with its pace. The caller holds q.mu.
 func (q *queue) groupAt(key lb.PoolKey, w *poolEntry, now time.Time) schedule.Group {
 	one := []schedule.Group{w.newGroup(key, q.debouncer)}
 	q.setPace(one, now)
@@ -330,7 +303,6 @@ func (w *poolEntry) newGroup(key lb.PoolKey, c schedule.Debouncer) schedule.Grou
 	return g
 }
 
-// isInSync is the exported method for one queue.
 func (q *queue) isInSync(pool lb.PoolKey, fingerprint uint64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -343,4 +315,96 @@ func (q *queue) wakeWorker() {
 	case q.wakeup <- struct{}{}:
 	default:
 	}
+}
+
+// NotifyMachinesDone ends a pool's wait for its machines. A pool without some is checked: they may have joined.
+func (ls *Workers) NotifyMachinesDone(pool lb.PoolID) {
+	if l := ls.findWorker(pool); l != nil {
+		endMachineWait(l.queue, pool.Key())
+	}
+}
+
+// endMachineWait takes effect at the end of a running attempt, which may have missed it.
+func endMachineWait(q *queue, pool lb.PoolKey) {
+	q.mu.Lock()
+	w := q.pools[pool]
+	woken := w != nil && w.endWait()
+	if w != nil && !w.inFlight && w.history.HasUnusable {
+		woken = true
+		w.requestCheck(time.Now())
+		q.setOps(pool, w, w.ops)
+	}
+	q.mu.Unlock()
+	if woken {
+		q.wakeWorker()
+	}
+}
+
+// endWait ends the wait for machines, also of a running attempt. The caller holds q.mu.
+func (w *poolEntry) endWait() (woken bool) {
+	if w.wakePending = w.inFlight; !w.inFlight {
+		w.history, woken = w.history.EndMachineWait()
+	}
+	return woken
+}
+
+// The caller holds q.mu.
+func (w *poolEntry) storeHistory(h schedule.History) {
+	w.history = h
+	if !w.wakePending {
+		return
+	}
+	if w.history, _ = h.EndMachineWait(); h.HasUnusable {
+		w.requestCheck(time.Now())
+	}
+}
+
+// The caller holds q.mu.
+func (w *poolEntry) requestCheck(now time.Time) {
+	if !w.resyncDue {
+		w.resyncDue, w.resyncDueSince = true, now
+	}
+}
+
+func releasePools(q *queue, ref schedule.Ref) (pools []lb.PoolID) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, w := range q.pools {
+		if w.history.TargetHash != 0 && w.subject.Ref == ref {
+			w.history.TargetHash = 0
+			pools = append(pools, w.subject.Pool)
+		}
+	}
+	return pools
+}
+
+// Backlog counts what waits in all workers.
+type Backlog struct {
+	Operations int
+	Parked     int
+	// OldestQueuedAt is of unsettled operations; zero if none.
+	OldestQueuedAt time.Time
+}
+
+func (q *queue) addBacklog(b Backlog, now time.Time) Backlog {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	b.Operations += q.depth
+	for _, w := range q.pools {
+		if !w.inFlight && len(w.ops) == 0 { // true of most pools
+			continue
+		}
+		oldest := time.Time{}
+		if w.inFlight {
+			oldest = w.oldestQueuedAt
+		}
+		if g := schedule.NewGroup("", w.ops, w.history); len(w.ops) > 0 {
+			oldest = ratelimit.MinTime(oldest, g.OldestQueued())
+			if ratelimit.MaxTime(g.ParkedUntil, w.history.NotBefore).After(now) {
+				b.Parked++
+			}
+		}
+		b.OldestQueuedAt = ratelimit.MinTime(b.OldestQueuedAt, oldest)
+	}
+	return b
 }

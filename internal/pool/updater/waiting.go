@@ -18,13 +18,11 @@ type Waiting struct {
 	Cause Cause
 	// CheckOnly is true if no change is known; the pool's status stands.
 	CheckOnly bool
-	// Admin is true if admin states wait.
-	Admin bool
+	Admin     bool
 	// Since is when the wait was seen; later reports supersede it.
 	Since time.Time
 	// Until is when an attempt is possible; zero if unknown.
-	Until time.Time
-	// Message names what is closed, or the lease holder; empty for other causes.
+	Until   time.Time
 	Message string
 }
 
@@ -43,16 +41,13 @@ const (
 
 func (c Cause) isRoutine() bool { return c == CausePace || c == CauseBehind }
 
-// blocker blocks a worker.
 type blocker struct {
 	retryAt time.Time // zero if nothing blocks
-	// until is zero if unknown.
 	until   time.Time
 	cause   Cause
 	message string
 }
 
-// minReportedWait is the shortest wait that is reported.
 const minReportedWait = time.Second
 
 // changedWaits returns new or changed waits of pools without a failed attempt. blocked applies to the worker.
@@ -71,11 +66,10 @@ func (q *queue) changedWaits(blocked blocker, now time.Time) []Waiting {
 	return all
 }
 
-// behindWait returns the wait of a pool with a busy worker.
 func (q *queue) behindWait(key lb.PoolKey) (Waiting, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	now := time.Now() // not before the end of the last attempt, whose report would supersede it
+	now := time.Now() // not before the end of the last attempt: its report would supersede it
 	w := q.pools[key]
 	if w == nil || w.inFlight || w.reportedWait != nil || !w.reportsBehind() {
 		return Waiting{}, false
@@ -83,9 +77,6 @@ func (q *queue) behindWait(key lb.PoolKey) (Waiting, bool) {
 	w.reportedWait = &Waiting{Ref: w.ops[0].Ref, Pool: w.ops[0].Pool, Cause: CauseBehind, Since: now}
 	return *w.reportedWait, true
 }
-
-// reportsBehind reports whether waiting for another write is worth reporting: not for retries and
-// checks.
 func (w *poolEntry) reportsBehind() bool {
 	g := w.newGroup("", schedule.Debouncer{})
 	return w.hasChange() && !g.Retry && (g.Admin == nil || g.Admin.FailedAttempts == 0)
@@ -95,8 +86,7 @@ func (w *poolEntry) hasChange() bool {
 	return slices.ContainsFunc(w.ops, func(op schedule.Operation) bool { return !op.IsCheck() })
 }
 
-// currentWait returns what a pool waits for, if worth reporting. Waits after a failure were in that
-// attempt's report.
+// currentWait returns what a pool waits for. Waits after a failure were in that attempt's report.
 func (w *poolEntry) currentWait(g schedule.Group, blocked blocker, now time.Time, interval time.Duration) (Waiting, bool) {
 	if len(w.ops) == 0 || w.inFlight {
 		return Waiting{}, false // a resync is no change
@@ -126,8 +116,7 @@ func (w *poolEntry) currentWait(g schedule.Group, blocked blocker, now time.Time
 	return wait, wait.Until.Sub(now) >= minReportedWait
 }
 
-// isNewWait compares wait with the last report. Pace and Behind are reported once, because their times
-// keep moving.
+// isNewWait reports Pace and Behind once, because their times keep moving.
 func (w *poolEntry) isNewWait(wait Waiting, interval time.Duration) bool {
 	var before Waiting
 	if w.reportedWait != nil {

@@ -15,20 +15,17 @@ import (
 	"weir.dev/weir/internal/ratelimit"
 )
 
-// worker serializes the writes of a load balancer's pools: one goroutine, and a lock for other
-// writers of the load balancer.
+// worker serializes the writes of a load balancer's pools.
 type worker struct {
 	id    lb.LoadBalancerID
 	cfg   *Config
 	queue *queue
-	// slot is the worker's lock: a channel, because it is held for seconds while Azure works.
-	slot chan struct{}
-	// stopped is closed when the worker is removed.
+	// slot is the worker's lock, also for other writers of the load balancer: a channel, as it is held for seconds.
+	slot         chan struct{}
 	stopped      chan struct{}
 	removeIfIdle func()
 
-	// overlapAfter is the earliest next overlapping update: its final read is throttled before. Guarded
-	// by slot.
+	// overlapAfter delays overlapping updates while their final read is throttled. Guarded by slot.
 	overlapAfter time.Time
 	// overlap adapts how many writes overlap. Guarded by slot; isSerial is for other readers.
 	overlap  schedule.Overlap
@@ -47,7 +44,6 @@ func newWorker(id lb.LoadBalancerID, cfg *Config) *worker {
 	return l
 }
 
-// setHolds sets how long changes wait for further ones.
 func setHolds(l *worker, groups []*schedule.Group, now time.Time) {
 	keys := make([]lb.PoolKey, len(groups))
 	for i, g := range groups {
@@ -104,7 +100,7 @@ func (l *worker) run(ctx context.Context) {
 	}
 }
 
-// waitForWork waits for operations or until a nonzero time. It returns false once the worker has ended.
+// waitForWork waits for operations or a nonzero time. It returns false once the worker has ended.
 func (l *worker) waitForWork(ctx context.Context, timer *time.Timer, until time.Time) bool {
 	var due <-chan time.Time
 	if !until.IsZero() {
@@ -127,8 +123,7 @@ func (l *worker) reportWaits(blocked blocker, now time.Time) {
 	}
 }
 
-// permitTTL limits the age of a gate's permission: a gate that closed during a wait for the lease
-// would cost a retry.
+// permitTTL limits the age of a gate's permission, which may close during a wait for the lease.
 const permitTTL = time.Second
 
 func (l *worker) checkGate() blocker {
@@ -142,8 +137,7 @@ func (l *worker) checkGate() blocker {
 	return blocker{retryAt: until, until: until, cause: CauseGate, message: reason}
 }
 
-// runTurn takes a turn: it attempts what is due before a waiting write of the load balancer. If it is
-// blocked, nothing was taken from the queue.
+// runTurn attempts what is due before a waiting write of the load balancer. If blocked, it took nothing.
 func (l *worker) runTurn(ctx context.Context) (blocked blocker) {
 	if l.isLocked() { // another writer of the load balancer
 		l.reportWaits(blocker{cause: CauseBehind}, time.Now())
@@ -155,7 +149,7 @@ func (l *worker) runTurn(ctx context.Context) (blocked blocker) {
 	setTurn(l.queue, schedule.NewTurn(time.Now()))
 	defer setTurn(l.queue, nil)
 	for ctx.Err() == nil && blocked.retryAt.IsZero() {
-		pool, ok := nextInTurn(l.queue, time.Now()) // the previous holder may have updated some pools
+		pool, ok, _ := l.queue.nextPool(time.Now()) // the previous holder may have updated some pools
 		if !ok {
 			break
 		}
@@ -164,7 +158,6 @@ func (l *worker) runTurn(ctx context.Context) (blocked blocker) {
 	return blocked
 }
 
-// updateDue attempts a pool, and others with it. The caller holds the worker's lock.
 func updateDue(ctx context.Context, l *worker, pool lb.PoolKey) (blocked blocker) {
 	checkedAt := time.Now()
 	if blocked = l.checkGate(); !blocked.retryAt.IsZero() {
@@ -196,7 +189,6 @@ func updateDue(ctx context.Context, l *worker, pool lb.PoolKey) (blocked blocker
 	return blocker{}
 }
 
-// selectBatches returns the pools to check by one read, and those to write together, in order.
 func (l *worker) selectBatches(now time.Time) (checks, writes []lb.PoolKey) {
 	if l.cfg.LoadBalancers == nil {
 		return nil, nil
@@ -208,14 +200,13 @@ func (l *worker) selectBatches(now time.Time) (checks, writes []lb.PoolKey) {
 	return checks, writes
 }
 
-// updatePool attempts one pool. The caller holds the worker's lock and the lease.
 func (l *worker) updatePool(ctx context.Context, pool lb.PoolKey, valid func() bool) {
 	p, ok := l.takeUpdate(pool)
 	if !ok {
 		return
 	}
 	l.reportWaits(blocker{cause: CauseBehind}, p.startedAt) // those not in the batch
-	p.result = l.cfg.updatePool(ctx, p.target(l.cfg, valid), p.batch.history)
+	p.result = l.cfg.updatePool(ctx, p.target(l.cfg, valid), p.history)
 	if p.result.Outcome != diff.Shutdown {
 		l.finishAttempt(ctx, p)
 	}
@@ -224,8 +215,7 @@ func (l *worker) updatePool(ctx context.Context, pool lb.PoolKey, valid func() b
 	}
 }
 
-// setOverlap replaces the state and logs whether writes overlap from now on. The caller holds the worker's
-// lock.
+// setOverlap logs whether writes overlap from now on. The caller holds l.slot.
 func (l *worker) setOverlap(ctx context.Context, next schedule.Overlap) {
 	before := l.overlap.IsLimited()
 	l.overlap = next

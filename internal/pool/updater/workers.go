@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package updater keeps Azure backend pools in sync with the cluster. Addresses are computed from the newest snapshot when
+// a pool is written, so a late operation never applies stale ones.
+//
+// Lock order: the worker's lock, the resource lease, the queue's lock. No call leaves the process under the queue's lock,
+// and no goroutine holds two workers.
 package updater
 
 import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,32 +25,24 @@ import (
 
 // Config configures the workers. Lease and the fields for overlapping writes are optional.
 type Config struct {
-	// Interval is the time between retries, and the longest wait of a busy pool.
 	Interval time.Duration
-	// Writes tracks Azure's write quotas and the rate of changes; nil is unlimited. The client that
-	// sends writes counts them there.
-	Writes *ratelimit.Budgets
-	// MaxRetries is per operation; 0 disables retries.
+	// Writes tracks Azure's write quotas and the rate of changes; nil is unlimited. The client counts writes there.
+	Writes     *ratelimit.Budgets
 	MaxRetries int
 	// ResyncPeriod is how often each pool is read without a change; 0 is never.
 	ResyncPeriod time.Duration
-	// AdminState enables management of admin states.
-	AdminState bool
-	Azure      Azure
-	// Behaviour is what is known of Azure.
-	Behaviour behavior.Behavior
+	AdminState   bool
+	Azure        Azure
+	Behaviour    behavior.Behavior
 	// LoadBalancers reads all pools of a load balancer at once, and rewrites Failed ones; nil is never.
 	LoadBalancers LoadBalancers
-	// Pipeline starts pool writes without waiting for completion; nil is never. It also requires
-	// LoadBalancers.
-	Pipeline Pipeline
-	// Serial makes each write wait for the one before.
+	// Pipeline starts pool writes without waiting for their ends; nil is never. It requires LoadBalancers.
+	Pipeline    Pipeline
 	Serial      bool
 	Cluster     Cluster
 	StatusStore StatusStore
 	// Members writes the members of pools of network interfaces; nil leaves them unchanged.
-	Members Members
-	// Lease excludes other controllers; nil is none.
+	Members  Members
 	Lease    Lease
 	Reporter Reporter
 	Log      *slog.Logger
@@ -55,9 +54,8 @@ type Workers struct {
 
 	coalescedCount, knownCount atomic.Uint64
 
-	mu      sync.Mutex
-	workers map[lb.LoadBalancerKey]*worker
-	// startWorker runs a worker; nil unless Run is active.
+	mu          sync.Mutex
+	workers     map[lb.LoadBalancerKey]*worker
 	startWorker func(*worker)
 }
 
@@ -69,8 +67,7 @@ func New(cfg Config) *Workers {
 	return &Workers{cfg: cfg, workers: map[lb.LoadBalancerKey]*worker{}}
 }
 
-// Run processes operations until ctx is done, and returns after the last attempt. Queued operations
-// are dropped.
+// Run processes operations until ctx is done, and returns after the last attempt.
 func (ls *Workers) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	ls.mu.Lock()
@@ -114,19 +111,14 @@ func (ls *Workers) Add(ops ...schedule.Operation) {
 	}
 	ls.mu.Unlock()
 	for _, pool := range behind {
-		ls.reportBehind(pool)
-	}
-}
-
-func (ls *Workers) reportBehind(pool lb.PoolID) {
-	if l := ls.findWorker(pool); l != nil {
-		if w, isNew := l.queue.behindWait(pool.Key()); isNew {
-			ls.cfg.Reporter.ReportWait(w)
+		if l := ls.findWorker(pool); l != nil {
+			if w, isNew := l.queue.behindWait(pool.Key()); isNew {
+				ls.cfg.Reporter.ReportWait(w)
+			}
 		}
 	}
 }
 
-// findWorker returns the worker of a pool, or nil.
 func (ls *Workers) findWorker(pool lb.PoolID) *worker {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -149,8 +141,7 @@ func (ls *Workers) Resume() {
 	}
 }
 
-// Retry makes a BackendPool's operations due with all retries left, at most once per interval.
-// Retry-After and pace still apply.
+// Retry makes a BackendPool's operations due with all retries, once per interval. Retry-After and pace apply.
 func (ls *Workers) Retry(ref schedule.Ref) {
 	for _, l := range ls.listWorkers() {
 		resetRetries(l.queue, ref, time.Now())
@@ -179,7 +170,6 @@ func (ls *Workers) Forget(pool lb.PoolID) {
 	}
 }
 
-// removeIfIdle stops an idle worker without pools.
 func (ls *Workers) removeIfIdle(l *worker) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -194,8 +184,7 @@ func (ls *Workers) removeIfIdle(l *worker) {
 	}
 }
 
-// IsInSync reports whether a pool is known to hold the membership with this fingerprint, and nothing
-// pending could change it.
+// IsInSync reports whether a pool is known to hold this membership, and nothing pending could change it.
 func (ls *Workers) IsInSync(pool lb.PoolID, fingerprint uint64) bool {
 	l := ls.findWorker(pool)
 	if l == nil || !l.queue.isInSync(pool.Key(), fingerprint) {
@@ -205,8 +194,7 @@ func (ls *Workers) IsInSync(pool lb.PoolID, fingerprint uint64) bool {
 	return true
 }
 
-// Lock excludes pool writes of a load balancer until unlock is called. The holder passes pools to
-// StagePools.
+// Lock excludes pool writes of a load balancer until unlock. The holder passes pools to StagePools.
 func (ls *Workers) Lock(ctx context.Context, id lb.LoadBalancerID) (unlock func(), err error) {
 	for {
 		ls.mu.Lock()
@@ -231,8 +219,7 @@ func (ls *Workers) Backlog() Backlog {
 	return b
 }
 
-// CountAvoided counts operations that cost nothing: coalesced ones, and those for pools known to be in
-// sync.
+// CountAvoided counts operations that cost nothing: coalesced ones, and those for pools in sync.
 func (ls *Workers) CountAvoided() (coalesced, known uint64) {
 	return ls.coalescedCount.Load(), ls.knownCount.Load()
 }
@@ -264,9 +251,50 @@ func (ls *Workers) getWorker(id lb.LoadBalancerID) *worker {
 func (ls *Workers) listWorkers() []*worker {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	all := make([]*worker, 0, len(ls.workers))
-	for _, l := range ls.workers {
-		all = append(all, l)
+	return slices.Collect(maps.Values(ls.workers))
+}
+
+// StagePools returns the pools for a write of the whole load balancer: new ones, without an etag, empty, because Azure
+// was seen to ignore existing pools and to create new ones empty. The caller holds Lock, also for written, which takes
+// the pools after the write, or nil if it failed or was not sent; mayLand is then true if it may still take effect.
+func (ls *Workers) StagePools(id lb.LoadBalancerID, pools []lb.Pool) (next []lb.Pool, written func(shown []lb.Pool, mayLand bool)) {
+	ls.mu.Lock()
+	l := ls.getWorker(id)
+	ls.mu.Unlock()
+	next = slices.Clone(pools)
+	var created []lb.PoolKey
+	for i, p := range next {
+		if p.Etag == "" {
+			next[i].Addresses = nil
+			created = append(created, l.poolKey(p))
+		}
 	}
-	return all
+	return next, func(shown []lb.Pool, mayLand bool) {
+		switch {
+		case shown != nil:
+			var empty []lb.PoolKey
+			for _, p := range shown {
+				if len(p.Addresses) == 0 {
+					empty = append(empty, l.poolKey(p))
+				}
+			}
+			l.queue.fillPools(empty, func(w *poolEntry) bool { return w.syncedFingerprint == nil && len(w.ops) == 0 && !w.inFlight }) // a lost write has created it
+			l.queue.fillPools(created, func(*poolEntry) bool { return true })
+		case mayLand: // pools known to be missing are handled elsewhere
+			l.queue.fillPools(created, func(w *poolEntry) bool { return w.syncedFingerprint != nil })
+		}
+	}
+}
+
+// fillPools fills pools that a write has created empty. Nothing else reveals that a pool was recreated.
+func (q *queue) fillPools(created []lb.PoolKey, match func(*poolEntry) bool) {
+	q.mu.Lock()
+	for _, key := range created {
+		if w := q.pools[key]; w != nil && match(w) {
+			w.syncedFingerprint = nil
+			q.setOps(key, w, schedule.MergeOperations(w.ops, w.subject.NewFill(time.Now())))
+		}
+	}
+	q.mu.Unlock()
+	q.wakeWorker()
 }
