@@ -20,8 +20,7 @@ import (
 	"weir.dev/weir/test/patient"
 )
 
-// massStory is something that changes many pools of one load balancer. In the rolling one, the changes of a pool are 5 s
-// apart and a write has one pool and takes 2 s, so a median of 3.5 s takes at least 61 writes.
+// massStory is something that changes many pools of one load balancer.
 type massStory struct {
 	name    string
 	pools   int

@@ -198,7 +198,6 @@ func findRemoved(present []lb.Address, want Desired, machines []memberMachine, u
 	return leaving
 }
 
-// nextRecord returns the record of a pool in sync, including members with an unknown machine.
 func nextRecord(present []lb.Address, want Desired, machines []memberMachine, unknown map[netip.Addr]bool, managed managedSets) (written []netip.Addr, instances map[string]netip.Addr) {
 	written = sortedIPs(want.Addresses)
 	keep := func(machine string, ip netip.Addr) {
@@ -358,7 +357,6 @@ type MemberProgress struct {
 // maxMachineWait bounds the wait in case a signal is lost.
 const maxMachineWait = time.Minute
 
-// Limits of messages: number of machines, bytes for each.
 const (
 	maxListedMachines = 5
 	maxMessageBytes   = 160

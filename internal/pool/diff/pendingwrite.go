@@ -11,7 +11,6 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// pendingWrites is what is known of lost writes.
 type pendingWrites struct {
 	// pendingEtag is the etag that guards a write with unknown result, or empty.
 	pendingEtag string

@@ -24,9 +24,8 @@ type Result struct {
 	// InterfaceHash identifies the network interfaces that were read; zero for addresses.
 	InterfaceHash uint64
 	// Observed includes foreign addresses; -1 if not read.
-	Observed int
-	Change   Change
-	// What to record once in sync.
+	Observed        int
+	Change          Change
 	written, down   []netip.Addr
 	instances       map[string]netip.Addr
 	sharedAddresses []lb.Address

@@ -209,7 +209,6 @@ func (g Group) IsPaced(now time.Time, interval time.Duration) bool {
 }
 
 const (
-	// turnTimeout is how long a turn starts attempts.
 	turnTimeout = 15 * time.Second
 	// maxTurnAttempts leaves one for a pool that a batch returns for a separate update.
 	maxTurnAttempts = 2

@@ -50,8 +50,7 @@ type Operation struct {
 	// Extra is true if an attempt included the operation before it was due.
 	Extra      bool
 	mergeCount int
-	// QueuedAt is that of the oldest coalesced operation.
-	QueuedAt time.Time
+	QueuedAt   time.Time
 }
 
 func (o Operation) isNew() bool { return !o.Resync && !o.Admin && o.RetryCount == 0 }

@@ -153,7 +153,6 @@ func (s Impact) lossRatio() (part, total int) {
 	}
 }
 
-// servingMembers returns the members that serve throughout; MaxInt without a known change.
 func (s Impact) servingMembers() int {
 	if s.Stopping == 0 && s.Starting == 0 {
 		return math.MaxInt

@@ -8,9 +8,8 @@ import "weir.dev/weir/internal/lb/behavior"
 // without a limit, because a discarded write costs only one more. A rejected or discarded write lowers it to one;
 // writes that succeed raise it by one at a time. The zero value has no limit.
 type Overlap struct {
-	limit  int
-	serial bool
-	// failures is the number of rejected or discarded writes since the last that was kept.
+	limit      int
+	serial     bool
 	failures   int
 	writes     int
 	keptGroups int

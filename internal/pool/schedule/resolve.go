@@ -133,7 +133,6 @@ func ResolveOperations(outcome, ofMembers diff.Outcome, retryAt time.Time, ops [
 	return v
 }
 
-// preferRetrying notifies Retrying instead of Failed if another change of the Service is retried.
 func (v *Result) preferRetrying() {
 	for _, op := range v.Requeue {
 		if at := slices.Index(v.Notifications[NotifyFailed], op.Service); at >= 0 && op.IsMember() {

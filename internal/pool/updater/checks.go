@@ -69,7 +69,6 @@ func (l *worker) readLoadBalancer(ctx context.Context) (lb.LoadBalancer, error) 
 	return b, err
 }
 
-// isInSync reports whether a pool needs neither a write nor a record.
 func (l *worker) isInSync(ctx context.Context, p *poolUpdate, observed lb.Pool) bool {
 	want, err := l.cfg.desiredPool(p.ops[0].Ref)
 	if err == nil && want.Machines != nil { // the membership has to be handed over, too

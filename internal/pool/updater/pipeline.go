@@ -82,8 +82,7 @@ func (p *pipelinedUpdate) nextDue(attempted map[lb.PoolKey]bool) []lb.PoolKey {
 	})
 }
 
-// sendOne reports whether the next may follow. After a 412 it reads again once: the end of the write before changes the
-// etag.
+// sendOne reports whether the next may follow. After a 412 it reads again once: the last write's end changes the etag.
 func (p *pipelinedUpdate) sendOne(update poolUpdate) (next bool) {
 	err := p.sendWrite(&update)
 	if f := armerror.FromError(err); f.IsPreconditionFailed() && f.RetryAt.IsZero() && update.needsWrite {

@@ -15,7 +15,6 @@ import (
 	"weir.dev/weir/internal/ratelimit"
 )
 
-// poolUpdate is one pool taken from the queue.
 type poolUpdate struct {
 	poolBatch
 	result     diff.Result

@@ -36,11 +36,10 @@ type queue struct {
 }
 
 type poolEntry struct {
-	ops            []schedule.Operation
-	history        schedule.History
-	inFlight       bool
-	oldestQueuedAt time.Time
-	// syncedFingerprint is the fingerprint of the known membership, or nil.
+	ops               []schedule.Operation
+	history           schedule.History
+	inFlight          bool
+	oldestQueuedAt    time.Time
 	syncedFingerprint *uint64
 	notified          schedule.Notifications
 	subject           schedule.Subject
@@ -126,7 +125,6 @@ func (q *queue) setOps(key lb.PoolKey, w *poolEntry, ops []schedule.Operation) {
 	}
 }
 
-// removeMatching removes matching operations, parked ones included, and returns their number.
 func (q *queue) removeMatching(match func(schedule.Operation) bool) int {
 	q.mu.Lock()
 	before := q.depth

@@ -50,7 +50,6 @@ type blocker struct {
 
 const minReportedWait = time.Second
 
-// changedWaits returns new or changed waits of pools without a failed attempt. blocked applies to the worker.
 func (q *queue) changedWaits(blocked blocker, now time.Time) []Waiting {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -15,7 +15,6 @@ import (
 	"weir.dev/weir/internal/ratelimit"
 )
 
-// worker serializes the writes of a load balancer's pools.
 type worker struct {
 	id    lb.LoadBalancerID
 	cfg   *Config
@@ -100,7 +99,6 @@ func (l *worker) run(ctx context.Context) {
 	}
 }
 
-// waitForWork waits for operations or a nonzero time. It returns false once the worker has ended.
 func (l *worker) waitForWork(ctx context.Context, timer *time.Timer, until time.Time) bool {
 	var due <-chan time.Time
 	if !until.IsZero() {
