@@ -209,6 +209,10 @@ func TestAdminStatesOfInterfaces(t *testing.T) {
 	if outcome, f := r.ReportedOutcome(lb.PoolID{}); outcome != Rejected || f.Code != CodeNICPool {
 		t.Errorf("reported %s, %v", outcome, f)
 	}
+	fault := newRetriableFault(errors.New("no"))
+	if outcome, f := (Result{Outcome: Unchanged, MemberProgress: &MemberProgress{Outcome: Retriable, Fault: fault}}).ReportedOutcome(lb.PoolID{}); outcome != Retriable || f != fault {
+		t.Errorf("while members fail: reported %s, %v", outcome, f)
+	}
 	at := map[string]netip.Addr{"m1": nodeIP(1), "m2": nodeIP(2)}
 	want := Desired{
 		Addresses: []lb.Address{{Name: "n1", IP: nodeIP(1), AdminState: lb.Down}, {Name: "n2", IP: nodeIP(2)}},

@@ -39,6 +39,16 @@ func TestWhatIsKeptStaysWhereItIs(t *testing.T) {
 		t.Errorf("then on record: %v", r.written)
 	}
 
+	want.Retained = []netip.Addr{c}
+	r = Result{}
+	if _, _, err = r.PrepareAddresses(lb.Pool{Addresses: []lb.Address{{Name: "n1", IP: a}, {Name: "n2", IP: b, AdminState: lb.Down}}}, want, true); !r.Change.IsEmpty() || err != nil {
+		t.Errorf("one alone is kept where it is not: %+v, %v", r.Change.Next.Addresses, err)
+	}
+	if _, next, err := DryRunMembers(lb.Pool{NIC: true, Addresses: []lb.Address{{Machine: machine(1)}, {Machine: machine(2)}}}, want); len(next.Addresses) != 2 || err != nil {
+		t.Errorf("the dry run adds it: %+v, %v", next.Addresses, err)
+	}
+
+	want.Retained = []netip.Addr{b, c}
 	want.Machines = &Machines{Family: lb.IPv4, Lookup: func(node string) (nic.Machine, error) {
 		return nic.ParseMachine("azure://" + machine(int(node[1]-'0')))
 	}}

@@ -71,6 +71,16 @@ func TestHistoryAfterAnAttempt(t *testing.T) {
 	}
 }
 
+// What a pool showed before an uncounted write is kept until the write is counted.
+func TestWhatWasShownBeforeAnUncountedWrite(t *testing.T) {
+	for owed, want := range map[bool]uint64{false: 8, true: 7} {
+		r := diff.Result{Outcome: diff.Retriable, InterfaceHash: 8}
+		if h := (History{UncountedWrite: owed, UncountedHash: 7}).AfterMachineWrite(&r); h.UncountedHash != want {
+			t.Errorf("owed %t: %d, want %d", owed, h.UncountedHash, want)
+		}
+	}
+}
+
 // An attempt that finds a pool in sync after a write that was not counted is that write.
 func TestUncountedWritesAreCountedOnce(t *testing.T) {
 	pending := &diff.MemberProgress{Outcome: diff.Postponed}

@@ -51,7 +51,7 @@ func TestPoolsBeyondTheShareOfTheirNamespace(t *testing.T) {
 			t.Fatalf("%d waits are reported: %+v", len(told), told)
 		}
 		for _, w := range told {
-			if wait := time.Until(w.Until); w.Cause != CauseShare || wait < time.Minute || wait > 6*time.Minute || !strings.Contains(w.Message, "namespace shop used 400") {
+			if wait := time.Until(w.Until); w.Cause != CauseShare || wait < time.Minute || wait > 6*time.Minute || !strings.Contains(w.Message, ": it used 400 of its 400 writes") {
 				t.Errorf("%+v", w)
 			}
 		}

@@ -104,11 +104,7 @@ func (w *poolEntry) restoreState(op schedule.Operation, isNew bool) {
 	if w.notified.Of(op.Service) != "" || !op.LastNotification.IsFailure {
 		return
 	}
-	word := schedule.NotifyRetrying
-	if op.LastNotification.FailureReason != "" {
-		word = schedule.NotifyFailed
-	}
-	w.notified = w.notified.With(op.Service, word)
+	w.notified = w.notified.With(op.Service, schedule.NotifyRetrying) // or Failed: either has the next success reported
 }
 
 // The caller holds q.mu.

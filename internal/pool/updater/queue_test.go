@@ -71,6 +71,35 @@ func TestForgettingLeavesNothingToPick(t *testing.T) {
 	}
 }
 
+// A check that was due when its pool was taken is due again when the pool is put back.
+func TestACheckThatIsPutBackIsDue(t *testing.T) {
+	q := newQueue(period, interval)
+	q.enqueue(start, schedule.Operation{Ref: schedule.Ref{Name: "web"}, Pool: web, ChangedAt: start})
+	q.markDueChecks(start.Add(period))
+	q.requeueBatch(q.takeBatch(web.Key(), start.Add(period)))
+	if w := q.pools[web.Key()]; !w.resyncDue || w.inFlight || len(w.ops) != 1 || w.ops[0].Resync {
+		t.Errorf("%+v", w)
+	}
+}
+
+// membersOnly needs no admin states.
+type membersOnly struct{ Cluster }
+
+func (membersOnly) IsNeeded(op schedule.Operation) bool { return !op.Admin }
+
+// An operation that is taken before it is due waits on if the one that was due is no longer needed.
+func TestWhatIsNotDueWaitsOn(t *testing.T) {
+	lanes, ref := New(Config{Interval: interval, Cluster: membersOnly{}}), schedule.Ref{Name: "web"}
+	lanes.Add(schedule.Operation{Ref: ref, Pool: web, Admin: true, ChangedAt: start}, schedule.Operation{Ref: ref, Pool: web, ChangedAt: start, NotBefore: time.Now().Add(-time.Second)})
+	l := lanes.listWorkers()[0]
+	if p, ok := l.takeUpdate(web.Key()); ok {
+		t.Fatalf("attempted: %+v", p.ops)
+	}
+	if w := l.queue.pools[web.Key()]; w.inFlight || len(w.ops) != 1 || w.ops[0].Admin || w.ops[0].Extra {
+		t.Errorf("%+v", w)
+	}
+}
+
 // Removing an operation may end the wait of the others.
 func TestTakingOneOutLetsTheOthersGo(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
