@@ -211,10 +211,8 @@ func (r *Reconciler) sendRequest(ctx context.Context, s Service, e *entry, d Des
 		}
 		return &retryError{error: err}
 	}
-	e.Fill.stopWait()
-	e.Drain.stopWait()
-	r.States.publishFilling(e)
-	r.States.publishDraining(e)
+	e.PoolWait.stopWait()
+	r.States.publishPoolWait(e)
 	protect, pending := r.checkRemoval(ctx, s, st, d.Spec, now)
 	if pending {
 		return nil

@@ -124,8 +124,8 @@ func (r *Reconciler) writePools(ctx context.Context, s Service, e *entry, step S
 		// Fill the new pools before flows move. Until then, the present rules, BackendPools and addresses
 		// remain.
 		st.Sync.markStale()
-		st.Fill.startWait(res, now)
-		r.States.publishFilling(e) // publish first: the pool may be filled at once
+		st.PoolWait.startWait(waitFill, res, now)
+		r.States.publishPoolWait(e) // publish first: the pool may be filled at once
 		r.events.reportFilling(s, &st.Events, res.FillingPools)
 		if _, err := r.createPools(ctx, s, res.On, res.Pools); err != nil {
 			return err
@@ -141,7 +141,7 @@ func (r *Reconciler) writePools(ctx context.Context, s Service, e *entry, step S
 		if err := r.drainPools(ctx, s, e, res, now); err != nil {
 			return err
 		}
-		has := Record{LoadBalancers: mergeNames([]string{res.On.Name}, e.Drain.loadBalancerNames()), Groups: r.cfg.Settings.groupsOf(res.Desired), LinkGroups: r.cfg.Settings.linkGroups(res.Desired), Properties: res.Desired.RequestedProperties}
+		has := Record{LoadBalancers: mergeNames([]string{res.On.Name}, e.PoolWait.drainingLoadBalancers()), Groups: r.cfg.Settings.groupsOf(res.Desired), LinkGroups: r.cfg.Settings.linkGroups(res.Desired), Properties: res.Desired.RequestedProperties}
 		if len(res.DrainingPools) > 0 { // a public IP remains with the load balancer
 			has.Groups = mergeNames(has.Groups, res.Groups)
 		}
