@@ -13,7 +13,7 @@
 //	machineclient.go       pools of network interfaces, scale set models and instances
 //	privatelinks.go        Private Link Services, their connections, and subnets
 //	regions.go, rights.go, usages.go       zones, permissions and quotas of a subscription
-//	plain.go       documents that machineclient.go and privatelinks.go decode
+//	plain.go, plainresource.go     documents that machineclient.go and privatelinks.go decode
 //	health.go      health of the members of a rule
 //	raw.go         prebuilt requests
 //	read.go        get and list

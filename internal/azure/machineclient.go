@@ -6,10 +6,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 
-	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/azure/codec"
 	"weir.dev/weir/internal/lb"
 )
@@ -24,12 +22,12 @@ func NewMachineClient(arm *Client) *MachineClient { return &MachineClient{arm} }
 // instances.
 func (c *MachineClient) ListInterfaces(ctx context.Context, subscription, resourceGroup string) ([]lb.NetworkInterface, error) {
 	place := lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Type: lb.TypeNetworkInterface}
-	return listAll(ctx, c, Resource{ID: place}, place, codec.DecodeInterface)
+	return listAll(ctx, c.arm, Resource{ID: place}, place, codec.DecodeInterface)
 }
 
 // GetInterface reads a network interface.
 func (c *MachineClient) GetInterface(ctx context.Context, id lb.ResourceID) (lb.NetworkInterface, error) {
-	value, err := readOne(ctx, c, Resource{ID: id}, id, codec.DecodeInterface)
+	value, err := readOne(ctx, c.arm, Resource{ID: id}, id, codec.DecodeInterface)
 	value.Etag = cmp.Or(value.Etag, lb.NoEtag)
 	return value, err
 }
@@ -37,7 +35,7 @@ func (c *MachineClient) GetInterface(ctx context.Context, id lb.ResourceID) (lb.
 // PrimaryInterface reads the ID of a VM's primary or only network interface, possibly in another
 // resource group; zero if there is none.
 func (c *MachineClient) PrimaryInterface(ctx context.Context, vm lb.ResourceID) (lb.ResourceID, error) {
-	return readOne(ctx, c, Resource{ID: vm}, vm, decodePrimary)
+	return readOne(ctx, c.arm, Resource{ID: vm}, vm, decodePrimary)
 }
 
 func decodePrimary(_ lb.ResourceID, doc codec.Document) (none lb.ResourceID, err error) {
@@ -68,7 +66,8 @@ func decodePrimary(_ lb.ResourceID, doc codec.Document) (none lb.ResourceID, err
 // PutInterface changes the pools of an interface, guarded by its Etag, waits for the end and
 // returns the result. Other properties are retained.
 func (c *MachineClient) PutInterface(ctx context.Context, next lb.NetworkInterface) (lb.NetworkInterface, error) {
-	return writeResource(ctx, c, Resource{ID: next.ID}, http.MethodPut, &next.Origin, next.Etag, func() (any, error) { return codec.EncodeInterface(next) },
+	neverCreate(&next.Origin)
+	return writeResource(ctx, c.arm, Resource{ID: next.ID}, http.MethodPut, &next.Origin, next.Etag, func() (any, error) { return codec.EncodeInterface(next) },
 		next.ID, codec.DecodeInterface)
 }
 
@@ -76,12 +75,12 @@ func (c *MachineClient) PutInterface(ctx context.Context, next lb.NetworkInterfa
 // before writing it.
 func (c *MachineClient) ListScaleSets(ctx context.Context, subscription, resourceGroup string) ([]lb.ScaleSet, error) {
 	place := lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Type: lb.TypeScaleSet}
-	return listAll(ctx, c, Resource{ID: place}, place, codec.DecodeScaleSet)
+	return listAll(ctx, c.arm, Resource{ID: place}, place, codec.DecodeScaleSet)
 }
 
 // GetScaleSet reads a scale set.
 func (c *MachineClient) GetScaleSet(ctx context.Context, id lb.ResourceID) (lb.ScaleSet, error) {
-	value, err := readOne(ctx, c, Resource{ID: id}, id, codec.DecodeScaleSet)
+	value, err := readOne(ctx, c.arm, Resource{ID: id}, id, codec.DecodeScaleSet)
 	value.Etag = cmp.Or(value.Etag, lb.NoEtag)
 	return value, err
 }
@@ -89,29 +88,31 @@ func (c *MachineClient) GetScaleSet(ctx context.Context, id lb.ResourceID) (lb.S
 // PatchModel changes the pools of a model, like PutInterface. It uses PUT if a PATCH would lose
 // properties. Instances do not change.
 func (c *MachineClient) PatchModel(ctx context.Context, next lb.ScaleSet) (lb.ScaleSet, error) {
+	neverCreate(&next.Origin)
 	method := http.MethodPatch
 	if codec.NeedsPut(next) {
 		method = http.MethodPut
 	}
-	return writeResource(ctx, c, Resource{ID: next.ID}, method, &next.Origin, next.Etag, func() (any, error) { return codec.EncodeModel(next) },
+	return writeResource(ctx, c.arm, Resource{ID: next.ID}, method, &next.Origin, next.Etag, func() (any, error) { return codec.EncodeModel(next) },
 		next.ID, codec.DecodeScaleSet)
 }
 
 // ListInstances reads all instances of a uniform scale set, possibly without Etags.
 func (c *MachineClient) ListInstances(ctx context.Context, scaleSet lb.ResourceID) ([]lb.Instance, error) {
-	return listAll(ctx, c, Resource{ID: scaleSet, Child: "virtualMachines"}, scaleSet, codec.DecodeInstance)
+	return listAll(ctx, c.arm, Resource{ID: scaleSet, Child: "virtualMachines"}, scaleSet, codec.DecodeInstance)
 }
 
 // GetInstance reads an instance of a uniform scale set.
 func (c *MachineClient) GetInstance(ctx context.Context, scaleSet lb.ResourceID, id string) (lb.Instance, error) {
-	value, err := readOne(ctx, c, instanceResource(scaleSet, id), scaleSet, codec.DecodeInstance)
+	value, err := readOne(ctx, c.arm, instanceResource(scaleSet, id), scaleSet, codec.DecodeInstance)
 	value.Etag = cmp.Or(value.Etag, lb.NoEtag)
 	return value, err
 }
 
 // PutInstance changes the pools of an instance, like PutInterface.
 func (c *MachineClient) PutInstance(ctx context.Context, next lb.Instance) (lb.Instance, error) {
-	return writeResource(ctx, c, instanceResource(next.ScaleSet, next.ID), http.MethodPut, &next.Origin, next.Etag, func() (any, error) { return codec.EncodeInstance(next) },
+	neverCreate(&next.Origin)
+	return writeResource(ctx, c.arm, instanceResource(next.ScaleSet, next.ID), http.MethodPut, &next.Origin, next.Etag, func() (any, error) { return codec.EncodeInstance(next) },
 		next.ScaleSet, codec.DecodeInstance)
 }
 
@@ -126,54 +127,4 @@ func (c *MachineClient) UpgradeInstances(ctx context.Context, scaleSet lb.Resour
 
 func instanceResource(scaleSet lb.ResourceID, id string) Resource {
 	return Resource{ID: scaleSet, Child: "virtualMachines/" + id}
-}
-
-type decoder[T any] func(place lb.ResourceID, shown codec.Document) (T, error)
-
-func readOne[T any](ctx context.Context, c *MachineClient, r Resource, place lb.ResourceID, decode decoder[T]) (T, error) {
-	doc, err := c.arm.ReadResource(ctx, r)
-	if err != nil {
-		var none T
-		return none, err
-	}
-	return decodeMachineDocument(place, doc, decode)
-}
-
-func listAll[T any](ctx context.Context, c *MachineClient, r Resource, place lb.ResourceID, decode decoder[T]) ([]T, error) {
-	docs, err := c.arm.ListResources(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]T, 0, len(docs))
-	for _, item := range docs {
-		one, err := decodeMachineDocument(place, item, decode)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, one)
-	}
-	return list, nil
-}
-
-func writeResource[T any](ctx context.Context, c *MachineClient, r Resource, method string, origin *any, etag string, encode func() (any, error),
-	place lb.ResourceID, decode decoder[T],
-) (T, error) {
-	if *origin == nil {
-		*origin = codec.Document{} // never create
-	}
-	doc, err := c.arm.WriteResource(ctx, r, method, origin, etag, encode)
-	if err != nil {
-		var none T
-		return none, err
-	}
-	return decodeMachineDocument(place, doc, decode)
-}
-
-func decodeMachineDocument[T any](place lb.ResourceID, doc codec.Document, decode decoder[T]) (T, error) {
-	value, err := decode(place, doc)
-	if err != nil {
-		var none T
-		return none, armerror.Classify(armerror.Failure{ResultUnknown: true}, fmt.Errorf("%s: unexpected format of the response: %w", place.Type, err))
-	}
-	return value, nil
 }

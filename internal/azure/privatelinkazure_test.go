@@ -16,8 +16,6 @@ import (
 	"weir.dev/weir/internal/azure"
 )
 
-type objectPrivateLinks = map[string]any
-
 const base = "http://127.0.0.1:1"
 
 const groupPrivateLinks = "/subscriptions/s1/resourceGroups/rg/providers/Microsoft.Network/"
@@ -27,8 +25,8 @@ const groupPrivateLinks = "/subscriptions/s1/resourceGroups/rg/providers/Microso
 // Connections and subnets share the parent's etag.
 type armPrivateLinks struct {
 	mu      sync.Mutex
-	of      map[string]objectPrivateLinks // by lower-case path
-	pending map[string]bool               // unfinished operations; true for a DELETE
+	of      map[string]object // by lower-case path
+	pending map[string]bool   // unfinished operations; true for a DELETE
 	calls   []string
 	bodies  []string
 	n       int
@@ -36,7 +34,7 @@ type armPrivateLinks struct {
 
 func servePrivateLinks(t *testing.T) (*armPrivateLinks, *azure.PrivateLinkClient) {
 	t.Helper()
-	a := &armPrivateLinks{of: map[string]objectPrivateLinks{}, pending: map[string]bool{}}
+	a := &armPrivateLinks{of: map[string]object{}, pending: map[string]bool{}}
 	endpoint, credential, err := azure.LocalEndpoint(base)
 	if err != nil {
 		t.Fatal(err)
@@ -51,12 +49,12 @@ func servePrivateLinks(t *testing.T) (*armPrivateLinks, *azure.PrivateLinkClient
 // addResource adds a resource as JSON without ID, etag and state.
 func (a *armPrivateLinks) addResource(t *testing.T, path, text string) {
 	t.Helper()
-	var body objectPrivateLinks
+	var body object
 	if err := json.Unmarshal([]byte(text), &body); err != nil {
 		t.Fatal(err)
 	}
 	body["id"], body["name"] = path, path[strings.LastIndex(path, "/")+1:]
-	body["properties"].(objectPrivateLinks)["provisioningState"] = "Succeeded"
+	body["properties"].(object)["provisioningState"] = "Succeeded"
 	a.of[strings.ToLower(path)] = body
 	a.changeEtag(strings.ToLower(path))
 }
@@ -93,15 +91,15 @@ func (a *armPrivateLinks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	is := a.of[path]
 	switch {
 	case r.Method == http.MethodGet && is != nil:
-		answerPrivateLinks(w, 200, a.shown(path))
+		answer(w, 200, a.shown(path))
 	case r.Method == http.MethodGet && strings.HasSuffix(path, "/privatelinkservices"):
 		a.list(w, path)
 	case r.Method == http.MethodDelete && is == nil && strings.Count(path, "/") == 8:
 		w.WriteHeader(http.StatusNoContent)
 	case r.Method != http.MethodPut && is == nil:
-		answerPrivateLinks(w, 404, objectPrivateLinks{"error": objectPrivateLinks{"code": "NotFound", "message": "Resource " + r.URL.Path + " not found.", "details": []any{}}})
+		answer(w, 404, object{"error": object{"code": "NotFound", "message": "Resource " + r.URL.Path + " not found.", "details": []any{}}})
 	case is == nil && r.Header.Get("If-None-Match") != "*", is != nil && r.Header.Get("If-Match") != is["etag"]:
-		answerPrivateLinks(w, 412, objectPrivateLinks{"error": objectPrivateLinks{"code": "PreconditionFailed", "message": "Precondition failed."}})
+		answer(w, 412, object{"error": object{"code": "PreconditionFailed", "message": "Precondition failed."}})
 	case r.Method == http.MethodDelete:
 		a.pending[path] = true
 		a.changeEtag(path)
@@ -116,28 +114,28 @@ func (a *armPrivateLinks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (a *armPrivateLinks) put(w http.ResponseWriter, r *http.Request, path string) {
 	text, _ := io.ReadAll(r.Body)
 	a.bodies = append(a.bodies, string(text))
-	var body objectPrivateLinks
+	var body object
 	if err := json.Unmarshal(text, &body); err != nil {
-		answerPrivateLinks(w, 400, objectPrivateLinks{"error": objectPrivateLinks{"code": "InvalidRequestContent", "message": err.Error()}})
+		answer(w, 400, object{"error": object{"code": "InvalidRequestContent", "message": err.Error()}})
 		return
 	}
 	status := http.StatusOK
 	if a.of[path] == nil {
 		status = http.StatusCreated
 	}
-	body["properties"].(objectPrivateLinks)["alias"] = "mine.guid.eastus.azure.privatelinkservice"
+	body["properties"].(object)["alias"] = "mine.guid.eastus.azure.privatelinkservice"
 	body["id"] = r.URL.Path
-	body["properties"].(objectPrivateLinks)["provisioningState"] = "Updating"
+	body["properties"].(object)["provisioningState"] = "Updating"
 	a.of[path], a.pending[path] = body, false
 	a.changeEtag(path)
 	a.taken(w)
-	answerPrivateLinks(w, status, a.shown(path))
+	answer(w, status, a.shown(path))
 }
 
 // shown returns a resource with its connections.
-func (a *armPrivateLinks) shown(path string) objectPrivateLinks {
+func (a *armPrivateLinks) shown(path string) object {
 	text, _ := json.Marshal(a.of[path])
-	var body objectPrivateLinks
+	var body object
 	_ = json.Unmarshal(text, &body)
 	var keys []string
 	for key := range a.of {
@@ -147,20 +145,20 @@ func (a *armPrivateLinks) shown(path string) objectPrivateLinks {
 	}
 	slices.Sort(keys)
 	for _, key := range keys {
-		there, _ := body["properties"].(objectPrivateLinks)["privateEndpointConnections"].([]any)
-		body["properties"].(objectPrivateLinks)["privateEndpointConnections"] = append(there, a.of[key])
+		there, _ := body["properties"].(object)["privateEndpointConnections"].([]any)
+		body["properties"].(object)["privateEndpointConnections"] = append(there, a.of[key])
 	}
 	return body
 }
 
 func (a *armPrivateLinks) list(w http.ResponseWriter, path string) {
-	value := []objectPrivateLinks{}
+	value := []object{}
 	for key := range a.of {
 		if rest, ok := strings.CutPrefix(key, path+"/"); ok && !strings.Contains(rest, "/") {
 			value = append(value, a.shown(key))
 		}
 	}
-	answerPrivateLinks(w, 200, objectPrivateLinks{"value": value})
+	answer(w, 200, object{"value": value})
 }
 
 func (a *armPrivateLinks) taken(w http.ResponseWriter) {
@@ -175,16 +173,10 @@ func (a *armPrivateLinks) finishWrites() {
 		if deletes {
 			delete(a.of, path)
 		} else {
-			a.of[path]["properties"].(objectPrivateLinks)["provisioningState"] = "Succeeded"
+			a.of[path]["properties"].(object)["provisioningState"] = "Succeeded"
 		}
 	}
 	clear(a.pending)
-}
-
-func answerPrivateLinks(w http.ResponseWriter, status int, body objectPrivateLinks) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body)
 }
 
 // takeRequests returns the requests since the last call.

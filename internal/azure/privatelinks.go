@@ -6,10 +6,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 
-	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/azure/codec"
 	"weir.dev/weir/internal/lb"
 )
@@ -22,41 +20,20 @@ func NewPrivateLinkClient(arm *Client) *PrivateLinkClient { return &PrivateLinkC
 
 // Get reads a Private Link Service with its connections.
 func (c *PrivateLinkClient) Get(ctx context.Context, id lb.ResourceID) (lb.PrivateLinkService, error) {
-	doc, err := c.arm.ReadResource(ctx, Resource{ID: id})
-	if err != nil {
-		return lb.PrivateLinkService{}, err
-	}
-	return decodePrivateLinkDocument(id, doc, codec.DecodePrivateLinkService)
+	return readOne(ctx, c.arm, Resource{ID: id}, id, codec.DecodePrivateLinkService)
 }
 
 // List reads all Private Link Services of a resource group.
 func (c *PrivateLinkClient) List(ctx context.Context, subscription, resourceGroup string) ([]lb.PrivateLinkService, error) {
 	place := lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Type: lb.TypePrivateLinkService}
-	docs, err := c.arm.ListResources(ctx, Resource{ID: place})
-	if err != nil {
-		return nil, err
-	}
-	all := make([]lb.PrivateLinkService, 0, len(docs))
-	for _, item := range docs {
-		p, err := decodePrivateLinkDocument(place, item, codec.DecodePrivateLinkService)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, p)
-	}
-	return all, nil
+	return listAll(ctx, c.arm, Resource{ID: place}, place, codec.DecodePrivateLinkService)
 }
 
 // Put creates or updates a Private Link Service, guarded by its Etag, waits for the end and returns
 // the result. Unmodeled properties are retained.
 func (c *PrivateLinkClient) Put(ctx context.Context, next lb.PrivateLinkService) (lb.PrivateLinkService, error) {
-	doc, err := c.arm.WriteResource(ctx, Resource{ID: next.ID}, http.MethodPut, &next.Origin, next.Etag, func() (any, error) {
-		return codec.EncodePrivateLinkService(next)
-	})
-	if err != nil {
-		return lb.PrivateLinkService{}, err
-	}
-	return decodePrivateLinkDocument(next.ID, doc, codec.DecodePrivateLinkService)
+	return writeResource(ctx, c.arm, Resource{ID: next.ID}, http.MethodPut, &next.Origin, next.Etag, func() (any, error) { return codec.EncodePrivateLinkService(next) },
+		next.ID, codec.DecodePrivateLinkService)
 }
 
 // Delete deletes a Private Link Service that was read and waits for the end. A missing one is no
@@ -91,48 +68,17 @@ func (c *PrivateLinkClient) DeleteConnection(ctx context.Context, service lb.Res
 
 // GetSubnet reads a subnet of a virtual network.
 func (c *PrivateLinkClient) GetSubnet(ctx context.Context, network lb.ResourceID, name string) (lb.Subnet, error) {
-	doc, err := c.arm.ReadResource(ctx, subnetResource(network, name))
-	if err != nil {
-		return lb.Subnet{}, err
-	}
-	return decodePrivateLinkDocument(network, doc, codec.DecodeSubnet)
+	return readOne(ctx, c.arm, subnetResource(network, name), network, codec.DecodeSubnet)
 }
 
 // OpenSubnet disables the network policies of a subnet that was read, like Put.
 func (c *PrivateLinkClient) OpenSubnet(ctx context.Context, next lb.Subnet) (lb.Subnet, error) {
 	next.LinkPolicies = false
-	if next.Origin == nil {
-		next.Origin = codec.Document{} // never create
-	}
-	doc, err := c.arm.WriteResource(ctx, subnetResource(next.Network, next.Name), http.MethodPut, &next.Origin, next.Etag, func() (any, error) {
-		return codec.EncodeSubnet(next)
-	})
-	if err != nil {
-		return lb.Subnet{}, err
-	}
-	return decodePrivateLinkDocument(next.Network, doc, codec.DecodeSubnet)
+	neverCreate(&next.Origin)
+	return writeResource(ctx, c.arm, subnetResource(next.Network, next.Name), http.MethodPut, &next.Origin, next.Etag, func() (any, error) { return codec.EncodeSubnet(next) },
+		next.Network, codec.DecodeSubnet)
 }
 
 func subnetResource(network lb.ResourceID, name string) Resource {
 	return Resource{ID: network, Child: "subnets/" + name}
-}
-
-func ignoreNotFound(err error) error {
-	if f := armerror.FromError(err); f != nil && f.Class == armerror.Stale {
-		return nil
-	}
-	return err
-}
-
-func decodePrivateLinkDocument[T any](place lb.ResourceID, doc codec.Document, decode func(lb.ResourceID, codec.Document) (T, error)) (T, error) {
-	value, err := decode(place, doc)
-	if err != nil {
-		var none T
-		return none, unexpectedFormat(place, err)
-	}
-	return value, nil
-}
-
-func unexpectedFormat(place lb.ResourceID, err error) error {
-	return armerror.Classify(armerror.Failure{ResultUnknown: true}, fmt.Errorf("%s: unexpected format of the response: %w", place.Type, err))
 }

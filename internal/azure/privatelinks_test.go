@@ -261,7 +261,7 @@ func TestAListOfSomethingElse(t *testing.T) {
 	if diff := cmp.Diff(want, all[0].NAT, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" || all[0].Tags["a"] != "b" || all[0].Frontends[0] != frontendA {
 		t.Errorf("%+v", all[0])
 	}
-	a.of[strings.ToLower(mine)+"2"] = objectPrivateLinks{"id": groupPrivateLinks + "privateLinkServices/m2", "properties": objectPrivateLinks{"fqdns": "x"}}
+	a.of[strings.ToLower(mine)+"2"] = object{"id": groupPrivateLinks + "privateLinkServices/m2", "properties": object{"fqdns": "x"}}
 	if _, err := client.List(t.Context(), "s1", "rg"); armerror.FromError(err) == nil || armerror.FromError(err).Code != armerror.CodeOutcomeUnknown {
 		t.Errorf("got %v", err)
 	}

@@ -157,14 +157,14 @@ func (b *LoadBalancers) CleanUp(ctx context.Context) (CleanupResult, error) {
 		ips, err := b.publicIPManager.ReadRound(ctx, b.cfg.loadBalancerIDs()[0])
 		if failed = append(failed, err); err == nil {
 			b.cleanup.setOrphans(slices.ContainsFunc(ips.Orphans(), func(ip lb.PublicIP) bool { return ip.UsedBy == "" || isOn(ip, missing) }))
-			b.removeOrphans(ctx, ips)
+			ips.RemoveOrphans(ctx, b.requestedIPs())
 		}
 	}
 	return all, errors.Join(failed...)
 }
 
-// removeOrphans deletes the public IPs that their Services left, except those that a Service has or requests.
-func (b *LoadBalancers) removeOrphans(ctx context.Context, ips *publicip.Round) {
+// requestedIPs returns which public IPs a Service has or requests.
+func (b *LoadBalancers) requestedIPs() func(lb.PublicIP) bool {
 	requested := map[string]bool{}
 	for _, s := range b.cfg.Cluster.ExposedServices() {
 		for _, a := range s.Addresses {
@@ -174,9 +174,9 @@ func (b *LoadBalancers) removeOrphans(ctx context.Context, ips *publicip.Round) 
 			requested[canonicalAddress(text)] = true
 		}
 	}
-	ips.RemoveOrphans(ctx, func(ip lb.PublicIP) bool {
+	return func(ip lb.PublicIP) bool {
 		return requested[ip.Address.String()] || requested[strings.ToLower(ip.ID.Name)]
-	})
+	}
 }
 
 // canonicalAddress returns an address in canonical form, or a name in lower case.
@@ -192,24 +192,36 @@ type cleanupRequest struct {
 	result chan error // buffered for the result
 }
 
-// runCleanup deletes what is no longer needed. It runs between rounds, because a Service may need it again.
-func (l *loadBalancer) runCleanup(ctx context.Context, r *cleanupRequest) error {
-	ips, err := l.publicIPManager.ReadRound(ctx, l.id)
-	if err != nil {
-		return err
+func (q *queue) addCleanup(r *cleanupRequest) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.cleanups = append(q.cleanups, r)
+	select {
+	case q.added <- struct{}{}:
+	default:
 	}
-	unlock, err := l.lockForWrite(ctx)
-	if err != nil {
-		return err
+}
+
+// runCleanups deletes what is no longer needed. It runs between rounds, because a Service may need it again.
+func (q *queue) runCleanups(ctx context.Context) {
+	q.mu.Lock()
+	all := q.cleanups
+	q.cleanups = nil
+	q.mu.Unlock()
+	l, _ := q.of.(*loadBalancer) // no other queue has cleanups
+	for _, r := range all {
+		ips, err := l.publicIPManager.ReadRound(ctx, l.id)
+		if err == nil {
+			err = l.runLocked(ctx, func(ctx context.Context, valid func() bool) (err error) {
+				r.CleanupResult, err = l.tryCleanup(ctx, ips, valid)
+				return err
+			})
+		}
+		if err == nil {
+			ips.RemoveOrphans(ctx, l.requestedIPs())
+		}
+		r.result <- err
 	}
-	err = conflict.RunWrite(ctx, l.cfg.Lease, l.name(), l.conflictCounter(ResourceLoadBalancer), func(ctx context.Context, valid func() bool) error {
-		r.CleanupResult, err = l.tryCleanup(ctx, ips, valid)
-		return err
-	})
-	if unlock(); err == nil {
-		l.removeOrphans(ctx, ips)
-	}
-	return err
 }
 
 // retainedFrontends returns the frontends that only Azure requires, or with a public IP that its Service left.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"time"
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer/conflict"
@@ -36,7 +35,7 @@ type LoadBalancers struct {
 	mu     sync.Mutex        // guards the fields below
 	queues map[string]*queue // by step key
 	// start runs a queue in the background; nil outside Run.
-	start func(*queue)
+	start func(run func(context.Context))
 }
 
 // New returns a reconciler that accepts requests at once and processes them during Run.
@@ -63,62 +62,6 @@ func New(cfg Config) *LoadBalancers {
 	return b
 }
 
-// Run processes jobs until ctx is done and returns when no work is in progress. Jobs still waiting are dropped
-// without a result.
-func (b *LoadBalancers) Run(ctx context.Context) {
-	if b.group != nil {
-		b.group.RecordInitialNodes()
-	}
-	var running sync.WaitGroup
-	b.mu.Lock()
-	b.start = func(q *queue) { running.Go(func() { q.run(ctx) }) }
-	for _, q := range b.queues {
-		b.start(q)
-	}
-	b.mu.Unlock()
-
-	<-ctx.Done()
-	b.mu.Lock()
-	b.start = nil
-	b.mu.Unlock()
-	running.Wait()
-}
-
-// EnsureLoadBalancer queues a request and returns at once. A Service has one request at a time.
-func (b *LoadBalancers) EnsureLoadBalancer(req Request) {
-	j := newJob(req, b.group != nil)
-	if b.links != nil && !req.CloseOnly {
-		j.steps = append(j.steps, j.privateLinkSteps()...)
-	}
-	b.enqueueNext(j)
-}
-
-func (b *LoadBalancers) enqueueNext(j *job) {
-	if len(j.steps) == 0 {
-		b.reportResult(j, nil)
-	} else {
-		b.queueFor(j.steps[0]).addJob(j)
-	}
-}
-
-func (b *LoadBalancers) queueFor(at step) *queue {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	q := b.queues[at.queueKey()]
-	if q == nil {
-		var of resource = &loadBalancer{LoadBalancers: b, id: at.on}
-		if at.isPrivateLink() {
-			of = &privateLinks{b, at.on}
-		}
-		q = newQueue(b, of)
-		b.queues[at.queueKey()] = q
-		if b.start != nil {
-			b.start(q)
-		}
-	}
-	return q
-}
-
 func (b *LoadBalancers) failUnready(ctx context.Context, jobs []*job, check func(*job) error) []*job {
 	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool {
 		err := check(j)
@@ -127,17 +70,6 @@ func (b *LoadBalancers) failUnready(ctx context.Context, jobs []*job, check func
 		}
 		return err != nil
 	})
-}
-
-func (b *LoadBalancers) reportResult(j *job, err error) {
-	if err == nil && j.link.Err == nil {
-		b.rejections.ClearRejection(j.rejectionKey())
-	}
-	if j.Desired == nil && err == nil {
-		b.cache.removePlacement(j.Service)
-		b.conflicts.RemoveService(j.Service, conflict.LoadBalancer, conflict.PublicIPs, conflict.SecurityGroup, conflict.PrivateLinks)
-	}
-	b.cfg.OnResult(j.buildResult(err))
 }
 
 // Resources that a round writes; values of a metric label.
@@ -156,19 +88,6 @@ func (b *LoadBalancers) conflictCounter(resource string) func(settled bool) {
 			b.cfg.OnConflict(resource, settled)
 		}
 	}
-}
-
-const (
-	// batchWindow is how long a queue waits for more Services before a round, so that they share a write.
-	batchWindow = 250 * time.Millisecond
-	// maxBatch limits the Services per round: the first of a thousand must not wait for the public IPs of
-	// all.
-	maxBatch = 100
-)
-
-// resource processes steps: a load balancer, its Private Link Services or the security group.
-type resource interface {
-	runRound(ctx context.Context, jobs []*job)
 }
 
 // LeftToOthers reports whether Weir made the pool for a Service and left it because it holds foreign addresses.

@@ -10,21 +10,13 @@ import (
 
 	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/loadbalancer/conflict"
 	"weir.dev/weir/internal/loadbalancer/plan"
 	"weir.dev/weir/internal/loadbalancer/privatelink"
 	"weir.dev/weir/internal/loadbalancer/privatelink/desired"
-	"weir.dev/weir/internal/requestlog"
 )
 
 // A frontend is published after its load balancer was written, and unpublished before it is removed. Private
 // Link Services take Azure many seconds, so they have their own rounds: other Services do not wait.
-
-// privateLinks manages the Private Link Services of a load balancer. Not safe for concurrent use.
-type privateLinks struct {
-	*LoadBalancers
-	id lb.LoadBalancerID
-}
 
 // newLinks returns nil if Private Link Services are disabled.
 func (b *LoadBalancers) newLinks() *privatelink.Reconciler {
@@ -41,34 +33,6 @@ func (c *Config) linkSettings() desired.Settings {
 	return desired.Settings{
 		ClusterName: c.ClusterName, Group: c.Settings.PrivateLinks, InterfacePools: c.Interfaces && c.ConvertsPools, VirtualNetwork: c.VirtualNetwork, Tags: c.Tags,
 		PodSubnets: c.PodSubnets, MaxPerLoadBalancer: c.MaxPrivateLinks, CanOpenSubnets: c.CanOpenSubnets,
-	}
-}
-
-// runRound processes removals first.
-func (p *privateLinks) runRound(ctx context.Context, jobs []*job) {
-	ctx = requestlog.WithCauses(ctx, requestCauses(jobs)...)
-	clears := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return len(j.steps[0].unpublish) == 0 })
-	synced := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return len(j.steps[0].unpublish) > 0 })
-	p.unpublishFrontends(ctx, clears)
-	if len(synced) > 0 {
-		p.links.Reconcile(ctx, p.observedState(), linkRequests(synced))
-	}
-	for _, j := range jobs {
-		if j.link.Err != nil {
-			p.recordJobRejection(j, j.link.Err)
-		}
-	}
-	for _, j := range p.failUnready(ctx, jobs, (*job).checkUnpublished) {
-		if j.link.HasMore && j.link.Err == nil { // behind jobs queued since
-			p.enqueueNext(j)
-			continue
-		}
-		j.unpublishDone = len(j.steps[0].unpublish) > 0
-		j.steps, j.started = j.steps[1:], true
-		if j.link.Err == nil {
-			j.addConflicts(p.conflicts.RecordMatch(conflict.PrivateLinks, j.Service))
-		}
-		p.enqueueNext(j)
 	}
 }
 
@@ -179,18 +143,6 @@ func (j *job) removedFrontends(on lb.LoadBalancerID, p plan.Plan, observed lb.Lo
 		}
 	}
 	return all
-}
-
-func (l *loadBalancer) requeueForUnpublish(jobs []*job) []*job {
-	return slices.DeleteFunc(jobs, func(j *job) bool {
-		if len(j.toUnpublish) == 0 {
-			return false
-		}
-		j.steps = append([]step{{on: l.id, unpublish: j.toUnpublish}}, j.steps...)
-		j.toUnpublish = nil
-		l.enqueueNext(j)
-		return true
-	})
 }
 
 func linkRequests(jobs []*job) []*privatelink.Request {

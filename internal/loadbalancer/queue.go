@@ -3,14 +3,74 @@
 package loadbalancer
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"sync"
 	"time"
 
+	"weir.dev/weir/internal/loadbalancer/conflict"
 	"weir.dev/weir/internal/ratelimit"
 )
+
+// Run processes jobs until ctx is done and returns when no work is in progress. Jobs still waiting are dropped
+// without a result.
+func (b *LoadBalancers) Run(ctx context.Context) {
+	if b.group != nil {
+		b.group.RecordInitialNodes()
+	}
+	var running sync.WaitGroup
+	b.mu.Lock()
+	b.start = func(run func(context.Context)) { running.Go(func() { run(ctx) }) }
+	for _, q := range b.queues {
+		b.start(q.run)
+	}
+	b.mu.Unlock()
+
+	<-ctx.Done()
+	b.mu.Lock()
+	b.start = nil
+	b.mu.Unlock()
+	running.Wait()
+}
+
+// EnsureLoadBalancer queues a request and returns at once. A Service has one request at a time.
+func (b *LoadBalancers) EnsureLoadBalancer(req Request) {
+	j := newJob(req, b.group != nil)
+	if b.links != nil && !req.CloseOnly {
+		j.steps = append(j.steps, j.privateLinkSteps()...)
+	}
+	b.enqueueNext(j)
+}
+
+func (b *LoadBalancers) enqueueNext(j *job) {
+	if len(j.steps) == 0 {
+		b.reportResult(j, nil)
+	} else {
+		b.queueFor(j.steps[0]).addJob(j)
+	}
+}
+
+func (b *LoadBalancers) queueFor(at step) *queue {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	q := b.queues[at.queueKey()]
+	if q == nil {
+		var of resource = &loadBalancer{LoadBalancers: b, id: at.on}
+		if at.isPrivateLink() {
+			of = &privateLinks{b, at.on}
+		}
+		q = newQueue(b, of)
+		b.queues[at.queueKey()] = q
+		if b.start != nil {
+			b.start(q.run)
+		}
+	}
+	return q
+}
+
+// resource processes steps: a load balancer, its Private Link Services or the security group.
+type resource interface {
+	runRound(ctx context.Context, jobs []*job)
+}
 
 // queue holds the jobs with their next step on one resource.
 type queue struct {
@@ -33,30 +93,6 @@ func newQueue(b *LoadBalancers, of resource) *queue {
 	return &queue{LoadBalancers: b, of: of, added: make(chan struct{}, 1)}
 }
 
-func (q *queue) addCleanup(r *cleanupRequest) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.cleanups = append(q.cleanups, r)
-	select {
-	case q.added <- struct{}{}:
-	default:
-	}
-}
-
-func (q *queue) runCleanups(ctx context.Context) {
-	q.mu.Lock()
-	all := q.cleanups
-	q.cleanups = nil
-	q.mu.Unlock()
-	for _, r := range all {
-		err := ctx.Err()
-		if l, is := q.of.(*loadBalancer); is && err == nil {
-			err = l.runCleanup(ctx, r)
-		}
-		r.result <- err
-	}
-}
-
 func (q *queue) addJob(j *job) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -64,129 +100,6 @@ func (q *queue) addJob(j *job) {
 	select {
 	case q.added <- struct{}{}:
 	default:
-	}
-}
-
-// takeBatch returns the jobs of the next round and a function to call after it. It completes jobs that are deferred.
-func (q *queue) takeBatch(ctx context.Context, now time.Time) (batch []*job, release func()) {
-	q.mu.Lock()
-	select {
-	case <-q.added: // a stale signal would start a round for a single job
-	default:
-	}
-	deferred := map[*job]error{}
-	namespaces := map[string]error{}
-	for _, j := range q.waiting {
-		if err := q.deferReason(j, namespaces, now); err != nil {
-			deferred[j] = err
-		}
-	}
-	q.waiting = slices.DeleteFunc(q.waiting, func(j *job) bool { return deferred[j] != nil })
-	batch, release = q.reserveWrites(q.pickJobs(now), now)
-	is := map[*job]bool{}
-	for _, j := range batch {
-		is[j] = true
-	}
-	q.waiting = slices.DeleteFunc(q.waiting, func(j *job) bool { return is[j] })
-	q.mu.Unlock()
-	for j, err := range deferred {
-		if ctx.Err() == nil {
-			q.reportResult(j, err)
-		}
-	}
-	return batch, release
-}
-
-// pickJobs returns the oldest jobs, one namespace after another. Recently rejected namespaces are written alone, at
-// most every other round, so that others wait for at most one of their writes. The caller holds the lock.
-func (q *queue) pickJobs(now time.Time) []*job {
-	var clean, suspects []*job
-	for _, j := range q.waiting {
-		if _, _, suspect := q.rejections.BatchLimit(j.namespace(), now); suspect {
-			suspects = append(suspects, j)
-		} else {
-			clean = append(clean, j)
-		}
-	}
-	if len(suspects) == 0 || len(clean) > 0 && !q.isolateNext {
-		q.isolateNext = true
-		dealt, _ := ratelimit.SelectFair(clean, (*job).namespace, maxBatch)
-		return slices.Clone(dealt)
-	}
-	q.isolateNext = false
-	return q.pickRejected(suspects, now)
-}
-
-// pickRejected returns the jobs of the longest-waiting rejected namespace, never-rejected jobs first.
-func (q *queue) pickRejected(waiting []*job, now time.Time) []*job {
-	namespaces := make([]string, len(waiting))
-	for i, j := range waiting {
-		namespaces[i] = j.namespace()
-	}
-	q.rejectedNamespaces.SetNamespaces(namespaces)
-	namespace := slices.MinFunc(namespaces, func(a, b string) int {
-		return cmp.Compare(q.rejectedNamespaces.OrderOf(a), q.rejectedNamespaces.OrderOf(b))
-	})
-	q.rejectedNamespaces.MoveToEnd(namespace)
-	waiting = slices.DeleteFunc(waiting, func(j *job) bool { return j.namespace() != namespace })
-	good := slices.DeleteFunc(slices.Clone(waiting), func(j *job) bool { return q.rejections.IsRejected(j.rejectionKey()) })
-	if len(good) > 0 {
-		waiting = good
-	}
-	width, left, _ := q.rejections.BatchLimit(namespace, now)
-	var picked []*job
-	public := 0
-	for _, j := range waiting[:min(len(waiting), max(width, 1), maxBatch)] { // the rejection may just have expired
-		if j.canWritePublicIPs() {
-			if public++; public > max(left, 1) { // each may be rejected
-				continue
-			}
-		}
-		picked = append(picked, j)
-	}
-	return picked
-}
-
-// reserveWrites reserves write budget for a round and defers jobs without budget. Started and leaving jobs are never
-// deferred.
-func (q *queue) reserveWrites(jobs []*job, now time.Time) (batch []*job, release func()) {
-	if q.cfg.Writes == nil || len(jobs) == 0 {
-		return jobs, func() {}
-	}
-	want := map[string]int{}
-	for _, j := range jobs {
-		if !j.canDefer() {
-			continue
-		}
-		if want[j.namespace()] == 0 {
-			want[j.namespace()] = 1 // the shared write
-		}
-		if j.canWritePublicIPs() {
-			want[j.namespace()]++
-		}
-	}
-	subscription, got := q.cfg.Place.SubscriptionID, map[string]int{}
-	for namespace, n := range want {
-		_, _, suspect := q.rejections.BatchLimit(namespace, now)
-		got[namespace] = q.cfg.Writes.ReserveWrites(subscription, namespace, n, suspect, now)
-	}
-	room := map[string]int{}
-	for namespace, n := range got {
-		room[namespace] = max(n-1, 1)
-	}
-	for _, j := range jobs {
-		if j.canDefer() && j.canWritePublicIPs() {
-			if room[j.namespace()] == 0 {
-				continue
-			}
-			room[j.namespace()]--
-		}
-		batch = append(batch, j)
-	}
-	return batch, func() {
-		for namespace, n := range got {
-			q.cfg.Writes.ReleaseWrites(subscription, namespace, n)
-		}
 	}
 }
 
@@ -235,10 +148,13 @@ func (q *queue) waitForTurn(ctx context.Context) bool {
 	return false
 }
 
-func namespaceDemand(jobs []*job) []ratelimit.SharedChange {
-	all := make([]ratelimit.SharedChange, len(jobs))
-	for i, j := range jobs {
-		all[i] = ratelimit.SharedChange{Namespace: j.namespace(), Object: j.Service, Desired: j.Desired}
+func (b *LoadBalancers) reportResult(j *job, err error) {
+	if err == nil && j.link.Err == nil {
+		b.rejections.ClearRejection(j.rejectionKey())
 	}
-	return all
+	if j.Desired == nil && err == nil {
+		b.cache.removePlacement(j.Service)
+		b.conflicts.RemoveService(j.Service, conflict.LoadBalancer, conflict.PublicIPs, conflict.SecurityGroup, conflict.PrivateLinks)
+	}
+	b.cfg.OnResult(j.buildResult(err))
 }

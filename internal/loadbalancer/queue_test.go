@@ -90,7 +90,7 @@ func TestTheRejectedNamespaceIsFound(t *testing.T) {
 			j.steps = []step{{on: l.id}}
 		}
 		writes := 0
-		inSync := l.writeBisecting(t.Context(), jobs, func(ctx context.Context, jobs []*job) error {
+		inSync := l.bisectJobs(t.Context(), jobs, new(maxSearchWrites), func(ctx context.Context, jobs []*job) error {
 			writes++
 			var in []string
 			for _, j := range jobs {

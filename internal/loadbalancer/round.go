@@ -5,6 +5,8 @@ package loadbalancer
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"weir.dev/weir/internal/armerror"
@@ -14,6 +16,14 @@ import (
 	"weir.dev/weir/internal/loadbalancer/publicip"
 	"weir.dev/weir/internal/requestlog"
 )
+
+// maxSearchWrites limits the writes of one search for rejected namespaces: twice the depth of a bisection of 100
+// jobs, plus room for a second search.
+const maxSearchWrites = 24
+
+// writeFunc writes some jobs. A job that the plan rejects carries its own error; the returned error applies to all
+// others.
+type writeFunc func(ctx context.Context, jobs []*job) error
 
 // loadBalancer reconciles one load balancer. Not safe for concurrent use.
 type loadBalancer struct {
@@ -31,12 +41,18 @@ func (l *loadBalancer) name() string { return "load balancer " + l.id.Name }
 func (l *loadBalancer) runRound(ctx context.Context, jobs []*job) {
 	ctx = requestlog.WithCauses(ctx, requestCauses(jobs)...)
 	ips, jobs := l.preparePublicIPs(ctx, l.rejectOverLimit(ctx, jobs))
-	inSync := l.writeBisecting(ctx, jobs, func(ctx context.Context, jobs []*job) error {
+	inSync := l.bisectJobs(ctx, jobs, new(maxSearchWrites), func(ctx context.Context, jobs []*job) error {
 		return l.writeServices(ctx, jobs, ips)
 	})
-	inSync = l.requeueForUnpublish(inSync)
-	ips.WriteLabels(ctx, ipRequests(inSync))
-	ips.RemoveUnused(ctx, ipRequests(inSync))
+	inSync = slices.DeleteFunc(inSync, func(j *job) bool {
+		if len(j.toUnpublish) == 0 {
+			return false
+		}
+		j.steps, j.toUnpublish = append([]step{{on: l.id, unpublish: j.toUnpublish}}, j.steps...), nil
+		l.enqueueNext(j)
+		return true
+	})
+	ips.FinishServices(ctx, ipRequests(inSync))
 	for _, j := range l.failUnready(ctx, inSync, l.checkPublicIPs) {
 		j.Unused = ips.UnusedIPs(j.ipRequest)
 		j.completeStep(&l.conflicts)
@@ -44,33 +60,88 @@ func (l *loadBalancer) runRound(ctx context.Context, jobs []*job) {
 	}
 }
 
-// preparePublicIPs updates the jobs' public IPs and returns the jobs that have theirs. A write that met 412 is retried
-// once.
-func (l *loadBalancer) preparePublicIPs(ctx context.Context, jobs []*job) (*publicip.Round, []*job) {
-	ips := l.updatePublicIPs(ctx, jobs)
-	if publicip.IsConflict(ipRequests(jobs)) {
-		ips = l.updatePublicIPs(ctx, jobs)
-		l.conflictCounter(resourcePublicIP)(!publicip.IsConflict(ipRequests(jobs)))
+// bisectJobs writes the jobs, in at most maxWrites writes, and returns those in sync. The others failed or were requeued.
+// If Azure rejects the write, it writes each half of the namespaces. It does not bisect within a namespace: those jobs
+// are requeued, so that they delay no other namespace.
+func (b *LoadBalancers) bisectJobs(ctx context.Context, jobs []*job, maxWrites *int, write writeFunc) (inSync []*job) {
+	if len(jobs) == 0 || ctx.Err() != nil {
+		return nil
 	}
-	return ips, l.failUnready(ctx, jobs, l.checkPublicIPs)
+	if *maxWrites == 0 {
+		for _, j := range jobs {
+			b.enqueueNext(j)
+		}
+		return nil
+	}
+	*maxWrites--
+	for _, j := range jobs {
+		j.rejection = nil
+	}
+	err := write(requestlog.WithCauses(ctx, requestCauses(jobs)...), jobs)
+	jobs = b.failUnready(ctx, jobs, func(j *job) error { return j.rejection })
+	if len(jobs) == 0 {
+		return nil
+	}
+	if err == nil {
+		b.rejections.CountAcceptedWrite(jobs[0].namespace())
+		return jobs
+	}
+	jobs = slices.SortedStableFunc(slices.Values(jobs), func(a, b *job) int { return strings.Compare(a.namespace(), b.namespace()) })
+	half := namespaceBoundary(jobs)
+	switch {
+	case !isRequestError(err, time.Now()) || ctx.Err() != nil:
+		return b.failUnready(ctx, jobs, func(j *job) error { b.recordJobRejection(j, err); return err })
+	case half > 0:
+		return append(b.bisectJobs(ctx, jobs[:half], maxWrites, write), b.bisectJobs(ctx, jobs[half:], maxWrites, write)...)
+	case len(jobs) == 1:
+		b.recordJobRejection(jobs[0], err)
+		return b.failUnready(ctx, jobs, func(*job) error { return err })
+	}
+	b.rejections.CountRejectedWrite(jobs[0].namespace(), len(jobs), time.Now())
+	for _, j := range jobs {
+		b.enqueueNext(j)
+	}
+	return nil
 }
 
-func (l *loadBalancer) updatePublicIPs(ctx context.Context, jobs []*job) *publicip.Round {
-	ctx, cancel := context.WithTimeout(ctx, publicip.Timeout)
-	defer cancel()
-	for _, j := range jobs {
-		j.ipRequest.IsLeaving = j.isLeaving()
-	}
-	ips := l.publicIPManager.BeginRound(ctx, l.id, ipRequests(jobs))
-	for _, j := range jobs {
-		if j.ipRequest.IsLeaving && !j.isLeaving() {
-			j.steps = append([]step{{on: l.id, remove: true}}, j.steps...)
+// namespaceBoundary returns the namespace boundary closest to the middle of the sorted jobs; 0 if there is one namespace.
+func namespaceBoundary(jobs []*job) int {
+	best := 0
+	for i := 1; i < len(jobs); i++ {
+		if jobs[i].namespace() != jobs[i-1].namespace() && (best == 0 || max(i, len(jobs)-i) < max(best, len(jobs)-best)) {
+			best = i
 		}
-		j.ipRequest.IsMoving = j.hasNextLoadBalancer()
 	}
-	l.rejectAddressLoss(ctx, jobs, ips)
-	ips.WriteRequired(ctx)
-	return ips
+	return best
+}
+
+// preparePublicIPs updates the jobs' public IPs and returns the jobs that have theirs. A write that met 412 is retried
+// once.
+func (l *loadBalancer) preparePublicIPs(ctx context.Context, jobs []*job) (ips *publicip.Round, ready []*job) {
+	for retry := range 2 {
+		within, cancel := context.WithTimeout(ctx, publicip.Timeout)
+		for _, j := range jobs {
+			j.ipRequest.IsLeaving = j.isLeaving()
+		}
+		ips = l.publicIPManager.BeginRound(within, l.id, ipRequests(jobs))
+		for _, j := range jobs {
+			if j.ipRequest.IsLeaving && !j.isLeaving() {
+				j.steps = append([]step{{on: l.id, remove: true}}, j.steps...)
+			}
+			j.ipRequest.IsMoving = j.hasNextLoadBalancer()
+		}
+		l.rejectAddressLoss(within, jobs, ips)
+		ips.WriteRequired(within)
+		cancel()
+		met412 := publicip.IsConflict(ipRequests(jobs))
+		if retry > 0 {
+			l.conflictCounter(resourcePublicIP)(!met412)
+		}
+		if !met412 {
+			break
+		}
+	}
+	return ips, l.failUnready(ctx, jobs, l.checkPublicIPs)
 }
 
 // writeServices reconciles the load balancer for these jobs in one write, with its pools locked. Rejected jobs are left
@@ -78,26 +149,26 @@ func (l *loadBalancer) updatePublicIPs(ctx context.Context, jobs []*job) *public
 func (l *loadBalancer) writeServices(ctx context.Context, jobs []*job, ips *publicip.Round) error {
 	l.loadPrivateIPs(ctx, jobs)
 	l.hasLoadedZones = false
-	err := l.writeLocked(ctx, jobs, ips)
+	write := func(ctx context.Context, valid func() bool) error { return l.tryWrite(ctx, jobs, ips, valid) }
+	err := l.runLocked(ctx, write)
 	if errors.Is(err, errZonesUnread) {
 		if err := l.cfg.Zones.Load(ctx); err != nil {
 			return err
 		}
 		l.hasLoadedZones = true
-		err = l.writeLocked(ctx, jobs, ips)
+		err = l.runLocked(ctx, write)
 	}
 	return err
 }
 
-func (l *loadBalancer) writeLocked(ctx context.Context, jobs []*job, ips *publicip.Round) error {
+// runLocked runs a write under the lease, with the pools of the load balancer locked.
+func (l *loadBalancer) runLocked(ctx context.Context, write func(ctx context.Context, valid func() bool) error) error {
 	unlock, err := l.lockForWrite(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	return conflict.RunWrite(ctx, l.cfg.Lease, l.name(), l.conflictCounter(ResourceLoadBalancer), func(ctx context.Context, valid func() bool) error {
-		return l.tryWrite(ctx, jobs, ips, valid)
-	})
+	return conflict.RunWrite(ctx, l.cfg.Lease, l.name(), l.conflictCounter(ResourceLoadBalancer), write)
 }
 
 // tryWrite reads, plans, writes if needed, checks the result, and records it on the jobs and in the placements.
@@ -167,4 +238,61 @@ func (l *loadBalancer) applyPlan(ctx context.Context, observed lb.LoadBalancer, 
 		settled(shown.Pools, false)
 	}
 	return shown, err
+}
+
+// privateLinks manages the Private Link Services of a load balancer. Not safe for concurrent use.
+type privateLinks struct {
+	*LoadBalancers
+	id lb.LoadBalancerID
+}
+
+// runRound processes removals first.
+func (p *privateLinks) runRound(ctx context.Context, jobs []*job) {
+	ctx = requestlog.WithCauses(ctx, requestCauses(jobs)...)
+	clears := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return len(j.steps[0].unpublish) == 0 })
+	synced := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return len(j.steps[0].unpublish) > 0 })
+	p.unpublishFrontends(ctx, clears)
+	if len(synced) > 0 {
+		p.links.Reconcile(ctx, p.observedState(), linkRequests(synced))
+	}
+	for _, j := range jobs {
+		if j.link.Err != nil {
+			p.recordJobRejection(j, j.link.Err)
+		}
+	}
+	for _, j := range p.failUnready(ctx, jobs, (*job).checkUnpublished) {
+		if j.link.HasMore && j.link.Err == nil { // behind jobs queued since
+			p.enqueueNext(j)
+			continue
+		}
+		j.unpublishDone = len(j.steps[0].unpublish) > 0
+		j.steps, j.started = j.steps[1:], true
+		if j.link.Err == nil {
+			j.addConflicts(p.conflicts.RecordMatch(conflict.PrivateLinks, j.Service))
+		}
+		p.enqueueNext(j)
+	}
+}
+
+// securityGroup writes the security group. Its round is the only writer and does not block load balancers. Not safe for
+// concurrent use.
+type securityGroup struct{ *LoadBalancers }
+
+func (g *securityGroup) runRound(ctx context.Context, jobs []*job) {
+	// Sort: priorities must not depend on the order in which load balancers finish.
+	slices.SortStableFunc(jobs, func(a, b *job) int { return strings.Compare(a.Service, b.Service) })
+	jobs = g.readExisting(ctx, jobs)
+	inSync := g.bisectJobs(ctx, jobs, new(maxSearchWrites), func(ctx context.Context, jobs []*job) error {
+		demands := g.groupRequests(jobs)
+		err := g.group.WriteRules(ctx, demands, logFor(g.cfg.Log, "securityGroup", g.cfg.SecurityGroup.Name, jobs))
+		recordGroupResults(jobs, demands)
+		return err
+	})
+	for _, j := range g.failUnready(ctx, inSync, (*job).publicIPError) {
+		j.steps, j.started = j.steps[1:], true
+		if !j.CloseOnly { // otherwise clients are still admitted at these addresses
+			g.formerAddresses.ForgetOwner(j.Owner)
+		}
+		g.enqueueNext(j)
+	}
 }

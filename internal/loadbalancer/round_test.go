@@ -331,7 +331,7 @@ func TestWhatATryLeavesToOthers(t *testing.T) {
 	if got := l.cache.loadBalancersOf("dd"); !slices.Equal(got, []string{"kubernetes"}) {
 		t.Errorf("dd is on %v", got)
 	}
-	ips.RemoveUnused(t.Context(), nil)
+	ips.FinishServices(t.Context(), nil)
 	if !slices.Equal(azure.groups, []string{"far"}) || !slices.Equal(azure.deleted, []string{"kubernetes-acc"}) {
 		t.Errorf("looked in %v, deleted %v", azure.groups, azure.deleted)
 	}

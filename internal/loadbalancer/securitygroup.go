@@ -6,36 +6,12 @@ import (
 	"context"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer/publicip"
 	"weir.dev/weir/internal/loadbalancer/securitygroup"
 	"weir.dev/weir/internal/service"
 )
-
-// securityGroup writes the security group. Its round is the only writer and does not block load balancers. Not safe for
-// concurrent use.
-type securityGroup struct{ *LoadBalancers }
-
-func (g *securityGroup) runRound(ctx context.Context, jobs []*job) {
-	// Sort: priorities must not depend on the order in which load balancers finish.
-	slices.SortStableFunc(jobs, func(a, b *job) int { return strings.Compare(a.Service, b.Service) })
-	jobs = g.readExisting(ctx, jobs)
-	inSync := g.writeBisecting(ctx, jobs, func(ctx context.Context, jobs []*job) error {
-		demands := g.groupRequests(jobs)
-		err := g.group.WriteRules(ctx, demands, logFor(g.cfg.Log, "securityGroup", g.cfg.SecurityGroup.Name, jobs))
-		recordGroupResults(jobs, demands)
-		return err
-	})
-	for _, j := range g.failUnready(ctx, inSync, (*job).publicIPError) {
-		j.steps, j.started = j.steps[1:], true
-		if !j.CloseOnly { // otherwise clients are still admitted at these addresses
-			g.formerAddresses.ForgetOwner(j.Owner)
-		}
-		g.enqueueNext(j)
-	}
-}
 
 func (g *securityGroup) groupRequests(jobs []*job) []*securitygroup.Request {
 	all := make([]*securitygroup.Request, len(jobs))

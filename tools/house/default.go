@@ -2,9 +2,9 @@
 
 package main
 
-// defaultLoops are background loops and dry runs: a walk enters one only if it starts there.
+// defaultLoops are background loops, cleanups and dry runs: a walk enters one only if it starts there.
 func defaultLoops() []string {
-	return []string{"updater.(*worker).run", "loadbalancer.(*queue).run", "servicelb.(*Reconciler).runDryRun"}
+	return []string{"updater.(*worker).run", "loadbalancer.(*queue).run", "loadbalancer.(*queue).runCleanups", "servicelb.(*Reconciler).runDryRun"}
 }
 
 // defaultWalks are the default walks. Update them when an entry or end function is renamed; a walk with

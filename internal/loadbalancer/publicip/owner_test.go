@@ -211,7 +211,7 @@ func TestTheLabelOfAPublicIPThatWeirDidNotMake(t *testing.T) {
 		req := c.asks("shop/web", want)
 		round := c.keeper.BeginRound(t.Context(), kubernetes, []*Request{req})
 		round.WriteRequired(t.Context())
-		round.WriteLabels(t.Context(), []*Request{req})
+		round.FinishServices(t.Context(), []*Request{req})
 		return req.Err
 	}
 	for range 2 { // the owner by mere use may not, either
@@ -236,7 +236,7 @@ func TestTheLabelOfAPublicIPThatWeirDidNotMake(t *testing.T) {
 	c.azure.said = nil
 	leaves := c.asks("shop/web")
 	leaves.Desired, leaves.IsLeaving = nil, true
-	c.keeper.BeginRound(t.Context(), kubernetes, []*Request{leaves}).RemoveUnused(t.Context(), []*Request{leaves})
+	c.keeper.BeginRound(t.Context(), kubernetes, []*Request{leaves}).FinishServices(t.Context(), []*Request{leaves})
 	if got := c.azure.ips[vip.ID.Key()]; got.DNSLabel != "evil" || lb.TagValue(got.Tags, service.TagDNSLabel) != "" {
 		t.Errorf("after the Service: label %q, tags %v", got.DNSLabel, got.Tags)
 	}

@@ -126,8 +126,7 @@ func TestTheOrderOfARound(t *testing.T) {
 	round = keeper.BeginRound(ctx, kubernetes, []*Request{moves})
 	round.WriteRequired(ctx)
 	round.RecordRemoved([]lb.Change{{Was: lb.Frontend{PublicIP: named("c-a1").String()}}})
-	round.WriteLabels(ctx, []*Request{moves})
-	round.RemoveUnused(ctx, []*Request{moves})
+	round.FinishServices(ctx, []*Request{moves})
 	want := []string{"put c-a1 for shop/web as web", "put c-a1 for shop/web as ", "put theirs for  as web", "delete c-a1"}
 	if moves.Err != nil || !slices.Equal(azure.said, want) {
 		t.Errorf("%v: %q, want %q", moves.Err, azure.said, want)
@@ -180,12 +179,12 @@ func TestWhatIsLeftGoesWithTheLastThatHasIt(t *testing.T) {
 	foreign.Tags[service.TagCluster] = "d"
 	keeper, azure := keeperOf(shared, foreign)
 	leaves := &Request{Service: "shop/web", Owner: "a1", IsLeaving: true}
-	keeper.BeginRound(t.Context(), kubernetes, []*Request{leaves}).RemoveUnused(t.Context(), []*Request{leaves})
+	keeper.BeginRound(t.Context(), kubernetes, []*Request{leaves}).FinishServices(t.Context(), []*Request{leaves})
 	free := azure.ips[shared.ID.Key()]
 	free.UsedBy = ""
 	azure.ips[shared.ID.Key()] = free
 	another := &Request{Service: "shop/other", Owner: "a2"}
-	keeper.BeginRound(t.Context(), kubernetes, []*Request{another}).RemoveUnused(t.Context(), []*Request{another})
+	keeper.BeginRound(t.Context(), kubernetes, []*Request{another}).FinishServices(t.Context(), []*Request{another})
 	if want := []string{"put c-a1 for  as ", "delete c-a1"}; !slices.Equal(azure.said, want) || leaves.Err != nil || another.Err != nil {
 		t.Errorf("%q, want %q; %v, %v", azure.said, want, leaves.Err, another.Err)
 	}
@@ -221,7 +220,7 @@ func TestAPublicIPThatIsNotUsed(t *testing.T) {
 				tt.edit(req)
 			}
 			round := keeper.BeginRound(t.Context(), kubernetes, []*Request{req})
-			round.RemoveUnused(t.Context(), []*Request{req})
+			round.FinishServices(t.Context(), []*Request{req})
 			unused := ""
 			for _, ip := range round.UnusedIPs(req) {
 				unused += ip.ID.Name
@@ -250,12 +249,12 @@ func TestWhatMovesKeepsItsPublicIP(t *testing.T) {
 	keeper, azure := keeperOf(exists("c-a1", "shop/web", "20.0.0.1"))
 	req := &Request{Service: "shop/web", Owner: "a1", Desired: &service.Spec{}, IsMoving: true}
 	round := keeper.BeginRound(t.Context(), kubernetes, []*Request{req})
-	round.RemoveUnused(t.Context(), []*Request{req})
+	round.FinishServices(t.Context(), []*Request{req})
 	if len(azure.said) > 0 || req.Err != nil {
 		t.Errorf("%q, %v", azure.said, req.Err)
 	}
 	req.IsMoving, req.IsLeaving = false, true
-	if round.RemoveUnused(t.Context(), []*Request{req}); !slices.Equal(azure.said, []string{"delete c-a1"}) || req.Err != nil {
+	if round.FinishServices(t.Context(), []*Request{req}); !slices.Equal(azure.said, []string{"delete c-a1"}) || req.Err != nil {
 		t.Errorf("%q, %v", azure.said, req.Err)
 	}
 }

@@ -35,28 +35,25 @@ func (r *Round) WriteRequired(ctx context.Context) {
 	r.applyWrites(ctx, inOrder(r.writes))
 }
 
-// WriteLabels sets the requested DNS labels of user-provided public IPs. requests are Services that the load balancer
-// accepted; a rejected Service must not change a foreign public IP.
-func (r *Round) WriteLabels(ctx context.Context, requests []*Request) {
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
+// FinishServices sets the requested DNS labels of user-provided public IPs, then deletes the public IPs made for
+// Services that no longer need them. requests are Services that the load balancer accepted; a rejected Service must not
+// change a foreign public IP. A shared one gets a tag and is deleted after its last user; the tag in Azure survives
+// restarts.
+func (r *Round) FinishServices(ctx context.Context, requests []*Request) {
+	within, cancel := context.WithTimeout(ctx, Timeout)
+	first, writes := r.planLabels(within, requests)
+	r.applyWrites(within, inOrder(first))
+	r.applyWrites(within, inOrder(writes))
+	cancel()
+	within, cancel = context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	first, writes := r.planLabels(ctx, requests)
-	r.applyWrites(ctx, inOrder(first))
-	r.applyWrites(ctx, inOrder(writes))
-}
-
-// RemoveUnused deletes the public IPs made for Services that no longer need them. A shared one gets a tag and is
-// deleted after its last user; the tag in Azure survives restarts.
-func (r *Round) RemoveUnused(ctx context.Context, requests []*Request) {
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
-	defer cancel()
-	all := r.planRemovals(ctx, requests)
+	all := r.planRemovals(within, requests)
 	for _, w := range all {
 		for _, req := range w.by {
 			req.Changed = true
 		}
 	}
-	r.applyWrites(ctx, all)
+	r.applyWrites(within, all)
 }
 
 // RemoveOrphans deletes the public IPs that their Services left, except those to keep.

@@ -40,9 +40,18 @@ func (g *Group) writeOnce(ctx context.Context, requests []*Request, valid func()
 		return conflict.ErrLeaseExpired
 	}
 	if !p.IsEmpty() {
-		err = g.writeGroup(ctx, observed, s, p)
-		if g.withoutUnknownTags(ctx, requests, observed, err, valid, log) && requests[0].ClosesOnly {
-			return nil // the write of all its rules reports the tag
+		next := observed
+		next.Rules = p.Next
+		var shown lb.SecurityGroup
+		if shown, err = g.cfg.Azure.PutSecurityGroup(ctx, next); err == nil {
+			err = g.verifyWrite(service.BuildSecurityPlan(s.mergeInput(shown.Rules)))
+		}
+		if known, is := withoutUnknownTags(requests, observed, err); is { // otherwise the group would remain open
+			if err := g.writeOnce(ctx, []*Request{{Demand: known}}, valid, log); err != nil {
+				log.WarnContext(ctx, "security group not closed to clients that the Service does not name any more", "err", err)
+			} else if requests[0].ClosesOnly {
+				return nil // the write of all its rules reports the tag
+			}
 		}
 	}
 	g.setRejections(requests, p)
@@ -122,16 +131,6 @@ func (g *Group) attachmentWarning(shown lb.SecurityGroup) string {
 	return g.displayName() + " is on no subnet and on no network interface: its rules have no effect"
 }
 
-// writeGroup writes the group and verifies the response.
-func (g *Group) writeGroup(ctx context.Context, observed lb.SecurityGroup, s planInput, p service.SecurityPlan) error {
-	observed.Rules = p.Next
-	shown, err := g.cfg.Azure.PutSecurityGroup(ctx, observed)
-	if err == nil {
-		err = g.verifyWrite(service.BuildSecurityPlan(s.mergeInput(shown.Rules)))
-	}
-	return err
-}
-
 // verifyWrite returns an error if a plan for the response is not empty.
 func (g *Group) verifyWrite(again service.SecurityPlan) error {
 	if again.IsEmpty() {
@@ -186,27 +185,20 @@ func logWritten(ctx context.Context, log *slog.Logger, p service.SecurityPlan) {
 	log.InfoContext(ctx, "security group written", "changes", len(p.Changes))
 }
 
-// withoutUnknownTags writes the rules without service tags that Azure may not know, after Azure rejected
-// them; otherwise the group would remain open. A tag in an existing rule is known. It reports whether the
-// write succeeded.
-func (g *Group) withoutUnknownTags(ctx context.Context, requests []*Request, observed lb.SecurityGroup, rejected error, valid func() bool, log *slog.Logger) bool {
+// withoutUnknownTags returns the demand of the only request without service tags that Azure may not know, after Azure
+// rejected them; false if there are none. A tag in an existing rule is known.
+func withoutUnknownTags(requests []*Request, observed lb.SecurityGroup, rejected error) (known Demand, is bool) {
 	f := armerror.FromError(rejected)
 	if f == nil || f.Class != armerror.Terminal || f.Reason != "refused" && f.Reason != "operation_failed" || len(requests) != 1 || requests[0].Desired == nil {
-		return false
+		return known, false
 	}
-	narrowed := requests[0].Demand
-	spec := *narrowed.Desired
+	known = requests[0].Demand
+	spec := *known.Desired
 	spec.Access.HasRestriction = spec.Access.IsLimited()
 	spec.Access.Tags = slices.DeleteFunc(slices.Clone(spec.Access.Tags), func(tag string) bool { return !hasServiceTag(observed.Rules, tag) })
-	if len(spec.Access.Tags) == len(narrowed.Desired.Access.Tags) {
-		return false
-	}
-	narrowed.Desired = &spec
-	err := g.writeOnce(ctx, []*Request{{Demand: narrowed}}, valid, log)
-	if err != nil {
-		log.WarnContext(ctx, "security group not closed to clients that the Service does not name any more", "err", err)
-	}
-	return err == nil
+	is = len(spec.Access.Tags) < len(known.Desired.Access.Tags)
+	known.Desired = &spec
+	return known, is
 }
 
 func hasServiceTag(rules []lb.SecurityRule, tag string) bool {

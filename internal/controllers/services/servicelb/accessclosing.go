@@ -4,7 +4,6 @@ package servicelb
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"weir.dev/weir/internal/humanize"
@@ -48,22 +47,6 @@ func (r *Reconciler) enforcedRestriction(s Service) (restriction service.Restric
 	}
 	restriction = service.RestrictionOf(s.Object)
 	return restriction, !restriction.IsOpen()
-}
-
-// closeGroup requests that the security group is closed to clients that the Service no longer admits.
-func (r *Reconciler) closeGroup(s Service, st *State, now time.Time) {
-	restriction, enforced := r.enforcedRestriction(s)
-	if !enforced || len(st.Placement.LoadBalancers) == 0 || st.Closing.retryAfter(now) > 0 || !st.Closing.isNeeded(restriction) {
-		return
-	}
-	if st.Closing.maxRestriction == nil && !restriction.Access.IsLimited() && !slices.ContainsFunc(st.Placement.LoadBalancers, isPublic) {
-		return // an internal Service without restrictions has no rules
-	}
-	st.Closing.requested, st.Pending.Running = restriction, true
-	r.cfg.Balancers.EnsureLoadBalancer(loadbalancer.Request{
-		Service: s.Name, Owner: service.OwnerNameOf(s.UID), Created: s.Created, StatusAddresses: s.StatusAddresses, Groups: st.Placement.Groups, RetryToken: s.RetryToken,
-		Desired: &service.Spec{Owner: service.OwnerNameOf(s.UID), Internal: restriction.Internal, Access: restriction.Access}, CloseOnly: true,
-	})
 }
 
 func isPublic(place string) bool { return !service.IsInternal(place) }

@@ -233,7 +233,7 @@ func (st *State) waitReason() (reason, text string) {
 	switch {
 	case st.Events.lastWarning != "":
 		return ConditionReasonRetryAfter, "Azure is throttling: " + st.Events.lastWarning
-	case st.Fill.request != nil:
+	case st.PoolWait.reason == waitFill:
 		return ConditionReasonPoolFilling, "Its backend pools are filled before flows are sent there: their BackendPools say what keeps them"
 	}
 	return "", ""

@@ -339,7 +339,7 @@ func TestWhyAServiceIsNotProgrammed(t *testing.T) {
 		{"Azure asked for patience", func(st *State) {
 			st.Events.failure, st.Events.lastWarning, st.Waiting.notBefore = ConditionFailed, "TooManyRequests", now.Add(time.Second)
 		}, false, ConditionReasonRetryAfter},
-		{"pools have to be filled", func(st *State) { st.Fill.startWait(loadbalancer.Result{}, now) }, false, ConditionReasonPoolFilling},
+		{"pools have to be filled", func(st *State) { st.PoolWait.startWait(waitFill, loadbalancer.Result{}, now) }, false, ConditionReasonPoolFilling},
 		{"it would lose its address", func(st *State) { st.Events.failure, st.Events.lastWarning = ConditionBlocked, "198.18.0.1" }, false, ConditionReasonRemovalBlocked},
 		{"it is only planned", inSync, true, ConditionReasonDryRun},
 		{"a rehearsal fails", func(st *State) { st.Events.failure, st.Events.lastWarning = ConditionFailed, "throttled" }, true, ConditionReasonFailed},

@@ -39,7 +39,7 @@ func TestLifeOfTheLastServiceWithInterfaces(t *testing.T) {
 		l.looks()
 		l.BeginChapter("An event changes nothing. Nobody says anything for a while.")
 		l.looks()
-		time.Sleep(drainRetryInterval)
+		time.Sleep(poolRetryInterval)
 		l.looks()
 		l.ends(empties("kubernetes", 2))
 		l.looks()

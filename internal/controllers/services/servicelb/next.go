@@ -42,13 +42,11 @@ func NextStep(st State, s Service, d Desired, now time.Time) Step {
 	switch {
 	case len(d.Problems) > 0:
 		return StepReject
-	case !s.DryRun && !st.Placement.hasLostFinalizer(s) && st.Sync.isInSync(d, s.RetryToken, now) && !st.Drain.isDue(now) && (!s.AllowRemoval || !st.Sync.unused):
+	case !s.DryRun && !st.Placement.hasLostFinalizer(s) && st.Sync.isInSync(d, s.RetryToken, now) && !st.PoolWait.isDue(now) && (!s.AllowRemoval || !st.Sync.unused):
 		return StepPublish
 	case d.Spec == nil && st.Placement.free:
 		return StepNone
-	case !s.DryRun && st.Fill.mustWait(d.Spec, s.RetryToken, now):
-		return StepNone
-	case !s.DryRun && st.Drain.mustWait(d.Spec, s.RetryToken, now):
+	case !s.DryRun && st.PoolWait.mustWait(d.Spec, s.RetryToken, now):
 		return StepNone
 	case s.DryRun:
 		return StepDryRun

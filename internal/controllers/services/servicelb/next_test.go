@@ -34,11 +34,11 @@ func TestNext(t *testing.T) {
 	}
 	lookAt := func(at time.Time) func(*State) { return func(st *State) { inSync(st); st.Sync.resyncAt = at } }
 	filling := func(st *State) {
-		st.Fill.startWait(loadbalancer.Result{Request: loadbalancer.Request{Desired: wants().Spec}, FillingPools: []lb.PoolID{{Name: "p"}}}, now)
+		st.PoolWait.startWait(waitFill, loadbalancer.Result{Request: loadbalancer.Request{Desired: wants().Spec}, FillingPools: []lb.PoolID{{Name: "p"}}}, now)
 	}
-	filled := func(st *State) { filling(st); st.Fill.recordFilled(true) }
+	filled := func(st *State) { filling(st); st.PoolWait.recordChange(true) }
 	emptying := func(st *State, w *service.Spec) {
-		st.Drain.startWait(loadbalancer.Result{Request: loadbalancer.Request{Desired: w}, DrainingPools: []plan.DrainingPool{{Interfaces: 3}}}, now)
+		st.PoolWait.startWait(waitDrain, loadbalancer.Result{Request: loadbalancer.Request{Desired: w}, DrainingPools: []plan.DrainingPool{{Interfaces: 3}}}, now)
 	}
 	bound := Service{Ownership: Ownership{Finalizer: true}}
 	unused := func(st *State) { inSync(st); st.Sync.unused = true }
@@ -73,11 +73,11 @@ func TestNext(t *testing.T) {
 		{"a pool is filled", filled, bound, wants(), StepRequest},
 		{"it leaves while a pool is filled", filling, bound, wants(nothing), StepRequest},
 		{"interfaces have to leave first", func(st *State) { emptying(st, nil) }, bound, wants(nothing), StepNone},
-		{"they have left", func(st *State) { emptying(st, nil); st.Drain.recordDrained(true) }, bound, wants(nothing), StepRequest},
-		{"nobody says that they have", func(st *State) { emptying(st, nil); st.Drain.until = now }, bound, wants(nothing), StepRequest},
+		{"they have left", func(st *State) { emptying(st, nil); st.PoolWait.recordChange(true) }, bound, wants(nothing), StepRequest},
+		{"nobody says that they have", func(st *State) { emptying(st, nil); st.PoolWait.until = now }, bound, wants(nothing), StepRequest},
 		{"it comes back while they leave", func(st *State) { emptying(st, nil) }, bound, wants(), StepRequest},
 		{"they leave what it has left", func(st *State) { inSync(st); emptying(st, wants().Spec) }, bound, wants(), StepPublish},
-		{"they have left what it has left", func(st *State) { inSync(st); emptying(st, wants().Spec); st.Drain.recordDrained(true) }, bound, wants(), StepRequest},
+		{"they have left what it has left", func(st *State) { inSync(st); emptying(st, wants().Spec); st.PoolWait.recordChange(true) }, bound, wants(), StepRequest},
 		{"a dry run while they leave", func(st *State) { emptying(st, wants().Spec) }, dry, wants(), StepDryRun},
 		{"a dry run", nil, dry, wants(), StepDryRun},
 		{"a dry run of one that is in sync", inSync, dry, wants(), StepDryRun},
@@ -152,8 +152,8 @@ func TestUntilWhenAServiceWaits(t *testing.T) {
 		{"never", State{Sync: SyncState{request: &loadbalancer.Request{}}}, 0},
 		{"a look that is due, and nothing followed", State{Sync: SyncState{request: &loadbalancer.Request{}, resyncAt: now}}, 0},
 		{"it is under way", State{Sync: inSync, Pending: Pending{Running: true}}, 0},
-		{"pools are filled", State{Sync: inSync, Fill: FillState{request: &loadbalancer.Request{}, until: in(30)}}, 30 * time.Second},
-		{"interfaces leave", State{Sync: inSync, Drain: DrainState{request: &loadbalancer.Request{}, until: in(30)}}, 30 * time.Second},
+		{"pools are filled", State{Sync: inSync, PoolWait: PoolWait{reason: waitFill, request: &loadbalancer.Request{}, until: in(30)}}, 30 * time.Second},
+		{"interfaces leave", State{Sync: inSync, PoolWait: PoolWait{reason: waitDrain, request: &loadbalancer.Request{}, until: in(30)}}, 30 * time.Second},
 		{"a person is waited for", State{Sync: inSync, Removal: Removal{addresses: lost, retryAt: in(60)}}, 60 * time.Second},
 		{"a dry run", State{Sync: inSync, DryRun: DryRunState{reported: true, until: in(5)}}, 5 * time.Second},
 	} {

@@ -7,11 +7,10 @@ import (
 	"errors"
 	"log/slog"
 	"reflect"
+	"slices"
 	"time"
 
-	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/loadbalancer"
-	"weir.dev/weir/internal/loadbalancer/dryrun"
 	"weir.dev/weir/internal/ratelimit"
 	"weir.dev/weir/internal/service"
 )
@@ -150,6 +149,22 @@ func (r *Reconciler) forgetService(name string) {
 	r.removals.RemoveService(name)
 }
 
+// closeGroup requests that the security group is closed to clients that the Service no longer admits.
+func (r *Reconciler) closeGroup(s Service, st *State, now time.Time) {
+	restriction, enforced := r.enforcedRestriction(s)
+	if !enforced || len(st.Placement.LoadBalancers) == 0 || st.Closing.retryAfter(now) > 0 || !st.Closing.isNeeded(restriction) {
+		return
+	}
+	if st.Closing.maxRestriction == nil && !restriction.Access.IsLimited() && !slices.ContainsFunc(st.Placement.LoadBalancers, isPublic) {
+		return // an internal Service without restrictions has no rules
+	}
+	st.Closing.requested, st.Pending.Running = restriction, true
+	r.cfg.Balancers.EnsureLoadBalancer(loadbalancer.Request{
+		Service: s.Name, Owner: service.OwnerNameOf(s.UID), Created: s.Created, StatusAddresses: s.StatusAddresses, Groups: st.Placement.Groups, RetryToken: s.RetryToken,
+		Desired: &service.Spec{Owner: service.OwnerNameOf(s.UID), Internal: restriction.Internal, Access: restriction.Access}, CloseOnly: true,
+	})
+}
+
 func (r *Reconciler) runStep(ctx context.Context, s Service, e *entry, now time.Time) error {
 	st := &e.State
 	d, err := r.buildDesired(ctx, s)
@@ -196,10 +211,8 @@ func (r *Reconciler) sendRequest(ctx context.Context, s Service, e *entry, d Des
 		}
 		return &retryError{error: err}
 	}
-	e.Fill.stopWait()
-	e.Drain.stopWait()
-	r.States.publishFilling(e)
-	r.States.publishDraining(e)
+	e.PoolWait.stopWait()
+	r.States.publishPoolWait(e)
 	protect, pending := r.checkRemoval(ctx, s, st, d.Spec, now)
 	if pending {
 		return nil
@@ -242,45 +255,3 @@ func (r *Reconciler) persistRecord(ctx context.Context, s Service, st *State, to
 	st.Placement.setRecord(next)
 	return nil
 }
-
-// retryDelay returns when to reconcile a Service again. The work queue retries Kubernetes errors. If no load
-// balancer can be chosen, the deletion of other Services may help.
-func (r *Reconciler) retryDelay(ctx context.Context, s Service, st *State, err error, now time.Time) (time.Duration, error) {
-	if f, ok := errors.AsType[*armerror.Fault](err); ok && f.IsDeferred() {
-		return max(f.RetryAt.Sub(now), time.Millisecond), nil
-	}
-	if reason, ok := errors.AsType[*retryError](err); ok {
-		if reason.notSent && !isDryRunDeferred(err) && ctx.Err() == nil { // a shutdown is not an error of the Service
-			st.Sync.markStale() // if it is reverted, the error must be cleared
-			r.events.warnFailure(s, &st.Events, conditionOf(err), "nothing is written yet: ", reason.error)
-			r.events.logWarning(ctx, &st.Events, "no load balancer for the Service", s.Name, reason.error)
-		}
-		return st.Waiting.recordFailure(err, r.cfg.Backoff, now), nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	if wait := st.Waiting.retryAfter(now); wait > 0 {
-		return wait, nil
-	}
-	class := r.cfg.Settings.Class
-	if st.Placement.free && (st.Placement.isGone || !s.IsManaged(class) && !s.MayHaveResources(class)) {
-		r.forgetService(s.Name)
-	}
-	return st.nextDelay(now), nil
-}
-
-func isDryRunDeferred(err error) bool {
-	f, ok := errors.AsType[*armerror.Fault](err)
-	return ok && f.Code == dryrun.CodeReadLimit
-}
-
-// retryError ends a reconcile that must be repeated. The flag is set if no load balancer could be chosen or
-// public IPs could not be read.
-type retryError struct {
-	error
-	notSent bool
-}
-
-// Unwrap returns the cause.
-func (e *retryError) Unwrap() error { return e.error }

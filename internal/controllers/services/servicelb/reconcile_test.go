@@ -294,7 +294,7 @@ func TestAServiceWaitsForItsPools(t *testing.T) {
 			w.r.States.AddLostPool("shop/web", LostPool{"kubernetes", "shop-web"})
 			w.r.States.AddLostPool("shop/web", LostPool{"kubernetes", "kubernetes"})
 		},
-		"a while has passed": func(*world) { time.Sleep(fillRetryInterval) },
+		"a while has passed": func(*world) { time.Sleep(poolRetryInterval) },
 	} {
 		t.Run(about, func(t *testing.T) {
 			inTime(t, func(t *testing.T) {
@@ -302,7 +302,7 @@ func TestAServiceWaitsForItsPools(t *testing.T) {
 				w.fills = []lb.PoolID{pool}
 				w.looks()
 				w.ends()
-				if again := w.looks(); again != fillRetryInterval || w.asked != nil {
+				if again := w.looks(); again != poolRetryInterval || w.asked != nil {
 					t.Errorf("looked at again after %s, asked %v", again, w.asked)
 				}
 				w.looks()

@@ -178,8 +178,8 @@ func TestADryRunInBetweenKeepsThePaceOfFilling(t *testing.T) {
 		w.looks()
 		time.Sleep(time.Second)
 		w.s.DryRun = false
-		if again := w.looks(); again > fillRetryInterval {
-			t.Errorf("looked at again after %s, the pool is asked for again after %s", again, fillRetryInterval)
+		if again := w.looks(); again > poolRetryInterval {
+			t.Errorf("looked at again after %s, the pool is asked for again after %s", again, poolRetryInterval)
 		}
 	})
 }

@@ -9,9 +9,11 @@ import (
 	"slices"
 	"time"
 
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer"
 	"weir.dev/weir/internal/loadbalancer/conflict"
+	"weir.dev/weir/internal/loadbalancer/dryrun"
 	"weir.dev/weir/internal/service"
 )
 
@@ -122,8 +124,8 @@ func (r *Reconciler) writePools(ctx context.Context, s Service, e *entry, step S
 		// Fill the new pools before flows move. Until then, the present rules, BackendPools and addresses
 		// remain.
 		st.Sync.markStale()
-		st.Fill.startWait(res, now)
-		r.States.publishFilling(e) // publish first: the pool may be filled at once
+		st.PoolWait.startWait(waitFill, res, now)
+		r.States.publishPoolWait(e) // publish first: the pool may be filled at once
 		r.events.reportFilling(s, &st.Events, res.FillingPools)
 		if _, err := r.createPools(ctx, s, res.On, res.Pools); err != nil {
 			return err
@@ -139,7 +141,7 @@ func (r *Reconciler) writePools(ctx context.Context, s Service, e *entry, step S
 		if err := r.drainPools(ctx, s, e, res, now); err != nil {
 			return err
 		}
-		has := Record{LoadBalancers: mergeNames([]string{res.On.Name}, e.Drain.loadBalancerNames()), Groups: r.cfg.Settings.groupsOf(res.Desired), LinkGroups: r.cfg.Settings.linkGroups(res.Desired), Properties: res.Desired.RequestedProperties}
+		has := Record{LoadBalancers: mergeNames([]string{res.On.Name}, e.PoolWait.drainingLoadBalancers()), Groups: r.cfg.Settings.groupsOf(res.Desired), LinkGroups: r.cfg.Settings.linkGroups(res.Desired), Properties: res.Desired.RequestedProperties}
 		if len(res.DrainingPools) > 0 { // a public IP remains with the load balancer
 			has.Groups = mergeNames(has.Groups, res.Groups)
 		}
@@ -245,3 +247,45 @@ func (r *Reconciler) reportConflicts(ctx context.Context, s Service, st *State, 
 	st.Sync.conflicts = contests
 	return nil
 }
+
+// retryDelay returns when to reconcile a Service again. The work queue retries Kubernetes errors. If no load
+// balancer can be chosen, the deletion of other Services may help.
+func (r *Reconciler) retryDelay(ctx context.Context, s Service, st *State, err error, now time.Time) (time.Duration, error) {
+	if f, ok := errors.AsType[*armerror.Fault](err); ok && f.IsDeferred() {
+		return max(f.RetryAt.Sub(now), time.Millisecond), nil
+	}
+	if reason, ok := errors.AsType[*retryError](err); ok {
+		if reason.notSent && !isDryRunDeferred(err) && ctx.Err() == nil { // a shutdown is not an error of the Service
+			st.Sync.markStale() // if it is reverted, the error must be cleared
+			r.events.warnFailure(s, &st.Events, conditionOf(err), "nothing is written yet: ", reason.error)
+			r.events.logWarning(ctx, &st.Events, "no load balancer for the Service", s.Name, reason.error)
+		}
+		return st.Waiting.recordFailure(err, r.cfg.Backoff, now), nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	if wait := st.Waiting.retryAfter(now); wait > 0 {
+		return wait, nil
+	}
+	class := r.cfg.Settings.Class
+	if st.Placement.free && (st.Placement.isGone || !s.IsManaged(class) && !s.MayHaveResources(class)) {
+		r.forgetService(s.Name)
+	}
+	return st.nextDelay(now), nil
+}
+
+func isDryRunDeferred(err error) bool {
+	f, ok := errors.AsType[*armerror.Fault](err)
+	return ok && f.Code == dryrun.CodeReadLimit
+}
+
+// retryError ends a reconcile that must be repeated. The flag is set if no load balancer could be chosen or
+// public IPs could not be read.
+type retryError struct {
+	error
+	notSent bool
+}
+
+// Unwrap returns the cause.
+func (e *retryError) Unwrap() error { return e.error }

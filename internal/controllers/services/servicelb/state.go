@@ -7,14 +7,11 @@ import (
 	"net/netip"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"weir.dev/weir/internal/armerror"
-	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer"
 	"weir.dev/weir/internal/ratelimit"
-	"weir.dev/weir/internal/service"
 )
 
 // State is the state of one Service's load balancer. Each part is changed only by its own methods.
@@ -26,8 +23,7 @@ type State struct {
 	Waiting   Waiting
 	Events    EventState
 	Removal   Removal
-	Fill      FillState
-	Drain     DrainState
+	PoolWait  PoolWait
 	DryRun    DryRunState
 	Endpoints Endpoints
 	EmptyPool EmptyPoolState
@@ -52,7 +48,7 @@ func (st *State) recordLostPool(p LostPool) {
 	if st.Pending.Running || st.Pending.Result != nil {
 		st.Pending.lostPools = append(st.Pending.lostPools, p)
 	}
-	st.Fill.cancelFor(p)
+	st.PoolWait.cancelFor(p)
 }
 
 // nextDelay returns the delay until the next reconcile; 0 for never, or not yet.
@@ -62,10 +58,8 @@ func (st *State) nextDelay(now time.Time) time.Duration {
 	case !st.DryRun.until.IsZero():
 		until = st.DryRun.until
 	case st.Pending.Running:
-	case st.Fill.request != nil:
-		until = st.Fill.until
-	case st.Drain.request != nil:
-		until = st.Drain.until
+	case st.PoolWait.request != nil:
+		until = st.PoolWait.until
 	case st.Removal.addresses != nil:
 		until = st.Removal.retryAt
 	case st.Sync.request != nil:
@@ -176,37 +170,3 @@ func (w *Waiting) resetFailures() { w.failures = 0 }
 
 // retryAfter returns the remaining Retry-After; 0 or less for none.
 func (w *Waiting) retryAfter(now time.Time) time.Duration { return w.notBefore.Sub(now) }
-
-// fillRetryInterval is the retry period for a Service that waits for its pools to fill, without a notification.
-const fillRetryInterval = 30 * time.Second
-
-// FillState tracks pools that must be filled before a request can continue.
-type FillState struct {
-	// request is the request that must be repeated at until, or once one of the pools is filled; nil if there is
-	// none.
-	request  *loadbalancer.Request
-	until    time.Time
-	pools    []lb.PoolID
-	notified bool
-}
-
-func (f *FillState) startWait(r loadbalancer.Result, now time.Time) {
-	f.request, f.until, f.pools = &r.Request, now.Add(fillRetryInterval), r.FillingPools
-}
-
-func (f *FillState) recordFilled(is bool) { f.notified = f.notified || is && f.request != nil }
-
-func (f *FillState) mustWait(w *service.Spec, again string, now time.Time) bool {
-	return f.request != nil && !f.notified && now.Before(f.until) && f.request.RetryToken == again && reflect.DeepEqual(f.request.Desired, w)
-}
-
-// cancelFor ends the wait for a pool without BackendPool: it must be created again before it can be filled.
-func (f *FillState) cancelFor(lost LostPool) {
-	if slices.ContainsFunc(f.pools, func(id lb.PoolID) bool {
-		return strings.EqualFold(id.LoadBalancer.Name, lost.LoadBalancer) && strings.EqualFold(id.Name, lost.Pool)
-	}) {
-		f.stopWait()
-	}
-}
-
-func (f *FillState) stopWait() { *f = FillState{} }

@@ -36,11 +36,10 @@ type entry struct {
 
 // inbox holds notifications received between two reconciles.
 type inbox struct {
-	result     *loadbalancer.Result
-	lostPools  []LostPool
-	poolFilled bool
-	// poolDrained is set once an awaited BackendPool was deleted.
-	poolDrained bool
+	result    *loadbalancer.Result
+	lostPools []LostPool
+	// poolChanged is set once an awaited pool was filled or an awaited BackendPool deleted.
+	poolChanged bool
 }
 
 type view struct {
@@ -165,7 +164,7 @@ func (all *States) AddFilledPool(name string, pool lb.PoolID) bool {
 	if e == nil || !slices.ContainsFunc(e.view.fillingPools, func(id lb.PoolID) bool { return id.Key() == pool.Key() }) {
 		return false
 	}
-	e.inbox.poolFilled = true
+	e.inbox.poolChanged = true
 	return true
 }
 
@@ -175,12 +174,11 @@ func (all *States) drainInbox(e *entry) {
 	e.inbox = inbox{}
 	all.mu.Unlock()
 	e.Pending.setResult(b.result)
-	e.Fill.recordFilled(b.poolFilled)
-	e.Drain.recordDrained(b.poolDrained)
+	e.PoolWait.recordChange(b.poolChanged)
 	for _, p := range b.lostPools {
 		e.recordLostPool(p)
 	}
-	all.publishFilling(e)
+	all.publishPoolWait(e)
 }
 
 func (all *States) publishView(e *entry, managed bool, now time.Time) {
@@ -192,16 +190,10 @@ func (all *States) publishView(e *entry, managed bool, now time.Time) {
 	e.view.isInSync = e.Sync.isPublished
 }
 
-func (all *States) publishFilling(e *entry) {
+func (all *States) publishPoolWait(e *entry) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	e.view.fillingPools = e.Fill.pools
-}
-
-func (all *States) publishDraining(e *entry) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	e.view.drainingLoadBalancers = e.Drain.loadBalancerNames()
+	e.view.fillingPools, e.view.drainingLoadBalancers = e.PoolWait.fills, e.PoolWait.drainingLoadBalancers()
 }
 
 // AddDrainedPool delivers that a node BackendPool of a load balancer was deleted and returns the Services that wait
@@ -211,7 +203,7 @@ func (all *States) AddDrainedPool(balancer string) (names []string) {
 	defer all.mu.Unlock()
 	for name, e := range all.byName {
 		if slices.ContainsFunc(e.view.drainingLoadBalancers, func(name string) bool { return strings.EqualFold(name, balancer) }) {
-			e.inbox.poolDrained = true
+			e.inbox.poolChanged = true
 			names = append(names, name)
 		}
 	}

@@ -15,16 +15,16 @@ import (
 // while, but not on every event.
 func TestWhenAServiceIsAskedForAgainWhosePoolsAreFilledFirst(t *testing.T) {
 	now, wish := time.Now(), &service.Spec{Owner: "a1"}
-	waiting := func() *FillState {
-		f := &FillState{}
-		f.startWait(loadbalancer.Result{Request: loadbalancer.Request{Desired: wish}, FillingPools: []lb.PoolID{{Name: "shop-web"}}}, now)
+	waiting := func() *PoolWait {
+		f := &PoolWait{}
+		f.startWait(waitFill, loadbalancer.Result{Request: loadbalancer.Request{Desired: wish}, FillingPools: []lb.PoolID{{Name: "shop-web"}}}, now)
 		return f
 	}
 	filled := waiting()
-	filled.recordFilled(true)
+	filled.recordChange(true)
 	for _, row := range []struct {
 		name  string
-		f     *FillState
+		f     *PoolWait
 		wish  *service.Spec
 		again string
 		now   time.Time
@@ -35,7 +35,7 @@ func TestWhenAServiceIsAskedForAgainWhosePoolsAreFilledFirst(t *testing.T) {
 		{"it wants something else", waiting(), &service.Spec{Owner: "a1", Internal: true}, "", now, true},
 		{"it wants nothing any more", waiting(), nil, "", now, true},
 		{"a person asks", waiting(), wish, "please", now, true},
-		{"nobody has said anything", waiting(), wish, "", now.Add(fillRetryInterval), true},
+		{"nobody has said anything", waiting(), wish, "", now.Add(poolRetryInterval), true},
 	} {
 		if over := !row.f.mustWait(row.wish, row.again, row.now); over != row.over {
 			t.Errorf("%s: over %t, want %t: %+v", row.name, over, row.over, row.f.request)
@@ -55,9 +55,9 @@ func TestAPoolThatIsLostIsNotWaitedFor(t *testing.T) {
 		{"a pool of that name elsewhere", "kubernetes-internal", "shop-web", true},
 	} {
 		var st State
-		st.Fill.startWait(loadbalancer.Result{FillingPools: []lb.PoolID{web}}, time.Now())
+		st.PoolWait.startWait(waitFill, loadbalancer.Result{FillingPools: []lb.PoolID{web}}, time.Now())
 		st.recordLostPool(LostPool{LoadBalancer: row.balancer, Pool: row.pool})
-		if waits := st.Fill.mustWait(nil, "", time.Now()) && st.Fill.pools != nil; waits != row.waits {
+		if waits := st.PoolWait.mustWait(nil, "", time.Now()) && st.PoolWait.fills != nil; waits != row.waits {
 			t.Errorf("%s is lost: waits %t, want %t", row.name, waits, row.waits)
 		}
 	}
