@@ -211,7 +211,7 @@ func (r *run) run(ctx context.Context) error {
 // demoSettings lists the settings of the controller that differ from its defaults.
 func demoSettings() string {
 	usual := k8s.DefaultElection()
-	return fmt.Sprintf("not the defaults: pools are written again after %.0f s (%d s), the Lease lasts %.0f s (%.0f s) and is renewed within %.0f s (%.0f s), localServicePools is own",
+	return fmt.Sprintf("unlike in production, the update interval is %.0f s instead of %d s, the Lease lasts %.0f s instead of %.0f s and is renewed within %.0f s instead of %.0f s, and localServicePools is own",
 		updateInterval.Seconds(), config.DefaultLoadBalancerBackendPoolUpdateIntervalInSeconds, leaseDuration.Seconds(), usual.LeaseDuration.Seconds(), renewDeadline.Seconds(), usual.RenewDeadline.Seconds())
 }
 
