@@ -32,7 +32,7 @@ func script(t *testing.T, losses, last string) (launch func(func(error)) (*proce
 	}
 }
 
-// A controller that loses its Lease is started again, and the run goes on; any other end fails it, and so does one that loses
+// A controller that loses its Lease is started again, and the run continues; any other end fails it, and so does one that loses
 // it again and again.
 func TestAControllerThatLosesItsLease(t *testing.T) {
 	for name, tt := range map[string]struct {

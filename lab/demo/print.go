@@ -38,7 +38,7 @@ type printer struct {
 	// onWriteError, if set, is called at the first write error.
 	onWriteError func(error)
 
-	mu sync.Mutex // of out and onWriteError: a lost Lease is reported while the story goes on
+	mu sync.Mutex // of out and onWriteError: a lost Lease is reported by another goroutine
 }
 
 // newPrinter enables colors on a terminal unless NO_COLOR is set or it has no colors.
