@@ -89,7 +89,7 @@ func (r *run) printFailure(err error) {
 	}
 	r.print.printPlain("")
 	cause := err.Error()
-	if end, ok := errors.AsType[*process.UnexpectedExit](err); ok {
+	if end, ok := errors.AsType[*process.UnexpectedExit](err); ok && end.Process.ExitCode() >= 0 { // the last line of a killed process is no cause
 		if last := end.Process.TailLines(1)[0]; last != "" {
 			cause = last
 			defer r.print.printDetail(err.Error())
