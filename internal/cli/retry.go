@@ -121,6 +121,8 @@ func (d RetryCommand) printResults(retried []RetriedObject, note string) error {
 	for _, p := range retried {
 		when := "is tried again now"
 		switch {
+		case p.Kind == "Service": // Weir limits early tries after a rejection
+			when += ", or within 5 minutes if an early try has just failed"
 		case p.State == v1alpha1.ReasonPaused:
 			when = "is retried after the pause (weir resume)"
 		case p.NotBefore != nil:

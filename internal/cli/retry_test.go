@@ -140,14 +140,14 @@ func TestServicesOnTheSharedPool(t *testing.T) {
 		want, err string
 		asked     string
 	}{
-		"one that failed":  {"shop", retryNamed("service/failed"), false, "service shop/failed is tried again now; it was Failed\n", "", "shop/failed"},
+		"one that failed":  {"shop", retryNamed("service/failed"), false, "service shop/failed is tried again now, or within 5 minutes if an early try has just failed; it was Failed\n", "", "shop/failed"},
 		"one in sync":      {"shop", retryNamed("service/well"), false, "", next + "retry -n weir-system nodes.kubernetes", ""},
 		"a pause":          {"shop", pauseNamed("service/well"), false, "", next + "pause -n weir-system nodes.kubernetes", ""},
 		"a pause, failed":  {"shop", pauseNamed("service/failed"), false, "", "weir pause -n weir-system nodes.kubernetes", ""},
 		"none is there":    {"shop", retryNamed("service/none"), false, "", `services "none" not found`, ""},
 		"unserved":         {"shop", retryNamed("service/other"), false, "", "and no load balancer of Weir: weir explain service other -n shop", ""},
-		"all that failed":  {"", retryAll, false, "service bank/api is tried again now; it was Refused\nservice shop/failed is tried again now; it was Failed\n", "", "bank/api shop/failed"},
-		"of one namespace": {"bank", retryAll, false, "service bank/api is tried again now; it was Refused\n", "", "bank/api"},
+		"all that failed":  {"", retryAll, false, "service bank/api is tried again now, or within 5 minutes if an early try has just failed; it was Refused\nservice shop/failed is tried again now, or within 5 minutes if an early try has just failed; it was Failed\n", "", "bank/api shop/failed"},
+		"of one namespace": {"bank", retryAll, false, "service bank/api is tried again now, or within 5 minutes if an early try has just failed; it was Refused\n", "", "bank/api"},
 		"without rights":   {"", retryAll, true, "No BackendPool has failed.\nYou may not list Services: failed writes of their load balancers are not retried.\n", "", ""},
 	} {
 		other := sharedService("shop", "other", servicelb.ConditionReasonProgrammed)

@@ -21,6 +21,9 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"weir.dev/weir/internal/config"
+	"weir.dev/weir/internal/k8s"
 )
 
 // Limits of Options.Nodes.
@@ -172,7 +175,7 @@ type run struct {
 
 func (r *run) run(ctx context.Context) error {
 	ctx, fail := context.WithCancelCause(ctx)
-	r.lab = &lab{opts: r.opts, dir: r.dir, onExit: fail, place: mainEnvironment()}
+	r.lab = &lab{opts: r.opts, dir: r.dir, onExit: fail, onLeaseLoss: r.reportLeaseLoss, place: mainEnvironment()}
 	defer r.lab.stopAll()
 	defer fail(nil)
 	defer func() {
@@ -205,6 +208,18 @@ func (r *run) run(ctx context.Context) error {
 	return err
 }
 
+// demoSettings lists the settings of the controller that differ from its defaults.
+func demoSettings() string {
+	usual := k8s.DefaultElection()
+	return fmt.Sprintf("unlike in production, the update interval is %.0f s instead of %d s, the Lease lasts %.0f s instead of %.0f s and is renewed within %.0f s instead of %.0f s, and localServicePools is own",
+		updateInterval.Seconds(), config.DefaultLoadBalancerBackendPoolUpdateIntervalInSeconds, leaseDuration.Seconds(), usual.LeaseDuration.Seconds(), renewDeadline.Seconds(), usual.RenewDeadline.Seconds())
+}
+
+// reportLeaseLoss prints that the controller is started again.
+func (r *run) reportLeaseLoss() {
+	r.print.printLine(redText, "weir", fmt.Sprintf("lost its Lease, because this machine is busy: it renewed none within %.0f s; it is started again, as by a Deployment", renewDeadline.Seconds()))
+}
+
 // startAll starts everything and watches both sides.
 func (r *run) startAll(ctx context.Context) error {
 	r.print.printPlain("A real kube-apiserver, the real Azure SDK, an emulated Azure, and Weir between.",
@@ -220,25 +235,26 @@ func (r *run) startAll(ctx context.Context) error {
 	}
 	r.print.printLine(plainText, "start", fmt.Sprintf("Azure: a network, no load balancer, at %s", r.lab.endpoint))
 	r.print.printLine(plainText, "start", fmt.Sprintf("it behaves as the real one is assumed to, %g times as fast", 1/latencyScale))
-	config, k8s, err := r.lab.installBase(ctx)
+	rest, cluster, err := r.lab.installBase(ctx)
 	if err != nil {
 		return err
 	}
 	if err := r.lab.startController(ctx); err != nil {
 		return err
 	}
-	r.print.printLine(plainText, "start", fmt.Sprintf("Weir: weir controller, process %d", r.lab.controller.ProcessID()))
+	r.print.printLine(plainText, "start", fmt.Sprintf("Weir: weir controller, process %d", r.lab.controller.latest().ProcessID()))
+	r.print.printDetail(demoSettings())
 	seen := newObserver(newAzureObserver(r.lab.admin))
 	if err := seen.pollAzure(ctx); err != nil {
 		return err
 	}
-	wanted, err := watchDesired(ctx, config, seen.recordDesired)
+	wanted, err := watchDesired(ctx, rest, seen.recordDesired)
 	if err != nil {
 		return err
 	}
 	go func() { r.lab.reportUnreachable(ctx, seen.pollUntilDone(ctx)) }()
 	r.stage = &stage{
-		lab: r.lab, cluster: k8s, desired: wanted, observer: seen, print: r.print, nodes: r.opts.Nodes, deadline: r.opts.deadline,
+		lab: r.lab, cluster: cluster, desired: wanted, observer: seen, print: r.print, nodes: r.opts.Nodes, deadline: r.opts.deadline,
 		random: rand.New(rand.NewPCG(r.opts.Seed, 0)), //nolint:gosec // a story, not a secret
 	}
 	return nil

@@ -185,7 +185,7 @@ func TestInterruptedInTheMiddle(t *testing.T) {
 	if end, ok := errors.AsType[Interrupted](err); !ok || end.ExitCode() != 130 {
 		t.Fatalf("%v\n%s", err, lines)
 	}
-	for _, c := range []*process.Process{lab.controlPlane, lab.emulator, lab.controller} {
+	for _, c := range []*process.Process{lab.controlPlane, lab.emulator, lab.controller.latest()} {
 		<-c.Done()
 	}
 	if files := leftoverFiles(t); len(files) > 0 {
@@ -229,7 +229,7 @@ func (s *lineTrigger) Write(p []byte) (int, error) {
 func TestAProcessThatEndsWhileAllStaysIsNamed(t *testing.T) {
 	for name, of := range map[string]func(*lab) *process.Process{
 		"emulator": func(l *lab) *process.Process { return l.emulator },
-		"weir":     func(l *lab) *process.Process { return l.controller },
+		"weir":     func(l *lab) *process.Process { return l.controller.latest() },
 	} {
 		var lab *lab
 		opts, out, _ := realOptions(t, step{name: "deploy", run: func(s *stage, ctx context.Context) error {

@@ -68,7 +68,7 @@ func (s *stage) evictUnhandled(ctx context.Context) (err error) {
 }
 
 func (s *stage) restartController(ctx context.Context, ignoresNodes bool) error {
-	s.lab.controller.Stop()
+	s.lab.controller.latest().Stop()
 	s.lab.noAdminStates = ignoresNodes
 	return s.lab.startController(ctx)
 }

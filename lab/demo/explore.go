@@ -47,7 +47,7 @@ func (r *run) printHelp(ctx context.Context) {
 	for _, l := range r.helpLines() {
 		r.print.writeText(plainText, strings.TrimRight("  "+l, " "))
 	}
-	r.print.printPlain("", "Azure (ARM)    "+r.lab.endpoint, "its admin API  "+r.lab.admin, "controller log "+r.lab.controller.Log, "logs           "+r.dir)
+	r.print.printPlain("", "Azure (ARM)    "+r.lab.endpoint, "its admin API  "+r.lab.admin, "controller log "+r.lab.controller.latest().Log, "logs           "+r.dir)
 }
 
 // helpLines are commands to try, by topic.
@@ -88,7 +88,14 @@ func (r *run) printFailure(err error) {
 		return
 	}
 	r.print.printPlain("")
-	r.print.printLine(redText, "FAILED", err.Error())
+	cause := err.Error()
+	if end, ok := errors.AsType[*process.UnexpectedExit](err); ok && end.Process.ExitCode() >= 0 { // the last line of a killed process is no cause
+		if last := end.Process.TailLines(1)[0]; last != "" {
+			cause = last
+			defer r.print.printDetail(err.Error())
+		}
+	}
+	r.print.printLine(redText, "FAILED", cause)
 	if late, ok := errors.AsType[*syncTimeoutError](err); ok {
 		for _, line := range late.details {
 			r.print.printDetail(line)

@@ -25,11 +25,14 @@ type lab struct {
 	opts   Options
 	dir    string      // logs, kubeconfig, azure.json and etcd's data
 	onExit func(error) // called when a process exits unexpectedly
+	// onLeaseLoss is called when the controller has lost its Lease, before it is started again.
+	onLeaseLoss func()
 	place
 
-	controlPlane, emulator, controller *process.Process
-	provisioner                        *process.Process // with a remote cluster only
-	page                               *process.Process // nil unless Stay is set
+	controlPlane, emulator *process.Process
+	controller             controllerRuns
+	provisioner            *process.Process // with a remote cluster only
+	page                   *process.Process // nil unless Stay is set
 
 	kubeconfig      string
 	account         string // kubeconfig of the provisioner
@@ -132,20 +135,20 @@ const (
 	retryPeriod   = time.Second
 )
 
-// startController starts or restarts the controller and waits until it has read the cluster.
-func (l *lab) startController(ctx context.Context) error {
+// prepareController returns a function that starts the controller.
+func (l *lab) prepareController(ctx context.Context) (launch func(onExit func(error)) (*process.Process, error), err error) {
 	program, err := l.opts.programPath("weir", "make build")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	configFile := filepath.Join(l.dir, "azure.json")
 	if err := writeJSON(configFile, l.azureJSON(l.noAdminStates)); err != nil {
-		return err
+		return nil, err
 	}
 	if l.metrics == "" {
 		free, err := process.FreeAddresses(ctx, 3)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		l.metrics, l.health, l.debugEndpoint = free[0], free[1], free[2]
 	}
@@ -156,11 +159,9 @@ func (l *lab) startController(ctx context.Context) error {
 		"--leader-elect-retry-period", retryPeriod.String(),
 		"--metrics-bind-address", l.metrics, "--operator-bind-address", l.debugEndpoint, "--health-probe-bind-address", l.health, "--log-format", "text", "-v", "1",
 	}
-	l.controller, err = l.startProcess(ctx, "weir", program, args...)
-	if err != nil {
-		return err
-	}
-	return l.controllerReady(ctx)
+	return func(onExit func(error)) (*process.Process, error) {
+		return process.StartCommand(ctx, process.Command{Dir: l.dir, Name: "weir", Path: program, Args: args, OnExit: onExit})
+	}, nil
 }
 
 const readyTimeout = 5 * time.Minute
@@ -168,7 +169,7 @@ const readyTimeout = 5 * time.Minute
 var errNotReady = errors.New("the controller is not ready")
 
 func (l *lab) controllerReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("%w after %s; its output is in %s", errNotReady, readyTimeout, l.controller.Log))
+	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("%w after %s; its output is in %s", errNotReady, readyTimeout, l.controller.latest().Log))
 	defer cancel()
 	return pollUntil(ctx, 20*time.Millisecond, func() (bool, error) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+l.health+"/readyz", nil)
@@ -200,7 +201,7 @@ const exitDelay = time.Second
 
 // stopAll ends all processes, the controller first, so that it never sees a missing cluster.
 func (l *lab) stopAll() {
-	process.StopAll(l.controller, l.provisioner, l.page)
+	l.controller.stop(l.provisioner, l.page)
 	process.StopAll(l.controlPlane, l.emulator)
 }
 

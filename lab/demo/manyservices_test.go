@@ -230,7 +230,7 @@ func TestTogetherEndsWhenItTakesTooLong(t *testing.T) {
 	if err := os.WriteFile(log, []byte("last words\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.lab, c.deadline = &lab{controller: &process.Process{Log: log}}, 3*pollInterval
+	c.lab, c.deadline = &lab{controller: controllerRuns{current: &process.Process{Log: log}}}, 3*pollInterval
 	nothing := func() error { return nil }
 	never := func() ([]string, error) { return []string{"Service stall-01 waits", "Service stall-02 waits"}, nil }
 	_, err := c.applyToServices(t.Context(), 50, "served", nothing, never)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -36,6 +37,8 @@ type printer struct {
 	isColored bool
 	// onWriteError, if set, is called at the first write error.
 	onWriteError func(error)
+
+	mu sync.Mutex // of out and onWriteError: a lost Lease is reported by another goroutine
 }
 
 // newPrinter enables colors on a terminal unless NO_COLOR is set or it has no colors.
@@ -94,10 +97,12 @@ func (p *printer) writeText(c textStyle, row string) {
 	if p.isColored && c != plainText {
 		row = string(c) + row + reset
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if _, err := fmt.Fprintln(p.out, row); err != nil && p.onWriteError != nil {
-		tell := p.onWriteError
+		report := p.onWriteError
 		p.onWriteError = nil
-		tell(err)
+		report(err)
 	}
 }
 

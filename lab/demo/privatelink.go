@@ -62,7 +62,7 @@ type privateLinkAct struct {
 
 // publishService publishes a Service, connects a consumer, and deletes the Service.
 func (s *stage) publishService(ctx context.Context) error {
-	p := &privateLinkAct{stage: s, lab: &lab{opts: s.lab.opts, dir: filepath.Join(s.lab.dir, "published"), onExit: s.lab.onExit, place: privateLinkEnvironment()}}
+	p := &privateLinkAct{stage: s, lab: &lab{opts: s.lab.opts, dir: filepath.Join(s.lab.dir, "published"), onExit: s.lab.onExit, onLeaseLoss: s.lab.onLeaseLoss, place: privateLinkEnvironment()}}
 	if err := os.Mkdir(p.lab.dir, 0o700); err != nil {
 		return err
 	}
@@ -235,7 +235,7 @@ func (p *privateLinkAct) waitForStep(ctx context.Context, otherwise string, happ
 	defer cancel()
 	err := pollUntil(limited, 2*pollInterval, happened)
 	if errors.Is(err, context.DeadlineExceeded) || limited.Err() != nil && ctx.Err() == nil {
-		return &syncTimeoutError{p.deadline, append([]string{otherwise, "the controller's last lines:"}, p.lab.controller.TailLines(8)...)}
+		return &syncTimeoutError{p.deadline, append([]string{otherwise, "the controller's last lines:"}, p.lab.controller.latest().TailLines(8)...)}
 	}
 	return err
 }

@@ -85,7 +85,7 @@ func (r *remote) runUntilDone(ctx context.Context) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	r.print.onWriteError = func(err error) { fail(outputGone{err}) }
-	r.lab.onExit, r.target.onExit = fail, fail
+	r.lab.onExit, r.lab.onLeaseLoss, r.target.onExit = fail, r.reportLeaseLoss, fail
 	defer r.target.stopAll()
 	defer r.lab.stopAll()
 	defer r.stopNetwork()

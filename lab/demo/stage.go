@@ -199,7 +199,7 @@ func (s *stage) explainOutOfSync(ctx context.Context, unrest string, pools []poo
 		lines = append(lines, s.observer.describeDiff(pool), s.syncedCondition(ctx, pool.workload.poolName()))
 	}
 	lines = append(lines, "the controller's last lines:")
-	return append(lines, s.lab.controller.TailLines(8)...)
+	return append(lines, s.lab.controller.latest().TailLines(8)...)
 }
 
 // syncedCondition formats the Synced condition of a pool's BackendPool.

@@ -160,7 +160,7 @@ func (s *stage) killController(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.lab.controller.Kill()
+	s.lab.controller.latest().Kill()
 	s.print.printLine(redText, "weir", "killed with -9 while Azure works on its first write")
 	web = s.nodes * 6 / 10
 	s.printAction("while nobody looks, web scales to %d", web)
@@ -178,7 +178,7 @@ func (s *stage) killController(ctx context.Context) error {
 		return err
 	}
 	s.print.printLine(plainText, "weir", fmt.Sprintf("started again, process %d; it leads when the Lease of the first one expires, within %.0f s",
-		s.lab.controller.ProcessID(), leaseDuration.Seconds()))
+		s.lab.controller.latest().ProcessID(), leaseDuration.Seconds()))
 	return nil
 }
 

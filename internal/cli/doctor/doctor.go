@@ -32,8 +32,8 @@ type Doctor struct {
 	// IsAccountNamed is set if the user named the ServiceAccount.
 	IsAccountNamed bool
 
-	// outside is the leader, if it runs outside of the cluster without a ServiceAccount.
-	outside string
+	// outside is the leader, if it runs outside of the cluster without a ServiceAccount, and leaseNamespace that of its Lease.
+	outside, leaseNamespace string
 }
 
 // RunChecks runs all checks in order.
@@ -49,7 +49,7 @@ func (d Doctor) RunChecks(ctx context.Context) Report {
 			r.runCheck(ctx, of.name, of.check)
 		}
 		if !d.IsAccountNamed {
-			d.outside = d.findOutside(ctx)
+			d.outside, d.leaseNamespace = d.findOutside(ctx)
 		}
 		for _, of := range d.permissionChecks() {
 			r.runCheck(ctx, of.name, of.check)

@@ -54,26 +54,27 @@ func (i *installed) read(ctx context.Context) {
 	}
 }
 
-// findOutside returns the leader if no pod has its name and Weir has no Deployment; empty otherwise, or if not known.
-func (d Doctor) findOutside(ctx context.Context) string {
+// findOutside returns the leader, with the namespace of its Lease, if no pod has its name and Weir has no Deployment; empty
+// otherwise, or if not known.
+func (d Doctor) findOutside(ctx context.Context) (holder, namespace string) {
 	ctx, cancel := context.WithTimeout(ctx, CheckTimeout)
 	defer cancel()
 	leader, _, err := status.ReadLeaderOf(ctx, d.API, d.Namespace, time.Now())
 	host, _, _ := strings.Cut(leader.Holder, "_") // client-go's identity is HOSTNAME_UUID
 	if err != nil || host == "" {
-		return ""
+		return "", ""
 	}
 	if len(validation.IsDNS1123Subdomain(host)) == 0 {
 		pod := &metav1.PartialObjectMetadata{}
 		pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
 		if err := d.API.Get(ctx, client.ObjectKey{Namespace: leader.Namespace, Name: host}, pod); !apierrors.IsNotFound(err) {
-			return ""
+			return "", ""
 		}
 	}
 	if i, err := status.ReadInstallation(ctx, d.API, d.Namespace); err != nil || i.Deployment != nil {
-		return ""
+		return "", ""
 	}
-	return leader.Holder
+	return leader.Holder, leader.Namespace
 }
 
 func (i *installed) checkDeployment(ctx context.Context) []Check {

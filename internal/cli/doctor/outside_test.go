@@ -58,7 +58,7 @@ func TestALeaderOutsideOfTheCluster(t *testing.T) {
 		}).Build()
 		d := Doctor{API: api, Namespace: "weir-system", ServiceAccount: "weir", IsAccountNamed: tt.named}
 		if !d.IsAccountNamed {
-			d.outside = d.findOutside(t.Context())
+			d.outside, d.leaseNamespace = d.findOutside(t.Context())
 		}
 		checks := d.permissionChecks()
 		at := slices.IndexFunc(checks, func(c namedCheck) bool { return c.name == "rights weir-controller" })

@@ -4,6 +4,7 @@ package doctor
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,7 +79,7 @@ func (d Doctor) permissionChecks() []namedCheck {
 	for _, r := range roles {
 		name := "rights " + r.Name
 		if r.Namespace == installNamespace {
-			r.Namespace = d.Namespace
+			r.Namespace = cmp.Or(d.leaseNamespace, d.Namespace)
 		}
 		if r.Namespace != "" {
 			name += " in " + r.Namespace

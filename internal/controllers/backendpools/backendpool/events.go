@@ -23,8 +23,10 @@ const EventLeftInPlace = "LeftInPlace"
 
 const (
 	updatedMessage = "Load balancer backend pool updated successfully"
-	failedPrefix   = "Backend pool update failed: "
-	failureAdvice  = ". To retrigger, cause an endpoint change for the Service (e.g., restart or scale a backing pod)."
+	// repairedAddition is for a write without a change in the cluster.
+	repairedAddition = ": nothing had changed in the cluster, and the pool in Azure differed from what Weir had written"
+	failedPrefix     = "Backend pool update failed: "
+	failureAdvice    = ". To retrigger, cause an endpoint change for the Service (e.g., restart or scale a backing pod)."
 	// nodePoolAdvice is for pools without a Service.
 	nodePoolAdvice = ". To retrigger: weir retry."
 	retryAdvice    = ". Another attempt follows"
@@ -43,7 +45,7 @@ type attemptEvent struct {
 
 func eventsOf(r updater.Report) []attemptEvent {
 	return []attemptEvent{
-		{r.Updated, Normal, EventUpdated, func(updater.Report) string { return updatedMessage }},
+		{r.Updated, Normal, EventUpdated, updatedText},
 		{r.Retrying, Warning, EventRetrying, retryEventMessage},
 		{r.Failed, Warning, EventFailed, failureEventMessage},
 	}
@@ -55,6 +57,18 @@ func (c *Controller) recordServiceEvents(r updater.Report) {
 			c.Events.OnService(name, Event{say.kind, say.reason, say.text(r)})
 		}
 	}
+}
+
+// isRepair reports whether a resync found a difference in Azure and wrote the pool. Reverts of a contested pool have events of their own.
+func isRepair(r updater.Report) bool {
+	return r.Resync && r.Outcome == diff.Written && len(r.Conflicting) == 0
+}
+
+func updatedText(r updater.Report) string {
+	if isRepair(r) {
+		return updatedMessage + repairedAddition
+	}
+	return updatedMessage
 }
 
 func retryEventMessage(r updater.Report) string {
@@ -77,7 +91,7 @@ func (c *Controller) recordNodePoolEvent(p *v1alpha1.BackendPool, reason string,
 	case EventFailed:
 		c.Events.OnPool(p, Event{Warning, reason, failureMessageWith(nodePoolAdvice)(r)})
 	case EventUpdated:
-		c.Events.OnPool(p, Event{Normal, reason, updatedMessage})
+		c.Events.OnPool(p, Event{Normal, reason, updatedText(r)})
 	}
 }
 

@@ -5,6 +5,7 @@ package backendpool
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,10 @@ func TestTheWordsOfTheThreeEvents(t *testing.T) {
 		want string
 	}{
 		{"Updated", updater.Report{Outcome: diff.Written, InSync: true, Updated: web},
+			"Normal LoadBalancerBackendPoolUpdated: Load balancer backend pool updated successfully"},
+		{"Repaired", updater.Report{Outcome: diff.Written, InSync: true, Updated: web, Resync: true},
+			"Normal LoadBalancerBackendPoolUpdated: Load balancer backend pool updated successfully: nothing had changed in the cluster, and the pool in Azure differed from what Weir had written"},
+		{"Contested", updater.Report{Outcome: diff.Written, InSync: true, Updated: web, Resync: true, Conflicting: []netip.Addr{{}}},
 			"Normal LoadBalancerBackendPoolUpdated: Load balancer backend pool updated successfully"},
 		{"Retrying", updater.Report{Outcome: diff.Retriable, Fault: throttled, Retrying: web, WillRetry: true, RetryAt: time.Date(2026, 11, 22, 9, 0, 30, 1, time.UTC)},
 			"Warning LoadBalancerBackendPoolUpdateRetrying: Backend pool update failed: put backend pool web: 429 TooManyRequests: slow down. Another attempt follows at 2026-11-22T09:00:31Z."},

@@ -30,7 +30,9 @@ func (c *Controller) Report(ctx context.Context, r updater.Report) {
 	}
 	event := ""
 	if p.Spec.Nodes != nil && is.AllowsUpdates() && !is.RemovesMembers() {
-		event = e.nextEventReason(eventReason(r))
+		if event = e.nextEventReason(eventReason(r)); isRepair(r) {
+			event = EventUpdated // each repair has one
+		}
 	}
 	c.Owner.HandleAttempt(p, r)
 	set := c.membersOfAttempt(p, e)
