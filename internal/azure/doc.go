@@ -34,6 +34,7 @@
 //	jsoncost.go    the cost of decoding a response
 //	cloud.go       endpoints of Azure's clouds, and where a token may be sent
 //	fence.go       a transport that sends no byte of a write after leadership is lost
+//	renewal.go     renews a token that Azure rejects
 //	redact.go      removes credentials from text and requests
 //	writeend.go    when a read shows the end of a write
 //	apiversion.go  selects an api-version
@@ -43,8 +44,9 @@
 //	tracing.go     span attributes
 //	spans.go       the SDK's tracing → OpenTelemetry
 //
-// The SDK retries 408, 500, 502, 503 and 504, and connections lost during a read. A 429, 409, 412
-// or a lost response to a write is returned after one request; the pool worker retries it.
+// The SDK retries 408, 500, 502, 503 and 504, connections lost during a read, and a 401 with a new
+// token. A 429, 409, 412 or a lost response to a write is returned after one request; the pool
+// worker retries it.
 //
 // A Client is safe for concurrent use. It has no goroutines and needs no closing.
 package azure

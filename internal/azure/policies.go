@@ -46,7 +46,9 @@ type call struct {
 	sent        atomic.Bool
 	// mayBeApplied is set if a failed try may have reached the resource provider. The SDK retries it.
 	mayBeApplied atomic.Bool
-	pages        pages
+	// hasNewToken is set if Azure rejected the token of the last try, and another one was requested.
+	hasNewToken atomic.Bool
+	pages       pages
 	// runningAt is when the operation was last in progress, the other one when it was finished.
 	runningAt, finishedAt time.Time
 }
@@ -83,6 +85,9 @@ func retryOptions(r Retry) policy.RetryOptions {
 		ShouldRetry: func(resp *http.Response, err error) bool {
 			if err != nil {
 				return errors.As(err, new(*noResponseError))
+			}
+			if c := callOf(resp.Request.Context()); c != nil && c.hasNewToken.Load() {
+				return true
 			}
 			now := time.Now()
 			at, _ := ratelimit.RetryAfter(resp.Header, now)

@@ -5,6 +5,7 @@ package azure
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -32,9 +33,8 @@ type armClients struct {
 }
 
 func newARMClients(credential azcore.TokenCredential, of NetworkTenant, options arm.ClientOptions) (all armClients, err error) {
-	const module, version = "weir.dev/weir/internal/azure", "v1.0.0"
 	if of.TenantID == "" {
-		all.own, err = arm.NewClient(module, version, credential, &options)
+		all.own, err = newARMClient(credential, options)
 		return all, err
 	}
 	if of.SubscriptionID == "" || of.OwnTenantID == "" {
@@ -42,12 +42,18 @@ func newARMClients(credential azcore.TokenCredential, of NetworkTenant, options 
 	}
 	all.networkPart = "/subscriptions/" + strings.ToLower(of.SubscriptionID) + "/"
 	options.AuxiliaryTenants = []string{of.TenantID}
-	if all.own, err = arm.NewClient(module, version, tenantCredential{credential, of.OwnTenantID}, &options); err != nil {
+	if all.own, err = newARMClient(tenantCredential{credential, of.OwnTenantID}, options); err != nil {
 		return all, err
 	}
 	options.AuxiliaryTenants = []string{of.OwnTenantID}
-	all.network, err = arm.NewClient(module, version, tenantCredential{credential, of.TenantID}, &options)
+	all.network, err = newARMClient(tenantCredential{credential, of.TenantID}, options)
 	return all, err
+}
+
+func newARMClient(credential azcore.TokenCredential, options arm.ClientOptions) (*arm.Client, error) {
+	renewable := newRenewableCredential(credential)
+	options.PerRetryPolicies = append(slices.Clone(options.PerRetryPolicies), renewalPolicy{renewable})
+	return arm.NewClient("weir.dev/weir/internal/azure", "v1.0.0", renewable, &options)
 }
 
 // forPath returns the client for the path of a request.

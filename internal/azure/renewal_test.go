@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/internal/armerror"
+)
+
+// numberedTokens issues a new token for each request.
+type numberedTokens struct{ issued atomic.Int64 }
+
+func (n *numberedTokens) Do(req *http.Request) (*http.Response, error) {
+	if strings.Contains(req.URL.Path, "openid-configuration") {
+		return (&entra{}).Do(req)
+	}
+	body := fmt.Sprintf(`{"access_token":"token-%d","token_type":"Bearer","expires_in":3600,"expires_on":"%d","resource":"x"}`,
+		n.issued.Add(1), time.Now().Add(time.Hour).Unix())
+	return (&fakeARM{answer: replySequence(reply{status: 200, body: body})}).Do(req)
+}
+
+// Azure rejects a token before its expiry: the request is sent again with a new token, not with the cached one.
+func TestARejectedTokenIsRenewed(t *testing.T) {
+	t.Setenv("IDENTITY_ENDPOINT", "http://127.0.0.1:41/msi/token")
+	t.Setenv("IDENTITY_HEADER", "header-secret")
+	for name, c := range map[string]Credentials{
+		"client secret":    {TenantID: "tenant", ClientID: "client", ClientSecret: "password"},
+		"managed identity": {ManagedIdentity: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tokens := &numberedTokens{}
+				endpoint := publicEndpoint(t)
+				endpoint.Private = true // the credential finds no token in its cache without metadata of the public cloud
+				cred, err := c.NewTokenCredential(endpoint, tokens)
+				if err != nil {
+					t.Fatal(err)
+				}
+				accepted := "token-1"
+				wire := &fakeARM{answer: func(_ int, r *http.Request) reply {
+					if r.Header.Get("Authorization") != "Bearer "+accepted {
+						return errorReply(http.StatusUnauthorized, "ExpiredAuthenticationToken")
+					}
+					return shown
+				}}
+				client := newClient(t, wire, func(o *Options) {
+					o.Credential, o.Retry.Delay = cred, time.Second
+					o.Endpoint.Audience = fmt.Sprintf("https://aud-%d", audiences.Add(1))
+				})
+				read := func(requests int, issued int64, rejected bool) {
+					t.Helper()
+					before := wire.count("")
+					_, err := client.GetPool(t.Context(), webPool)
+					if rejected {
+						wantFault(t, err, armerror.Terminal, "ExpiredAuthenticationToken")
+					} else if err != nil {
+						t.Fatal(err)
+					}
+					if n := wire.count("") - before; n != requests || tokens.issued.Load() != issued {
+						t.Errorf("%d requests and %d tokens: want %d and %d", n, tokens.issued.Load(), requests, issued)
+					}
+				}
+				read(1, 1, false)
+				accepted = "token-2"
+				read(2, 2, false)
+				read(1, 2, false)
+				accepted = "none"
+				time.Sleep(renewalInterval)
+				read(2, 3, true)
+				read(1, 3, true) // the token is new: no further one within the interval
+				accepted = "token-4"
+				time.Sleep(renewalInterval)
+				read(2, 4, false)
+			})
+		})
+	}
+}
