@@ -47,13 +47,19 @@ func (l *lab) createLoadBalancerService(name string, edit func(*corev1.Service),
 // edit edits a Service and retries on conflict with Weir's status writes.
 func (l *lab) edit(name string, edit func(*corev1.Service)) {
 	l.t.Helper()
-	l.must(retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		var s corev1.Service
-		if err := l.cluster.Get(l.t.Context(), key(l.namespace, name), &s); err != nil {
+	var s corev1.Service
+	l.editObject(key(l.namespace, name), &s, func() { edit(&s) })
+}
+
+// editObject changes an object that Weir may write at the same time.
+func (l *lab) editObject(name client.ObjectKey, obj client.Object, edit func()) {
+	l.t.Helper()
+	l.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := l.cluster.Get(l.t.Context(), name, obj); err != nil {
 			return err
 		}
-		edit(&s)
-		return l.cluster.Update(l.t.Context(), &s)
+		edit()
+		return l.cluster.Update(l.t.Context(), obj)
 	}))
 }
 

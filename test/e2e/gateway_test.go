@@ -394,9 +394,7 @@ func TestGatewaysWithCopies(t *testing.T) {
 	}
 
 	var web corev1.Service
-	l.must(l.cluster.Get(t.Context(), key(backends.Name, "web"), &web))
-	web.Spec.Selector["app"] = "green"
-	l.must(l.cluster.Update(t.Context(), &web))
+	l.editObject(key(backends.Name, "web"), &web, func() { web.Spec.Selector["app"] = "green" })
 	l.eventually("copies follow", func() error {
 		for _, c := range copies(2) {
 			if c.Spec.Selector["app"] != "green" {
@@ -421,11 +419,10 @@ func TestGatewaysWithCopies(t *testing.T) {
 	}
 	expectCopies(left)
 
-	changed := left[0].DeepCopy()
-	changed.Spec.Selector["app"] = "mine"
-	l.must(l.cluster.Update(t.Context(), changed))
+	var changed corev1.Service
+	l.editObject(client.ObjectKeyFromObject(&left[0]), &changed, func() { changed.Spec.Selector["app"] = "mine" })
 	l.expectPorts(fmt.Sprintf("tcp 443 %d", port))
-	l.must(l.cluster.Delete(t.Context(), changed))
+	l.must(l.cluster.Delete(t.Context(), &changed))
 	l.eventually("a deleted copy comes back", func() error {
 		for _, c := range copies(2) {
 			if c.Name == changed.Name && c.Spec.Selector["app"] == "green" {
@@ -540,8 +537,7 @@ func TestAGatewayIsPublished(t *testing.T) {
 	weir.Kill()
 	l.deleteLease()
 	l.controller("--cluster-name", l.namespace, "--gateway-api")
-	gw.Annotations[service.HAPorts] = "true"
-	l.must(l.cluster.Update(t.Context(), gw))
+	l.editObject(client.ObjectKeyFromObject(gw), gw, func() { gw.Annotations[service.HAPorts] = "true" })
 	l.eventually("the Gateway is rejected", func() error {
 		published()
 		if c := meta.FindStatusCondition(gw.Status.Conditions, "Accepted"); c == nil || c.Reason != "InvalidParameters" || !strings.Contains(c.Message, service.HAPorts) {

@@ -44,9 +44,7 @@ func (l *lab) runsOn(node, machine string) {
 	l.machines++
 	name := l.node(node, fmt.Sprintf("10.0.7.%d", l.machines))
 	var n corev1.Node
-	l.must(l.cluster.Get(l.t.Context(), client.ObjectKey{Name: name}, &n))
-	n.Spec.ProviderID = "azure://" + machine
-	l.must(l.cluster.Update(l.t.Context(), &n))
+	l.editObject(client.ObjectKey{Name: name}, &n, func() { n.Spec.ProviderID = "azure://" + machine })
 }
 
 // expectInterfaces waits until a pool contains the interfaces of exactly these machines.

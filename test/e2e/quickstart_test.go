@@ -135,9 +135,7 @@ func (l *lab) nodeOf(name, ip, id string) {
 	l.t.Helper()
 	name = l.node(name, ip)
 	var n corev1.Node
-	l.must(l.cluster.Get(l.t.Context(), client.ObjectKey{Name: name}, &n))
-	n.Spec.ProviderID = "azure://" + id
-	l.must(l.cluster.Update(l.t.Context(), &n))
+	l.editObject(client.ObjectKey{Name: name}, &n, func() { n.Spec.ProviderID = "azure://" + id })
 }
 
 // address returns the address of a Service.

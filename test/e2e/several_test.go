@@ -35,9 +35,7 @@ func (l *lab) machine(name, ip, scaleSet, availabilitySet string) {
 	}
 	node := l.node(name, ip)
 	var n corev1.Node
-	l.must(l.cluster.Get(l.t.Context(), key("", node), &n))
-	n.Spec.ProviderID = "azure://" + id
-	l.must(l.cluster.Update(l.t.Context(), &n))
+	l.editObject(key("", node), &n, func() { n.Spec.ProviderID = "azure://" + id })
 }
 
 // kubectl returns kubectl's output.
