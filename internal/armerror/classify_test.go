@@ -60,6 +60,7 @@ var failureCases = []failureCase{
 	{"no server answered a read", Failure{NoResponse: true}, "no connection for a read", Terminal, CodeUnreachable},
 	{"400", Failure{Status: 400, Codes: []string{"DuplicateResourceName"}}, "anything else", Terminal, "DuplicateResourceName"},
 	{"403", Failure{Status: 403, Codes: []string{"AuthorizationFailed"}}, "anything else", Terminal, "AuthorizationFailed"},
+	{"401", Failure{Status: 401, Codes: []string{"ExpiredAuthenticationToken"}}, "401", Terminal, "ExpiredAuthenticationToken"},
 	{"501 is none of the SDK's", Failure{Status: 501}, "anything else", Terminal, "Not Implemented"},
 	{"a retriable code at any other status", Failure{Status: 400, Codes: []string{"RetryableError"}}, "retriable code", Retriable, "RetryableError"},
 	{"a retriable code of a server that the SDK has asked four times", Failure{Status: 503, Codes: []string{"RetryableError"}}, "408, 500, 502, 503, 504", Terminal, "RetryableError"},

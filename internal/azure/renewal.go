@@ -25,6 +25,7 @@ type renewableCredential struct {
 	turn      chan struct{}
 	renewed   string
 	renewedAt time.Time
+	failed    error
 }
 
 func newRenewableCredential(c azcore.TokenCredential) *renewableCredential {
@@ -40,20 +41,20 @@ func (r *renewableCredential) GetToken(ctx context.Context, o policy.TokenReques
 }
 
 // renew reports whether the next token differs from a rejected one. It requests one unless that was done within
-// renewalInterval.
-func (r *renewableCredential) renew(ctx context.Context, rejected string) bool {
+// renewalInterval. An error is that of the sign-in.
+func (r *renewableCredential) renew(ctx context.Context, rejected string) (isNew bool, err error) {
 	select {
 	case r.turn <- struct{}{}:
 		defer func() { <-r.turn }()
 	case <-ctx.Done():
-		return false
+		return false, nil
 	}
 	if time.Since(r.renewedAt) < renewalInterval {
-		return rejected != r.renewed
+		return rejected != r.renewed, r.failed
 	}
 	last := r.last.Load()
 	if last == nil {
-		return false
+		return false, nil
 	}
 	o := *last
 	o.Claims = "{}" // bypasses the cache, and requests nothing
@@ -61,23 +62,32 @@ func (r *renewableCredential) renew(ctx context.Context, rejected string) bool {
 	if err != nil {
 		token.Token = rejected
 	}
-	r.renewed, r.renewedAt = token.Token, time.Now()
-	return token.Token != rejected
+	r.renewed, r.renewedAt, r.failed = token.Token, time.Now(), err
+	return token.Token != rejected, err
 }
 
 // renewalPolicy renews a rejected token, so that the SDK retries the call. The SDK itself does so only for a challenge
-// with claims.
+// with claims. If the sign-in fails, its error names the cause, and Azure's response does not.
 type renewalPolicy struct{ credential *renewableCredential }
 
 // Do implements policy.Policy.
 func (p renewalPolicy) Do(req *policy.Request) (*http.Response, error) {
+	token := strings.TrimPrefix(req.Raw().Header.Get("Authorization"), "Bearer ")
 	resp, err := req.Next()
 	c := callOf(req.Raw().Context())
 	if c == nil || resp == nil {
 		return resp, err
 	}
 	isRejected := resp.StatusCode == http.StatusUnauthorized && !strings.Contains(resp.Header.Get("WWW-Authenticate"), "insufficient_claims")
-	token := strings.TrimPrefix(req.Raw().Header.Get("Authorization"), "Bearer ")
-	c.hasNewToken.Store(isRejected && p.credential.renew(req.Raw().Context(), token))
+	if !isRejected {
+		c.hasNewToken.Store(false)
+		return resp, err
+	}
+	isNew, failed := p.credential.renew(req.Raw().Context(), token)
+	c.hasNewToken.Store(isNew)
+	if failed != nil && !isNew {
+		_ = resp.Body.Close()
+		return nil, failed
+	}
 	return resp, err
 }

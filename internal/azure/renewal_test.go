@@ -82,3 +82,43 @@ func TestARejectedTokenIsRenewed(t *testing.T) {
 		})
 	}
 }
+
+// The error of a failed sign-in replaces the rejection of the former token.
+func TestARenewalThatFails(t *testing.T) {
+	tokens := &numberedTokens{}
+	expired := &fakeARM{answer: replySequence(reply{status: 401, body: `{"error":"invalid_client","error_description":"AADSTS7000222: The provided client secret keys are expired."}`})}
+	signIn := transporterFunc(func(req *http.Request) (*http.Response, error) {
+		if tokens.issued.Load() == 0 || strings.Contains(req.URL.Path, "openid-configuration") {
+			return tokens.Do(req)
+		}
+		return expired.Do(req)
+	})
+	endpoint := publicEndpoint(t)
+	endpoint.Private = true // the credential finds no token in its cache without metadata of the public cloud
+	cred, err := Credentials{TenantID: "tenant", ClientID: "client", ClientSecret: "password"}.NewTokenCredential(endpoint, signIn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wire := &fakeARM{answer: replySequence(shown, errorReply(http.StatusUnauthorized, "ExpiredAuthenticationToken"))}
+	client := newClient(t, wire, func(o *Options) {
+		o.Credential = cred
+		o.Endpoint.Audience = fmt.Sprintf("https://aud-%d", audiences.Add(1))
+	})
+	if _, err := client.GetPool(t.Context(), webPool); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		_, err := client.GetPool(t.Context(), webPool)
+		wantFault(t, err, armerror.Terminal, armerror.CodeUnclassified)
+		if !strings.Contains(err.Error(), "AADSTS7000222") {
+			t.Errorf("the error is %q, want the cause of the failed sign-in", err)
+		}
+	}
+	if n := wire.count(""); n != 3 {
+		t.Errorf("%d requests, want 3: an error of the sign-in is not retried", n)
+	}
+}
+
+type transporterFunc func(*http.Request) (*http.Response, error)
+
+func (f transporterFunc) Do(req *http.Request) (*http.Response, error) { return f(req) }

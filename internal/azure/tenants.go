@@ -5,7 +5,6 @@ package azure
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -52,7 +51,7 @@ func newARMClients(credential azcore.TokenCredential, of NetworkTenant, options 
 
 func newARMClient(credential azcore.TokenCredential, options arm.ClientOptions) (*arm.Client, error) {
 	renewable := newRenewableCredential(credential)
-	options.PerRetryPolicies = append(slices.Clone(options.PerRetryPolicies), renewalPolicy{renewable})
+	options.PerRetryPolicies = append([]policy.Policy{renewalPolicy{renewable}}, options.PerRetryPolicies...)
 	return arm.NewClient("weir.dev/weir/internal/azure", "v1.0.0", renewable, &options)
 }
 

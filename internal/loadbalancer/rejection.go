@@ -42,7 +42,7 @@ func (b *LoadBalancers) RecordRejection(name string, desired *service.Spec, retr
 }
 
 func (b *LoadBalancers) addRejection(key string, desired *service.Spec, retryToken string, err error) {
-	if f, is := errors.AsType[*armerror.Fault](err); is && f.Class == armerror.Terminal && f.Reason == "refused" && f.Code != armerror.CodeUnclassified {
+	if f, is := errors.AsType[*armerror.Fault](err); is && f.Class == armerror.Terminal && (f.Reason == "refused" || f.Reason == "unauthenticated") && f.Code != armerror.CodeUnclassified {
 		b.rejections.RecordRejection(key, specHash(desired, retryToken), err, time.Now())
 	}
 }

@@ -20,7 +20,7 @@ const mostWrites = 6
 func TestARejectionIsNotRepeatedAtOnce(t *testing.T) {
 	const public = "{ports: 80}"
 	published := `{ports: 80, azure-load-balancer-internal: "true", azure-pls-create: "true"}`
-	for _, code := range []string{"400, code: Bad", "403, code: AuthorizationFailed"} {
+	for _, code := range []string{"400, code: Bad", "401, code: ExpiredAuthenticationToken", "403, code: AuthorizationFailed"} {
 		for _, tt := range []struct {
 			what, match, spec string
 			deletes           bool
@@ -66,11 +66,11 @@ func TestARejectionIsNotRepeatedAtOnce(t *testing.T) {
 	}
 }
 
-// A deny assignment affects all Services, as a missing permission does: no extra write looks for the Service
-// that Azure rejects.
+// A deny assignment and a rejected sign-in affect all Services, as a missing permission does: no extra write looks for
+// the Service that Azure rejects.
 func TestADenyAssignmentIsNoFaultOfAService(t *testing.T) {
 	writes := map[string]int{}
-	for _, code := range []string{"400, code: Bad", "403, code: AuthorizationFailed", "403, code: DenyAssignmentAuthorizationFailed"} {
+	for _, code := range []string{"400, code: Bad", "401, code: ExpiredAuthenticationToken", "403, code: AuthorizationFailed", "403, code: DenyAssignmentAuthorizationFailed"} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStage(guarded)
 			defer s.close()
@@ -85,8 +85,8 @@ func TestADenyAssignmentIsNoFaultOfAService(t *testing.T) {
 			}
 		})
 	}
-	rejected, missing, denied := writes["400, code: Bad"], writes["403, code: AuthorizationFailed"], writes["403, code: DenyAssignmentAuthorizationFailed"]
-	if denied == 0 || denied != missing || rejected <= denied {
-		t.Errorf("writes %v: want as many for a deny assignment as for a missing permission, and fewer than for a rejection", writes)
+	rejected, signIn, missing, denied := writes["400, code: Bad"], writes["401, code: ExpiredAuthenticationToken"], writes["403, code: AuthorizationFailed"], writes["403, code: DenyAssignmentAuthorizationFailed"]
+	if denied == 0 || denied != missing || signIn != missing || rejected <= denied {
+		t.Errorf("writes %v: want as many for a deny assignment and a rejected sign-in as for a missing permission, and fewer than for a rejection", writes)
 	}
 }

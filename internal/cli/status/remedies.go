@@ -28,6 +28,7 @@ var remedies = map[string]string{
 	"AuthorizationFailed":              "assign Weir's identity the role that has the action in the message (az role definition create, az role assignment create): config/azure-role.json, or config/azure-role-interfaces.json for networkInterfaces and virtualMachineScaleSets. A new assignment can take ten minutes; Weir retries by itself",
 	"LinkedAuthorizationFailed":        "assign Weir's identity the role config/azure-role.json, or config/azure-role-interfaces.json for network interfaces and scale sets, on the linked resource in the message (az role assignment create --scope). Where the message names deny assignments, roles do not help: docs/guide/aks.md. A new assignment can take ten minutes; Weir retries by itself",
 	"AuthenticationFailed":             "Azure does not take Weir's credentials: see aadClientId, aadClientSecret or useManagedIdentityExtension of azure.json",
+	"ExpiredAuthenticationToken":       "Weir requests a new token by itself. If the error remains, check the clocks of the nodes",
 	"InvalidAuthenticationTokenTenant": "tenantId of azure.json is not that of the subscription",
 	"SubscriptionNotFound":             "subscriptionId of azure.json names no subscription that Weir's identity can see",
 	"ScopeLocked":                      "the resource is locked in Azure: az lock list",
