@@ -91,6 +91,9 @@ func (j *job) recordAddresses(observed lb.LoadBalancer, ips *publicip.Round) {
 			addr = ip.Address
 		} else if at := plan.FrontendOf(observed, j.localSpec.Rules, f.Frontend.Name); at >= 0 && !f.Frontend.Static {
 			addr = observed.Frontends[at].PrivateIP
+		} else if !f.Frontend.Static { // without rules, it may have a retained frontend, under another name
+			is, _ := plan.FrontendAt(observed, j.Owner, plan.PinAddress(f.Frontend, j.Owner, j.Service, j.localSpec.Rules, observed, nil))
+			addr = is.PrivateIP
 		}
 		j.Addresses = append(j.Addresses, addr)
 	}

@@ -557,6 +557,36 @@ func TestAGatewayIsPublished(t *testing.T) {
 	}
 }
 
+// An internal Gateway that is deleted and created again has its private address; in between, no other Gateway gets it.
+func TestAGatewayRetainsItsPrivateAddress(t *testing.T) {
+	runParallel(t)
+	l := newLab(t, armemu.Options{Role: shipped.AzureRoles()})
+	l.installGatewayAPI()
+	l.must(l.emulator.Put(vnet+"/subnets/nodes", []byte(`{"properties":{"addressPrefix":"10.0.0.0/16"}}`)))
+	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","subnetName":"nodes","location":"eastus","loadBalancerBackendPoolUpdateIntervalInSeconds":2}`)
+	l.must(l.cluster.Create(t.Context(), &gatewayv1.GatewayClass{
+		ObjectMeta: metav1.ObjectMeta{Name: l.namespace}, Spec: gatewayv1.GatewayClassSpec{ControllerName: "weir.dev/gateway-controller"},
+	}))
+	create := func(name string) (gw *gatewayv1.Gateway, address string) {
+		t.Helper()
+		gw = l.newGateway(name, gatewayv1.Listener{Name: "web", Port: 443, Protocol: gatewayv1.TCPProtocolType})
+		gw.Annotations = map[string]string{service.Internal: "true", service.RetainAddress: "true"}
+		l.must(l.cluster.Create(t.Context(), gw))
+		t.Cleanup(func() { l.deleteGateway(name) })
+		return gw, l.programmed(name)
+	}
+	l.controller("--cluster-name", l.namespace, "--gateway-api")
+	gw, before := create("edge")
+	l.must(l.cluster.Delete(t.Context(), gw))
+	l.gone("Gateway", gw)
+	if _, other := create("other"); other == before {
+		t.Errorf("another Gateway has the retained address %s", other)
+	}
+	if _, after := create("edge"); after != before {
+		t.Errorf("address %s, want %s", after, before)
+	}
+}
+
 // expectOutput fails unless a command of weir prints these texts, and calls no Gateway a Service.
 func (l *lab) expectOutput(args []string, want ...string) {
 	l.t.Helper()
