@@ -30,6 +30,8 @@ type Options struct {
 	Replicas int
 	// ReadinessGates has the processes open the gates of pods.
 	ReadinessGates bool
+	// GatewayAPI has the processes serve Gateways once a test has installed the types.
+	GatewayAPI bool
 	// Configure edits azure.json; nil keeps the defaults.
 	Configure func(*config.Config)
 	// Role is Weir's Azure role; nil allows everything.
@@ -171,7 +173,7 @@ func (s *Stage) controllerFlags(log *slog.Logger) app.Options {
 	return app.Options{
 		ClusterName: clusterName, LoadBalancerClass: app.LoadBalancerClass, MetricsAddress: "0", HealthAddress: "0",
 		LeaderElect: s.opts.Replicas > 1, LeaderElectNamespace: weirNamespace, Election: k8s.DefaultElection(), Requeue: k8s.DefaultQueueBackoff(),
-		ReadinessGates: s.opts.ReadinessGates, Log: log,
+		ReadinessGates: s.opts.ReadinessGates, GatewayAPI: s.opts.GatewayAPI, Log: log,
 	}
 }
 
