@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
@@ -31,6 +32,7 @@ var gatewayKinds = map[string]string{
 // installGatewayAPI installs the standard definitions of the module, and returns a client for them.
 func installGatewayAPI(t *testing.T, s *Stage, dir string) client.Client {
 	t.Helper()
+	version := schema.GroupVersion{Group: gatewayv1.GroupName, Version: gatewayv1.GroupVersion.Version}
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for kind, name := range gatewayKinds {
 		text, err := os.ReadFile(filepath.Join(dir, "config/crd/standard/gateway.networking.k8s.io_"+name+".yaml"))
@@ -45,8 +47,8 @@ func installGatewayAPI(t *testing.T, s *Stage, dir string) client.Client {
 		if kind == "GatewayClass" {
 			scope = meta.RESTScopeRoot
 		}
-		types := gatewayv1.SchemeGroupVersion.WithResource(name)
-		mapper.AddSpecific(gatewayv1.SchemeGroupVersion.WithKind(kind), types, types, scope)
+		types := version.WithResource(name)
+		mapper.AddSpecific(version.WithKind(kind), types, types, scope)
 	}
 	scheme := runtime.NewScheme()
 	failOn(gatewayv1.Install(scheme))
