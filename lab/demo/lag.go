@@ -30,7 +30,7 @@ func (a addresses) subtractSet(b addresses) []netip.Addr {
 }
 
 // writeDelay is how long an address must have been desired before its removal counts as a loss: a
-// write sent earlier may still remove it.
+// write sent earlier may still remove it. The controller may also see a change that much before this observer does.
 const writeDelay = 2 * time.Second
 
 // poolHistory compares the desired and actual members of one pool over time. Its input is in time
@@ -48,6 +48,8 @@ type poolHistory struct {
 	pending   []change // changes not yet in Azure
 	syncTimes []syncTime
 	inStorm   bool // a storm is in progress
+	// removed holds when desired addresses were removed that are still desired and not back.
+	removed map[netip.Addr]time.Time
 	// Removed desired addresses, and removed foreign ones.
 	removedCount, foreignRemoved int
 }
@@ -65,7 +67,7 @@ type syncTime struct {
 }
 
 func newPoolHistory(foreign addresses) *poolHistory {
-	return &poolHistory{foreign: foreign, desired: addresses{}, since: map[netip.Addr]time.Time{}, actual: maps.Clone(foreign)}
+	return &poolHistory{foreign: foreign, desired: addresses{}, since: map[netip.Addr]time.Time{}, removed: map[netip.Addr]time.Time{}, actual: maps.Clone(foreign)}
 }
 
 func (h *poolHistory) recordDesired(now time.Time, wanted addresses) {
@@ -74,6 +76,10 @@ func (h *poolHistory) recordDesired(now time.Time, wanted addresses) {
 	}
 	for _, ip := range h.desired.subtractSet(wanted) {
 		delete(h.since, ip)
+		if at, is := h.removed[ip]; is && now.Sub(at) > writeDelay {
+			h.removedCount++
+		}
+		delete(h.removed, ip)
 	}
 	for _, ip := range wanted.subtractSet(h.desired) {
 		h.since[ip] = now
@@ -93,7 +99,13 @@ func (h *poolHistory) recordActual(now time.Time, shown addresses, busy bool) {
 		case foreign:
 			h.foreignRemoved++
 		case wanted && now.Sub(since) > writeDelay:
+			h.removed[ip] = now
+		}
+	}
+	for ip := range h.removed {
+		if _, is := shown[ip]; is {
 			h.removedCount++
+			delete(h.removed, ip)
 		}
 	}
 	h.actual, h.isUpdating = shown, busy

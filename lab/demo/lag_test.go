@@ -134,8 +134,8 @@ func TestTakenOutWhileWanted(t *testing.T) {
 	pool.recordWanted(10, 1, 2, 3)
 	pool.recordShown(10.5, 1, 2, 3, 200)
 	pool.recordShown(11, 200) // 1 and 2 were desired for long; 3 may be a write in flight
-	if pool.removedCount != 2 || pool.foreignRemoved != 0 {
-		t.Errorf("taken %d, foreign %d", pool.removedCount, pool.foreignRemoved)
+	if len(pool.removed) != 2 || pool.foreignRemoved != 0 {
+		t.Errorf("removed %v, foreign %d", pool.removed, pool.foreignRemoved)
 	}
 	pool.recordShown(12, 1, 2, 3) // all back except the foreign one
 	pool.recordShown(13, 1, 2, 3, 200)
@@ -152,6 +152,20 @@ func TestRemovalIsNoLoss(t *testing.T) {
 	pool.recordShown(11, 1)
 	if pool.removedCount != 0 || !pool.isInSync() {
 		t.Errorf("taken %d", pool.removedCount)
+	}
+}
+
+// The controller may see a change before this observer does, but not long before.
+func TestRemovalBeforeItIsObserved(t *testing.T) {
+	for seconds, lost := range map[float64]int{10.5: 0, 15: 1} {
+		pool := newFollowed()
+		pool.recordWanted(1, 1, 2)
+		pool.recordShown(2, 1, 2)
+		pool.recordShown(10, 1)
+		pool.recordWanted(seconds, 1)
+		if sum := pool.newSummary(pool.at(20)); sum.Lost != lost || sum.Surplus != 0 {
+			t.Errorf("desired until second %g, removed in second 10: %+v, want %d lost", seconds, sum, lost)
+		}
 	}
 }
 
