@@ -61,6 +61,9 @@ func describeFailure(ctx context.Context, c *call, err error, now time.Time) arm
 	if errors.Is(err, leader.ErrNotLeader) {
 		return armerror.Failure{IsShutdown: true, MayBeApplied: c.mayBeApplied.Load()}
 	}
+	if errors.As(err, new(*signInError)) && !c.isPoll() { // rejected, so not applied
+		return armerror.Failure{MayBeApplied: c.mayBeApplied.Load()}
+	}
 	answer, answered := errors.AsType[*azcore.ResponseError](err)
 	if !answered {
 		// A deadline of our own is no answer from Azure; the next read resolves the outcome.

@@ -4,6 +4,7 @@ package azure
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -59,12 +60,21 @@ func (r *renewableCredential) renew(ctx context.Context, rejected string) (isNew
 	o := *last
 	o.Claims = "{}" // bypasses the cache, and requests nothing
 	token, err := r.TokenCredential.GetToken(ctx, o)
+	if errors.Is(ctx.Err(), context.Canceled) { // nothing is known for other calls
+		return false, nil
+	}
 	if err != nil {
-		token.Token = rejected
+		token.Token, err = rejected, &signInError{err}
 	}
 	r.renewed, r.renewedAt, r.failed = token.Token, time.Now(), err
 	return token.Token != rejected, err
 }
+
+// signInError is the failed renewal of a token, after Azure rejected a call that had the former one.
+type signInError struct{ error }
+
+// Unwrap returns the credential's error.
+func (e *signInError) Unwrap() error { return e.error }
 
 // renewalPolicy renews a rejected token, so that the SDK retries the call. The SDK itself does so only for a challenge
 // with claims. If the sign-in fails, its error names the cause, and Azure's response does not.

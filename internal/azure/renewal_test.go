@@ -107,8 +107,11 @@ func TestARenewalThatFails(t *testing.T) {
 	if _, err := client.GetPool(t.Context(), webPool); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 {
-		_, err := client.GetPool(t.Context(), webPool)
+	for _, call := range []func() error{
+		func() error { _, err := client.GetPool(t.Context(), webPool); return err },
+		func() error { _, err := client.PutPool(t.Context(), readPool(t)); return err }, // rejected, so its outcome is known
+	} {
+		err := call()
 		wantFault(t, err, armerror.Terminal, armerror.CodeUnclassified)
 		if !strings.Contains(err.Error(), "AADSTS7000222") {
 			t.Errorf("the error is %q, want the cause of the failed sign-in", err)
