@@ -77,7 +77,7 @@ var Rules = []Rule{
 	{"408, 500, 502, 503, 504", func(a Failure) bool { return slices.Contains(sdkRetryStatuses, a.Status) },
 		Terminal, "sdk_exhausted", "the SDK has spent its retries on it"},
 	{"401", func(a Failure) bool { return a.Status == http.StatusUnauthorized },
-		Terminal, "unauthenticated", "Azure rejected Weir's sign-in, whatever the request"},
+		Terminal, reasonUnauthenticated, "Azure rejected Weir's sign-in, whatever the request"},
 	{"retriable code", func(a Failure) bool { return slices.ContainsFunc(a.Codes, isRetriableCode) },
 		Retriable, "retriable_code", "the error code requests a retry, whatever the status; no other layer retries it"},
 	{"no connection for a read", func(a Failure) bool { return a.NoResponse },

@@ -71,7 +71,11 @@ const (
 	reasonGateClosed         = "gate_closed"
 	reasonRetryAfter         = "retry_after"
 	reasonDeferred           = "deferred"
+	reasonUnauthenticated    = "unauthenticated"
 )
+
+// IsUnauthenticated reports whether Azure rejected the sign-in, whatever the request.
+func (f *Fault) IsUnauthenticated() bool { return f.Reason == reasonUnauthenticated }
 
 // NewDeferred returns a fault for a request that Weir postpones.
 func NewDeferred(until time.Time, err error) *Fault {

@@ -14,8 +14,8 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// isRequestError reports whether one Service may have caused the error: Azure rejected the content. Missing
-// permissions and deny assignments affect all Services, and a Retry-After forbids the extra writes of a search.
+// isRequestError reports whether one Service may have caused the error: Azure rejected the content. A rejected sign-in,
+// missing permissions and deny assignments affect all Services, and a Retry-After forbids the extra writes of a search.
 func isRequestError(err error, now time.Time) bool {
 	f := armerror.FromError(err)
 	return f.Class == armerror.Terminal && !f.RetryAt.After(now) && (f.Reason == "refused" || f.Reason == "operation_failed") &&
@@ -42,7 +42,7 @@ func (b *LoadBalancers) RecordRejection(name string, desired *service.Spec, retr
 }
 
 func (b *LoadBalancers) addRejection(key string, desired *service.Spec, retryToken string, err error) {
-	if f, is := errors.AsType[*armerror.Fault](err); is && f.Class == armerror.Terminal && (f.Reason == "refused" || f.Reason == "unauthenticated") && f.Code != armerror.CodeUnclassified {
+	if f, is := errors.AsType[*armerror.Fault](err); is && f.Class == armerror.Terminal && (f.Reason == "refused" || f.IsUnauthenticated()) && f.Code != armerror.CodeUnclassified {
 		b.rejections.RecordRejection(key, specHash(desired, retryToken), err, time.Now())
 	}
 }

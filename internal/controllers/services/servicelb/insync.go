@@ -51,7 +51,7 @@ func (l *SyncState) recordInSync(r loadbalancer.Result, by Pending, now time.Tim
 	if l.resyncAt = nextResync(r.On.Name, now, lookAgainAfter); l.resyncAt.IsZero() {
 		l.resyncAt = firstConflictRetry(r.Conflicts)
 	}
-	if slices.ContainsFunc(by.lostPools, l.hasPool) {
+	if by.lostPool != nil && l.hasPool(*by.lostPool) {
 		l.markStale()
 	}
 }

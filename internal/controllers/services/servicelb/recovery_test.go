@@ -5,6 +5,7 @@ package servicelb
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -269,6 +270,15 @@ func TestOneOfAnotherClassWithoutFinalizerStays(t *testing.T) {
 func TestPoolLostDuringARequest(t *testing.T) {
 	for about, lose := range map[string]func(w *world, pool LostPool){
 		"before its result": func(w *world, pool LostPool) {
+			w.r.States.AddLostPool("shop/web", pool)
+			w.looks()
+			w.ends()
+		},
+		"after another pool": func(w *world, pool LostPool) {
+			for n := range 1000 {
+				w.r.States.AddLostPool("shop/web", LostPool{"kubernetes", fmt.Sprint(n)})
+				w.looks()
+			}
 			w.r.States.AddLostPool("shop/web", pool)
 			w.looks()
 			w.ends()

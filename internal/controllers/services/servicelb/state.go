@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"weir.dev/weir/internal/armerror"
@@ -45,9 +46,7 @@ func (st *State) recordLostPool(p LostPool) {
 	if st.Sync.hasPool(p) {
 		st.Sync.markStale()
 	}
-	if st.Pending.Running || st.Pending.Result != nil {
-		st.Pending.lostPools = append(st.Pending.lostPools, p)
-	}
+	st.Pending.recordLostPool(p)
 	st.PoolWait.cancelFor(p)
 }
 
@@ -122,8 +121,8 @@ type Pending struct {
 	// Inputs of the request.
 	selectorResult string
 	nodes          []netip.Addr
-	// lostPools were deleted since the request started: its result may be older.
-	lostPools []LostPool
+	// lostPool was deleted since the request started: its result may be older. Nil if none was.
+	lostPool *LostPool
 }
 
 func (p *Pending) startRequest(req loadbalancer.Request, selection string, nodes []netip.Addr) {
@@ -136,7 +135,25 @@ func (p *Pending) setResult(r *loadbalancer.Result) {
 	}
 }
 
-func (p *Pending) clearResult() { p.Result, p.lostPools = nil, nil }
+func (p *Pending) clearResult() { p.Result, p.lostPool = nil, nil }
+
+// recordLostPool records one pool of the request's load balancer; several count as all of them, as users may delete any
+// number of BackendPools.
+func (p *Pending) recordLostPool(lost LostPool) {
+	of := p.request
+	if p.Result != nil {
+		of = &p.Result.Request
+	} else if !p.Running {
+		return
+	}
+	switch {
+	case !strings.EqualFold(of.On.Name, lost.LoadBalancer):
+	case p.lostPool == nil:
+		p.lostPool = &lost
+	case !strings.EqualFold(p.lostPool.Pool, lost.Pool):
+		p.lostPool = &LostPool{LoadBalancer: lost.LoadBalancer}
+	}
+}
 
 func (p *Pending) isSame(req loadbalancer.Request) bool {
 	return p.request != nil && p.request.On == req.On && reflect.DeepEqual(p.request.Desired, req.Desired)
