@@ -23,7 +23,7 @@ func newDoctor() *cobra.Command {
 	var output outputFormat
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say whether Weir has what it needs, before it is installed and after",
+		Short: "Check what Weir needs, before it is installed and after",
 		Long: `Checks the version and clock of the API server, each field of the definitions that this version needs, each right
 of the controller's ServiceAccount (of your kubeconfig if the leader is no pod), and what runs: the Deployment and its
 pods, the Secret with azure.json (its keys, never its content), the Lease of the leader, the leader's version, and the

@@ -58,7 +58,7 @@ succeed.`,
 		})
 	}
 	cmd.AddCommand(list,
-		flags.newCommand("show NAME", "Say all that is known of one: its attempts, steps, and policy", 1, func(ctx context.Context, d provisioning.Command, name string) error {
+		flags.newCommand("show NAME", "Show one: its attempts, steps, and policy", 1, func(ctx context.Context, d provisioning.Command, name string) error {
 			return d.ShowProvision(ctx, name)
 		}),
 		logs,

@@ -44,56 +44,56 @@ func TestWhatAnEventDoes(t *testing.T) {
 	lasting := func(s float64) lb.TaintEvent { return lb.TaintEvent{UID: "c", Created: at(s), Transition: true} }
 	uncounted := again("a", 10, 70)
 	uncounted.Count = 0
-	const isHeard = true
+	const isInitial = true
 	for _, tt := range []struct {
-		name   string
-		node   lb.TaintedNode
-		event  lb.TaintEvent
-		want   lb.EvictionAction
-		record lb.EvictionRecord // unless it is ignored
-		heard  bool
+		name    string
+		node    lb.TaintedNode
+		event   lb.TaintEvent
+		want    lb.EvictionAction
+		record  lb.EvictionRecord // unless it is ignored
+		initial bool
 	}{
-		{"the first of a node", lb.TaintedNode{}, once("a", 10), put, record("a", 10, 1), !isHeard},
-		{"the first, while the taint is there by hand", lb.TaintedNode{HasTaint: true}, once("a", 10), note, record("a", 10, 1), !isHeard},
-		{"the same after a restart", lb.TaintedNode{HasTaint: true, Record: record("a", 10, 1)}, once("a", 10), ignore, lb.EvictionRecord{}, !isHeard},
-		{"the same after the taint was cleared", lb.TaintedNode{Record: record("a", 10, 1)}, once("a", 10), ignore, lb.EvictionRecord{}, !isHeard},
-		{"an earlier one", lb.TaintedNode{Record: record("b", 20, 1)}, once("a", 10), ignore, lb.EvictionRecord{}, !isHeard},
-		{"another in the same second", lb.TaintedNode{Record: record("b", 10, 1)}, once("a", 10.9), ignore, lb.EvictionRecord{}, !isHeard},
-		{"the first, found as the process began", lb.TaintedNode{}, once("a", 10), put, record("a", 10, 1), isHeard},
-		{"the first, found so under a taint by hand", lb.TaintedNode{HasTaint: true}, once("a", 10), note, record("a", 10, 1), isHeard},
-		{"a later one while the taint stands", lb.TaintedNode{HasTaint: true, Record: record("b", 9, 1)}, once("a", 10), ignore, lb.EvictionRecord{}, !isHeard},
-		{"the same, found as the process began", lb.TaintedNode{HasTaint: true, Record: record("b", 9, 1)}, once("a", 10), ignore, lb.EvictionRecord{}, isHeard},
-		{"one heard before it was cleared", lb.TaintedNode{Record: record("b", 9, 1)}, once("a", 10), ignore, lb.EvictionRecord{}, isHeard},
-		{"a later one after it was cleared", lb.TaintedNode{Record: record("b", 9, 1)}, once("a", 10), put, record("a", 10, 1), !isHeard},
-		{"said again while the taint stands", lb.TaintedNode{HasTaint: true, Record: record("a", 10, 1)}, again("a", 10, 70), ignore, lb.EvictionRecord{}, !isHeard},
-		{"said again after it was cleared", lb.TaintedNode{Record: record("a", 10, 1)}, again("a", 10, 70), put, record("a", 70, 2), !isHeard},
-		{"said again without a count", lb.TaintedNode{Record: record("a", 10, 0)}, uncounted, put, record("a", 70, 0), !isHeard},
-		{"said again in the same second", lb.TaintedNode{Record: record("a", 10, 1)}, again("a", 10, 10), put, record("a", 10, 2), !isHeard},
-		{"said again by a clock that was put back", lb.TaintedNode{Record: record("a", 70, 2)}, func() lb.TaintEvent {
+		{"the first of a node", lb.TaintedNode{}, once("a", 10), put, record("a", 10, 1), !isInitial},
+		{"the first, of a node tainted by hand", lb.TaintedNode{HasTaint: true}, once("a", 10), note, record("a", 10, 1), !isInitial},
+		{"the same after a restart", lb.TaintedNode{HasTaint: true, Record: record("a", 10, 1)}, once("a", 10), ignore, lb.EvictionRecord{}, !isInitial},
+		{"the same after the taint was cleared", lb.TaintedNode{Record: record("a", 10, 1)}, once("a", 10), ignore, lb.EvictionRecord{}, !isInitial},
+		{"an earlier one", lb.TaintedNode{Record: record("b", 20, 1)}, once("a", 10), ignore, lb.EvictionRecord{}, !isInitial},
+		{"another in the same second", lb.TaintedNode{Record: record("b", 10, 1)}, once("a", 10.9), ignore, lb.EvictionRecord{}, !isInitial},
+		{"the first, found as the process began", lb.TaintedNode{}, once("a", 10), put, record("a", 10, 1), isInitial},
+		{"the same, of a node tainted by hand", lb.TaintedNode{HasTaint: true}, once("a", 10), note, record("a", 10, 1), isInitial},
+		{"a later one while the node is tainted", lb.TaintedNode{HasTaint: true, Record: record("b", 9, 1)}, once("a", 10), ignore, lb.EvictionRecord{}, !isInitial},
+		{"the same, found as the process began", lb.TaintedNode{HasTaint: true, Record: record("b", 9, 1)}, once("a", 10), ignore, lb.EvictionRecord{}, isInitial},
+		{"one recorded before it was cleared", lb.TaintedNode{Record: record("b", 9, 1)}, once("a", 10), ignore, lb.EvictionRecord{}, isInitial},
+		{"a later one after it was cleared", lb.TaintedNode{Record: record("b", 9, 1)}, once("a", 10), put, record("a", 10, 1), !isInitial},
+		{"repeated while the node is tainted", lb.TaintedNode{HasTaint: true, Record: record("a", 10, 1)}, again("a", 10, 70), ignore, lb.EvictionRecord{}, !isInitial},
+		{"repeated after it was cleared", lb.TaintedNode{Record: record("a", 10, 1)}, again("a", 10, 70), put, record("a", 70, 2), !isInitial},
+		{"repeated without a count", lb.TaintedNode{Record: record("a", 10, 0)}, uncounted, put, record("a", 70, 0), !isInitial},
+		{"repeated in the same second", lb.TaintedNode{Record: record("a", 10, 1)}, again("a", 10, 10), put, record("a", 10, 2), !isInitial},
+		{"repeated by a clock that was set back", lb.TaintedNode{Record: record("a", 70, 2)}, func() lb.TaintEvent {
 			e := again("a", 10, 60)
 			e.Count = 3
 			return e
-		}(), put, record("a", 70, 3), !isHeard},
+		}(), put, record("a", 70, 3), !isInitial},
 
-		{"before the node was there", lb.TaintedNode{Created: at(11)}, once("a", 10), ignore, lb.EvictionRecord{}, !isHeard},
-		{"in the second in which it came", lb.TaintedNode{Created: at(10)}, once("a", 10), put, record("a", 10, 1), !isHeard},
-		{"said again for the node that came after", lb.TaintedNode{Created: at(60)}, again("a", 10, 70), put, record("a", 70, 2), !isHeard},
-		{"said again before it came", lb.TaintedNode{Created: at(71)}, again("a", 10, 70), ignore, lb.EvictionRecord{}, !isHeard},
+		{"before the node was created", lb.TaintedNode{Created: at(11)}, once("a", 10), ignore, lb.EvictionRecord{}, !isInitial},
+		{"in the second of its creation", lb.TaintedNode{Created: at(10)}, once("a", 10), put, record("a", 10, 1), !isInitial},
+		{"repeated for a node created since", lb.TaintedNode{Created: at(60)}, again("a", 10, 70), put, record("a", 70, 2), !isInitial},
+		{"repeated before its creation", lb.TaintedNode{Created: at(71)}, again("a", 10, 70), ignore, lb.EvictionRecord{}, !isInitial},
 
-		{"an emitter whose clock is behind", lb.TaintedNode{Created: at(5)}, slow, put, record("a", 10, 1), !isHeard},
-		{"it says so again", lb.TaintedNode{Created: at(5), Record: record("a", 10, 1)}, slowAgain, put, record("a", 10, 2), !isHeard},
-		{"and after another's", lb.TaintedNode{Record: record("b", 12, 1)}, slowAgain, ignore, lb.EvictionRecord{}, !isHeard},
-		{"an emitter whose clock is ahead, of the node before", lb.TaintedNode{Created: at(60)}, fast, ignore, lb.EvictionRecord{}, !isHeard},
-		{"a condition", lb.TaintedNode{}, lasting(10), put, record("c", 10, 0), !isHeard},
-		{"the same condition", lb.TaintedNode{HasTaint: true, Record: record("c", 10, 0)}, lasting(10), ignore, lb.EvictionRecord{}, !isHeard},
-		{"the same condition after the taint was cleared", lb.TaintedNode{Record: record("c", 10, 0)}, lasting(10), ignore, lb.EvictionRecord{}, !isHeard},
-		{"a condition that became true again", lb.TaintedNode{Record: record("c", 10, 0)}, lasting(70), put, record("c", 70, 0), !isHeard},
-		{"it did while the taint stands: it is recorded, for it is not repeated", lb.TaintedNode{HasTaint: true, Record: record("c", 10, 0)}, lasting(70), note, record("c", 70, 0), !isHeard},
-		{"a condition after an event", lb.TaintedNode{HasTaint: true, Record: record("a", 10, 1)}, lasting(9), ignore, lb.EvictionRecord{}, !isHeard},
-		{"an event after a condition", lb.TaintedNode{HasTaint: true, Record: record("c", 10, 0)}, once("a", 11), ignore, lb.EvictionRecord{}, !isHeard},
-		{"an event without times", lb.TaintedNode{Created: at(5)}, lb.TaintEvent{UID: "a", Created: at(10)}, put, record("a", 10, 0), !isHeard},
+		{"an emitter whose clock is behind", lb.TaintedNode{Created: at(5)}, slow, put, record("a", 10, 1), !isInitial},
+		{"its repetition", lb.TaintedNode{Created: at(5), Record: record("a", 10, 1)}, slowAgain, put, record("a", 10, 2), !isInitial},
+		{"its repetition after another event", lb.TaintedNode{Record: record("b", 12, 1)}, slowAgain, ignore, lb.EvictionRecord{}, !isInitial},
+		{"an emitter whose clock is ahead, of the node before", lb.TaintedNode{Created: at(60)}, fast, ignore, lb.EvictionRecord{}, !isInitial},
+		{"a condition", lb.TaintedNode{}, lasting(10), put, record("c", 10, 0), !isInitial},
+		{"the same condition", lb.TaintedNode{HasTaint: true, Record: record("c", 10, 0)}, lasting(10), ignore, lb.EvictionRecord{}, !isInitial},
+		{"the same condition after the taint was cleared", lb.TaintedNode{Record: record("c", 10, 0)}, lasting(10), ignore, lb.EvictionRecord{}, !isInitial},
+		{"a condition that became true again", lb.TaintedNode{Record: record("c", 10, 0)}, lasting(70), put, record("c", 70, 0), !isInitial},
+		{"the same while the node is tainted: it is recorded, as a condition is not repeated", lb.TaintedNode{HasTaint: true, Record: record("c", 10, 0)}, lasting(70), note, record("c", 70, 0), !isInitial},
+		{"a condition after an event", lb.TaintedNode{HasTaint: true, Record: record("a", 10, 1)}, lasting(9), ignore, lb.EvictionRecord{}, !isInitial},
+		{"an event after a condition", lb.TaintedNode{HasTaint: true, Record: record("c", 10, 0)}, once("a", 11), ignore, lb.EvictionRecord{}, !isInitial},
+		{"an event without times", lb.TaintedNode{Created: at(5)}, lb.TaintEvent{UID: "a", Created: at(10)}, put, record("a", 10, 0), !isInitial},
 	} {
-		verdict, kept := lb.HandleEviction(tt.node, tt.event, tt.heard)
+		verdict, kept := lb.HandleEviction(tt.node, tt.event, tt.initial)
 		want := tt.record
 		if tt.want == ignore {
 			want = tt.node.Record

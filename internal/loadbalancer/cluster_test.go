@@ -46,7 +46,7 @@ type claim struct {
 	sleeps      int  // number of delayed reconciles
 	result      *loadbalancer.Result
 	inSync      *service.Spec
-	// labels are those of inSync, asked those of the last request.
+	// labels are of the state in sync, asked of the last request.
 	labels, asked map[string]string
 	fails         int
 	notBefore     time.Time

@@ -100,7 +100,7 @@ func TestHowLongALostWriteMayLand(t *testing.T) {
 		"a failed read tells nothing":            {result: Result{Outcome: Retriable, pendingWrites: pendingWrites{pendingEtag: "1"}}, since: since, want: since},
 		"nor a write that has ended":             {result: Result{Outcome: Retriable, pendingWrites: pendingWrites{hasWritten: true}}, since: since, want: since},
 		"a failed write that may land is one":    {result: Result{Outcome: Retriable, pendingWrites: pendingWrites{hasWritten: true, pendingEtag: "1"}}, since: since},
-		"the pool is gone, and so is the wait":   {result: Result{Outcome: Stale}, since: since},
+		"the pool is deleted, and the wait ends": {result: Result{Outcome: Stale}, since: since},
 	} {
 		r := tt.result
 		if got := r.updatePendingSince(tt.since, now); !got.Equal(tt.want) {

@@ -51,7 +51,7 @@ func KeepLog(ctx context.Context, api client.Client, p *v1alpha1.Provision, text
 	return err
 }
 
-// ReadLog returns the log of an attempt; found is false if it has none. Any user who may write ConfigMaps of the namespace
+// ReadLog returns the log of an attempt; found is false if it has none. Any user that may write ConfigMaps of the namespace
 // can change it.
 func ReadLog(ctx context.Context, api client.Reader, p *v1alpha1.Provision, number int64) (text string, found bool, err error) {
 	var log corev1.ConfigMap

@@ -180,7 +180,7 @@ func TestADryRunInBetweenKeepsThePaceOfFilling(t *testing.T) {
 		time.Sleep(time.Second)
 		w.s.DryRun = false
 		if again := w.looks(); again > poolRetryInterval {
-			t.Errorf("looked at again after %s, the pool is asked for again after %s", again, poolRetryInterval)
+			t.Errorf("next reconcile after %s, want %s", again, poolRetryInterval)
 		}
 	})
 }
