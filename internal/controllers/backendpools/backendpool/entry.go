@@ -70,6 +70,9 @@ type Entry struct {
 	notBefore time.Time
 	// nextCheckAt is when to queue an operation without a change; zero for never.
 	nextCheckAt time.Time
+	// checkRequested is true from a request for a check until the next operation is queued: an attempt that was running
+	// at the time of the request may not have seen its cause.
+	checkRequested bool
 	// isReleased is true once the pool contains none of Weir's addresses.
 	isReleased bool
 	// deletedByController is true once this process deleted the BackendPool because its Service no longer needs it.

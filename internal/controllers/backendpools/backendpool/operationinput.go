@@ -42,7 +42,7 @@ func (e *Entry) needsOperation(s operationInput, now time.Time) bool {
 	if s == e.lastInput && (e.nextCheckAt.IsZero() || now.Before(e.nextCheckAt)) {
 		return false
 	}
-	e.lastInput, e.nextCheckAt = s, time.Time{}
+	e.setInput(s)
 	return true
 }
 
@@ -66,7 +66,18 @@ func isRetryRequested(e *Entry, s operationInput) bool {
 func (e *Entry) setIdleInput(s operationInput) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.lastInput, e.nextCheckAt = s, time.Time{}
+	e.setInput(s)
+}
+
+// setInput records a situation that is handled. The caller holds e.mu.
+func (e *Entry) setInput(s operationInput) {
+	e.lastInput, e.nextCheckAt, e.checkRequested = s, time.Time{}, false
+}
+
+// requestCheck requests an operation without a change. The end of a running attempt does not cancel it. The caller
+// holds e.mu.
+func (e *Entry) requestCheck(now time.Time) {
+	e.nextCheckAt, e.checkRequested = now, true
 }
 
 func (e *Entry) scheduleCheck(at time.Time) {
@@ -123,5 +134,8 @@ func (e *Entry) scheduleAfterAttempt(is Binding, r updater.Report, c Config) {
 		e.nextCheckAt = r.At.Add(c.RecheckInterval)
 	default:
 		e.nextCheckAt = time.Time{}
+	}
+	if e.checkRequested && !e.isReleased {
+		e.nextCheckAt = r.At
 	}
 }

@@ -105,6 +105,7 @@ func (c *Controller) applyBinding(ctx context.Context, p *v1alpha1.BackendPool, 
 	case is.State == Active:
 		return c.ensureMembers(ctx, p, e, is, now)
 	case is.State == ServiceMissing && e.IsReleased(): // the pool was deleted with its Service: not an error
+		e.setIdleInput(operationInput{})
 		return nil
 	case is.State == ServiceMissing:
 		return c.removeMembers(ctx, p, e, is, now)
@@ -240,7 +241,9 @@ func (c *Controller) suspendPool(ctx context.Context, p *v1alpha1.BackendPool, e
 func RecheckAt(c *Controller, refs []schedule.Ref, now time.Time) {
 	for _, ref := range refs {
 		if e := c.statuses.GetEntry(ref); e != nil {
-			e.scheduleCheck(now)
+			e.mu.Lock()
+			e.requestCheck(now)
+			e.mu.Unlock()
 			c.Queue(ref)
 		}
 	}
@@ -249,7 +252,9 @@ func RecheckAt(c *Controller, refs []schedule.Ref, now time.Time) {
 // RecheckMissing rechecks a pool that was missing: its load balancer now exists.
 func (c *Controller) RecheckMissing(p *v1alpha1.BackendPool, now time.Time) {
 	if e := c.statuses.GetEntry(RefOf(p)); e != nil && e.IsPoolMissing() {
-		e.scheduleCheck(now)
+		e.mu.Lock()
+		e.requestCheck(now)
+		e.mu.Unlock()
 		c.Queue(e.ref)
 	}
 }

@@ -17,7 +17,8 @@ import (
 // waits.
 func (c *Controller) releasePool(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Binding, now time.Time) error {
 	if !hasFinalizer(p) {
-		return nil // another controller's finalizer blocks deletion
+		e.setIdleInput(operationInput{}) // another controller's finalizer blocks deletion
+		return nil
 	}
 	if is.State == Releasing && is.HasRecord && !e.IsReleased() {
 		return c.suspendPool(ctx, p, e, is, now) // others may keep the pool: retain the record until that is known

@@ -535,5 +535,20 @@ func TestLifeOfMembersThatStay(t *testing.T) {
 		l.startAttempt(nil)
 		l.endAttempt(diff.Written, withMembers("n3"))
 		l.AddLine("%d stay", l.Retention.CountHeld())
+
+		l.BeginChapter("Watches are broken again, and restored while an attempt runs that keeps n3: n3 leaves with the next.")
+		l.inSync = true
+		l.reconcilePool()
+		l.stale, l.members, l.inSync = true, setOfNodes("n4"), false
+		l.changeEndpoints()
+		l.startAttempt(&diff.Intent{Written: []netip.Addr{nodeIP("n3"), nodeIP("n4")}, Add: 1, Desired: 2})
+		l.stale = false
+		RecheckAt(l.Controller, l.Retention.ReleaseHeld(), time.Now())
+		l.endAttempt(diff.Written, withMembers("n3", "n4"))
+		l.reconcilePool()
+		l.startAttempt(nil)
+		l.endAttempt(diff.Written, withMembers("n4"))
+		l.inSync = true
+		l.reconcilePool()
 	})
 }

@@ -42,7 +42,8 @@ func (s *Statuses) updateStatusLocked(ctx context.Context, e *Entry, change func
 	e.writeDeadline = time.Time{}
 	if otherStatus != nil {
 		e.mergeOtherRecord(otherStatus)
-		revision, e.nextCheckAt = e.revision, time.Now()
+		revision = e.revision
+		e.requestCheck(time.Now())
 		e.written = e.written.withStatus(next)
 	}
 	if err == nil {
