@@ -35,20 +35,15 @@ type EventState struct {
 	writtenConditions []StatusCondition
 	lastConditions    map[string]StatusCondition
 	// ports are the errors of ports. flaws are those of parts that are left out.
-	ports        map[service.PortRef]string
-	flaws        string
-	hasNoGroup   bool
-	proxyService string
-	fillingPools map[lb.PoolKey]bool
-	links        map[string]bool
-	// What was reported last: the note of a result, pools retained for foreign members, unused public IPs,
-	// pools with remaining network interfaces, and annotations and restrictions without effect.
-	lastNote         string
-	retainedPools    map[string]bool
-	unusedIPs        map[string]bool
-	drainingPools    map[lb.PoolKey]bool
-	unknown          []string
-	unenforcedReason string
+	ports      map[service.PortRef]string
+	flaws      string
+	hasNoGroup bool
+	// What was reported last: the note of a result, the other Service whose PROXY protocol breaks probes, and
+	// annotations and restrictions without effect.
+	lastNote, proxyService, unenforcedReason string
+	unknown                                  []string
+	// reported are the keys of the events that were recorded and still apply, by reason.
+	reported map[string][]string
 }
 
 // conditionOf classifies an error: the user must fix errors that neither Azure nor the network caused.
@@ -124,8 +119,8 @@ func warningText(text string, err error) string {
 	return text
 }
 
-// reportIneffective reports annotations and restrictions without effect, each once. If the latter are required, the
-// rejection reports them.
+// reportIneffective reports annotations and restrictions without effect. If the latter are required, the rejection
+// reports them.
 func (r eventRecorder) reportIneffective(s Service, t *EventState, d Desired) {
 	if len(d.Unknown) > 0 && !slices.Equal(d.Unknown, t.unknown) {
 		r.recorder.RecordEvent(s, Event{Reason: ReasonUnknownAnnotation, Warning: true,
@@ -147,48 +142,48 @@ func (r eventRecorder) reportIneffective(s Service, t *EventState, d Desired) {
 	t.unknown, t.unenforcedReason, t.flaws, t.proxyService = d.Unknown, d.UnenforcedReason, flaws, d.ProxyProtocolService
 }
 
-func (r eventRecorder) reportRetained(s Service, t *EventState, retained []plan.RetainedPart) {
-	reported := map[string]bool{}
-	for _, k := range retained {
-		text := k.String()
-		if reported[text] = true; !t.retainedPools[text] {
-			r.recorder.RecordEvent(s, Event{Reason: ReasonPoolRetained, Warning: true, Text: text})
+// reportNew records an event for each cause whose key is new since the last call.
+func reportNew[T any](r eventRecorder, s Service, t *EventState, reason string, causes []T, key func(T) string, newEvent func(T) Event) {
+	var keys []string
+	for _, c := range causes {
+		if keys = append(keys, key(c)); !slices.Contains(t.reported[reason], key(c)) {
+			r.recorder.RecordEvent(s, newEvent(c))
 		}
 	}
-	t.retainedPools = reported
+	switch {
+	case len(keys) == 0:
+		delete(t.reported, reason)
+	case t.reported == nil:
+		t.reported = map[string][]string{reason: keys}
+	default:
+		t.reported[reason] = keys
+	}
+}
+
+func (r eventRecorder) reportRetained(s Service, t *EventState, retained []plan.RetainedPart) {
+	reportNew(r, s, t, ReasonPoolRetained, retained, plan.RetainedPart.String, func(p plan.RetainedPart) Event {
+		return Event{Reason: ReasonPoolRetained, Warning: true, Text: p.String()}
+	})
 }
 
 func (r eventRecorder) reportUnusedIPs(s Service, t *EventState, unused []publicip.Unused) {
-	reported := map[string]bool{}
-	for _, ip := range unused {
-		text := ip.String()
-		if reported[text] = true; !t.unusedIPs[text] {
-			r.recorder.RecordEvent(s, Event{Reason: ReasonIPUnused, Warning: true, Text: text})
-		}
-	}
-	t.unusedIPs = reported
+	reportNew(r, s, t, ReasonIPUnused, unused, publicip.Unused.String, func(ip publicip.Unused) Event {
+		return Event{Reason: ReasonIPUnused, Warning: true, Text: ip.String()}
+	})
 }
 
-// reportDraining reports pools with remaining network interfaces, each once: a changed count is not reported.
+// reportDraining reports pools with remaining network interfaces; a changed count is not reported.
 func (r eventRecorder) reportDraining(s Service, t *EventState, pools []plan.DrainingPool) {
-	reported := map[lb.PoolKey]bool{}
-	for _, e := range pools {
-		if reported[e.Pool.Key()] = true; !t.drainingPools[e.Pool.Key()] {
-			r.recorder.RecordEvent(s, Event{Reason: ReasonPoolEmptying, Text: e.String()})
-		}
-	}
-	t.drainingPools = reported
+	reportNew(r, s, t, ReasonPoolEmptying, pools, func(p plan.DrainingPool) string { return p.Pool.String() }, func(p plan.DrainingPool) Event {
+		return Event{Reason: ReasonPoolEmptying, Text: p.String()}
+	})
 }
 
 func (r eventRecorder) reportFilling(s Service, t *EventState, pools []lb.PoolID) {
-	reported := map[lb.PoolKey]bool{}
-	for _, p := range pools {
-		if reported[p.Key()] = true; !t.fillingPools[p.Key()] {
-			r.recorder.RecordEvent(s, Event{Reason: ReasonPoolFilling, Text: fmt.Sprintf(
-				"flows use the previous pool until backend pool %s of load balancer %s has its members; the status of its BackendPool has the reason", p.Name, p.LoadBalancer.Name)})
-		}
-	}
-	t.fillingPools = reported
+	reportNew(r, s, t, ReasonPoolFilling, pools, lb.PoolID.String, func(p lb.PoolID) Event {
+		return Event{Reason: ReasonPoolFilling, Text: fmt.Sprintf(
+			"flows use the previous pool until backend pool %s of load balancer %s has its members; the status of its BackendPool has the reason", p.Name, p.LoadBalancer.Name)}
+	})
 }
 
 func (r eventRecorder) reportReady(s Service, t *EventState, res loadbalancer.Result) {
@@ -198,11 +193,12 @@ func (r eventRecorder) reportReady(s Service, t *EventState, res loadbalancer.Re
 	if res.Message != "" && res.Message != t.lastNote {
 		r.recorder.RecordEvent(s, Event{Reason: ReasonNotEnforced, Warning: true, Text: res.Message})
 	}
+	r.reportFilling(s, t, nil)
 	t.recordReady(res)
 }
 
 func (t *EventState) recordReady(res loadbalancer.Result) {
-	t.lastWarning, t.lastNote, t.isAnnounced, t.hadLoadBalancer, t.fillingPools = "", res.Message, false, true, nil
+	t.lastWarning, t.lastNote, t.isAnnounced, t.hadLoadBalancer = "", res.Message, false, true
 	t.failure, t.lastLogged = "", ""
 }
 
@@ -210,7 +206,8 @@ func (r eventRecorder) reportDeleted(s Service, t *EventState) {
 	if t.hadLoadBalancer {
 		r.recorder.RecordEvent(s, Event{Reason: ReasonDeleted, Text: "Deleted load balancer"})
 	}
-	t.lastWarning, t.failure, t.lastLogged, t.isAnnounced, t.hadLoadBalancer, t.drainingPools = "", "", "", true, false, nil
+	r.reportDraining(s, t, nil)
+	t.lastWarning, t.failure, t.lastLogged, t.isAnnounced, t.hadLoadBalancer = "", "", "", true, false
 }
 
 // retainReason returns why a Service of another class retains its resources, with the remedy; empty if it does not.

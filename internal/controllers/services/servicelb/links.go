@@ -56,13 +56,9 @@ func (r eventRecorder) reportLinkChanges(s Service, t *EventState, link privatel
 	if link.Err != nil {
 		return
 	}
-	reported := map[string]bool{}
-	for _, e := range link.Warnings {
-		if reported[e.Text] = true; !t.links[e.Text] {
-			r.recorder.RecordEvent(s, Event{Reason: e.Reason, Warning: true, Text: e.Text})
-		}
-	}
-	t.links = reported
+	reportNew(r, s, t, typeLink, link.Warnings, func(e privatelink.Event) string { return e.Text }, func(e privatelink.Event) Event {
+		return Event{Reason: e.Reason, Warning: true, Text: e.Text}
+	})
 }
 
 func (r *Reconciler) linkError(ctx context.Context, s Service, st *State, err error) error {

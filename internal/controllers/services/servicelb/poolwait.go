@@ -82,7 +82,7 @@ func (w *PoolWait) drainingLoadBalancers() []string {
 // drainPools removes network interfaces from pools that block the deletion of a load balancer.
 func (r *Reconciler) drainPools(ctx context.Context, s Service, e *entry, res loadbalancer.Result, now time.Time) error {
 	if len(res.DrainingPools) == 0 {
-		e.Events.drainingPools = nil
+		r.events.reportDraining(s, &e.Events, nil)
 		return nil
 	}
 	e.PoolWait.startWait(waitDrain, res, now)
