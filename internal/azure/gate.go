@@ -154,13 +154,13 @@ func (g *gates) extendGate(key gateKey, gate closedGate) (changed bool) {
 		g.trimGates(time.Now())
 	}
 	g.closed[key] = gate
-	if key.kind == "reads" || key.kind == "writes" { // turns apply to load balancers, which need these quotas
+	if key.kind == "reads" || key.kind == "writes" { // attempts need these quotas
 		g.limiters[key] = newQuotaLimiter(gate.until, key.kind == "writes")
 	}
 	return true
 }
 
-// maxGates limits closed and turns. Only invented subscription IDs reach it.
+// maxGates limits closed and limiters. Only invented subscription IDs reach it.
 const maxGates = 1024
 
 // trimGates needs g.mu.

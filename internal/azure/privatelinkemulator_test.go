@@ -100,7 +100,7 @@ func TestTheOrderHolds(t *testing.T) {
 			}
 		}
 		shared := newSharers(all, func(l *service.PrivateLink) { l.Count = 2 })
-		if got := play(shared); got != "change, in sync" {
+		if got := play(shared); got != "update, in sync" {
 			t.Errorf("changed by %s", got)
 		}
 		read, err := client.Get(t.Context(), idOfMine)

@@ -32,7 +32,7 @@ type quotaLimiter struct {
 	reservations map[string]time.Time
 }
 
-// newQuotaLimiter returns the turns of the write or read quota, exhausted until a time. At that time one
+// newQuotaLimiter returns the limiter of the write or read quota, exhausted until a time. At that time one
 // attempt may start.
 func newQuotaLimiter(until time.Time, writes bool) *quotaLimiter {
 	perSecond, saved, cost := rate.Limit(quotaReadRate), quotaReadBurst, attemptReads

@@ -41,7 +41,7 @@ type Pool struct {
 	State     string `json:"state"`
 	// Paused is the new value of spec.paused, Was the previous one.
 	Paused    bool            `json:"paused"`
-	WasPaused bool            `json:"was"`
+	WasPaused bool            `json:"wasPaused"`
 	Pause     *v1alpha1.Pause `json:"pause,omitempty"`
 	DryRun    bool            `json:"dryRun,omitempty"`
 }

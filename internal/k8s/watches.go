@@ -39,9 +39,9 @@ type watchBody struct {
 	io.ReadCloser
 	kind    string
 	watches *Watches
-	// tail holds the previous bytes, in which the mark may start.
 	listing bool
-	tail    []byte
+	// tail holds the previous bytes, in which the mark may start.
+	tail []byte
 
 	mu             sync.Mutex
 	started, ended bool

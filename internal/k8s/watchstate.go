@@ -17,7 +17,7 @@ const (
 )
 
 // Watches decides whether the cache may be stale: from the first broken watch until all have caught
-// up, but at most StaleWatchTimeout. An endpoint removed during that time may be back. Safe for
+// up, but at most StaleWatchTimeout. During that time an endpoint that the cache lacks may exist. Safe for
 // concurrent use; the zero value is ready.
 type Watches struct {
 	mu sync.Mutex
@@ -78,7 +78,7 @@ func (w *Watches) InSync() bool {
 	return w.allOpen()
 }
 
-// updateState updates since, and requires w.mu.
+// updateState updates staleSince. It requires w.mu.
 func (w *Watches) updateState(now time.Time) {
 	if !w.staleSince.IsZero() {
 		if w.allOpen() && now.Sub(w.openedAt) >= watchSyncTime {

@@ -46,7 +46,7 @@ func TestWhatIsAnnouncedAlone(t *testing.T) {
 		lb.KeyOutOfService:              false,
 		"leaves":                        false,
 	} {
-		if got := lb.IsSpotEviction(s.DrainReasons(lb.DelayedNode{Taints: taints(text)})); got != want {
+		if got := lb.IsSpotEviction(s.DrainReasons(lb.NodeState{Taints: taints(text)})); got != want {
 			t.Errorf("%q: %v, want %v", text, got, want)
 		}
 	}

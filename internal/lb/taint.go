@@ -78,8 +78,8 @@ func ParseConditionType(text string) (string, error) {
 	return text, nil
 }
 
-// DelayedNode is what decides whether a node is leaving.
-type DelayedNode struct {
+// NodeState is the part of a node that decides whether it is leaving.
+type NodeState struct {
 	Taints     []NodeTaint
 	Conditions []NodeCondition
 	Deleting   bool
@@ -98,7 +98,7 @@ type DrainSignals struct {
 }
 
 // DrainReasons returns why a node must take no new flows, in a fixed order; empty if it may.
-func (s DrainSignals) DrainReasons(n DelayedNode) (reasons []string) {
+func (s DrainSignals) DrainReasons(n NodeState) (reasons []string) {
 	if len(n.Taints) > 0 || len(n.Conditions) > 0 { // called for each node whenever a pool is computed
 		reasons = s.filterReasons(
 			func(p ConditionPattern) bool { return slices.ContainsFunc(n.Taints, p.matchesTaint) },

@@ -61,7 +61,7 @@ func TestWhichTaintsSayThatANodeLeaves(t *testing.T) {
 		{oos + " " + spot, oos + " " + spot, "out-of-service spot-eviction"},
 	} {
 		s := signals(t, tt.further)
-		if got := strings.Join(s.DrainReasons(lb.DelayedNode{Taints: taints(tt.taints)}), " "); got != tt.want {
+		if got := strings.Join(s.DrainReasons(lb.NodeState{Taints: taints(tt.taints)}), " "); got != tt.want {
 			t.Errorf("%s (further: %s): %q, want %q", tt.taints, tt.further, got, tt.want)
 		}
 	}
@@ -75,20 +75,20 @@ func TestWhichConditionsSayThatANodeLeaves(t *testing.T) {
 	s := signals(t, "leaves")
 	s.ExtraConditions = []string{"DrainInProgress", "MaintenanceInProgress", "leaves"}
 	for _, tt := range []struct {
-		node lb.DelayedNode
+		node lb.NodeState
 		want string
 	}{
-		{lb.DelayedNode{Conditions: conditions("Ready=True DrainInProgress=False MaintenanceInProgress=Unknown Drained=True")}, ""},
-		{lb.DelayedNode{Conditions: conditions("Ready=True MaintenanceInProgress=True DrainInProgress=True")}, "DrainInProgress MaintenanceInProgress"},
-		{lb.DelayedNode{Conditions: conditions("DrainInProgress=True leaves=True"), Taints: taints("leaves karpenter.sh/disrupted"), Deleting: true}, "karpenter.sh/disrupted leaves DrainInProgress deleting"},
-		{lb.DelayedNode{Taints: taints("DrainInProgress")}, ""},
+		{lb.NodeState{Conditions: conditions("Ready=True DrainInProgress=False MaintenanceInProgress=Unknown Drained=True")}, ""},
+		{lb.NodeState{Conditions: conditions("Ready=True MaintenanceInProgress=True DrainInProgress=True")}, "DrainInProgress MaintenanceInProgress"},
+		{lb.NodeState{Conditions: conditions("DrainInProgress=True leaves=True"), Taints: taints("leaves karpenter.sh/disrupted"), Deleting: true}, "karpenter.sh/disrupted leaves DrainInProgress deleting"},
+		{lb.NodeState{Taints: taints("DrainInProgress")}, ""},
 	} {
 		reasons := s.DrainReasons(tt.node)
 		if got := strings.Join(reasons, " "); got != tt.want {
 			t.Errorf("%+v: %q, want %q", tt.node, got, tt.want)
 		}
 	}
-	if got := (lb.DrainSignals{}).DrainReasons(lb.DelayedNode{Conditions: conditions("DrainInProgress=True")}); got != nil {
+	if got := (lb.DrainSignals{}).DrainReasons(lb.NodeState{Conditions: conditions("DrainInProgress=True")}); got != nil {
 		t.Errorf("not configured: %q", got)
 	}
 	if got := strings.Join(s.AllReasons(), " "); !strings.HasSuffix(got, " leaves DrainInProgress MaintenanceInProgress") {

@@ -6,7 +6,7 @@
 //
 //	machine.go    a node's spec.providerID → the machine
 //	resource.go   the resource of one write, and its worker
-//	managed.go       pools that a machine may be removed from
+//	managed.go    pools that a machine may be removed from
 //	desired.go    pools and members → the pools of each machine and each scale set model
 //	next.go       observed pools of an interface → desired pools
 //	interface.go  machines with standalone network interfaces

@@ -42,8 +42,8 @@ func TestATargetThatAnswersAgain(t *testing.T) {
 			if now := w.requestCounts(); now != before || before.attempts != 1 {
 				t.Errorf("while it is away: %+v, then %+v", before, now)
 			}
-			if answered, knocks := w.room.ProbeCounts(); answered != 0 || knocks < 13 || knocks > 20 {
-				t.Errorf("%d knocks in 20 minutes, %d answered", knocks, answered)
+			if answered, probes := w.room.ProbeCounts(); answered != 0 || probes < 13 || probes > 20 {
+				t.Errorf("%d probes in 20 minutes, %d answered", probes, answered)
 			}
 			away.Store(false)
 			time.Sleep(2 * time.Minute)
@@ -71,7 +71,7 @@ func TestATargetThatIsNotAway(t *testing.T) {
 			time.Sleep(59 * time.Minute)
 		})
 		if answered, away := w.room.ProbeCounts(); answered != 1 || away != 0 || w.getProvision(key).Status.Attempts != 1 {
-			t.Errorf("%d knocks answered, %d not; %d attempts", answered, away, w.getProvision(key).Status.Attempts)
+			t.Errorf("%d probes answered, %d not; %d attempts", answered, away, w.getProvision(key).Status.Attempts)
 		}
 	})
 	_, p := newProvision("shop", "edge")
@@ -81,7 +81,7 @@ func TestATargetThatIsNotAway(t *testing.T) {
 	}
 	p.Spec.Target.KubeconfigSecret = &v1alpha1.KubeconfigSecret{}
 	if address, host, ok := probeAddress(p); !ok || address != "edge.example.com:6443" || host != "edge.example.com" {
-		t.Errorf("knocks at %s, %s", address, host)
+		t.Errorf("probes at %s, %s", address, host)
 	}
 	if err := (dialPolicy{}).checkReachable(t.Context(), "127.0.0.1:1", "localhost"); err == nil || !strings.Contains(err.Error(), "is no target") {
 		t.Errorf("an address of Weir's own: %v", err)
@@ -121,16 +121,16 @@ func TestAThousandProvisionsThatWait(t *testing.T) {
 		}
 		w := newTestEnv(t, &fakeServer{}, objects...)
 		var side, most int
-		knocks := func(n int) {
+		probes := func(n int) {
 			w.mu.Lock()
 			side += n
 			most = max(most, side)
 			w.mu.Unlock()
 		}
 		w.dials = func() error { // no answer
-			knocks(1)
+			probes(1)
 			time.Sleep(10 * time.Second)
-			knocks(-1)
+			probes(-1)
 			return errors.New("no answer")
 		}
 		w.runWhile(func() {
@@ -152,7 +152,7 @@ func TestAThousandProvisionsThatWait(t *testing.T) {
 			}
 		})
 		if _, away := w.room.ProbeCounts(); away == 0 || away > 8*6*21 || most != maxProbes {
-			t.Errorf("%d knocks, %d side by side", away, most)
+			t.Errorf("%d probes, %d side by side", away, most)
 		}
 	})
 }

@@ -159,8 +159,7 @@ func (b *Budget) PaceAt(now time.Time) Pace {
 	return p
 }
 
-// availableRate returns the writes per second for pools that were written within the interval. owed is
-// reserved for others.
+// availableRate returns the writes per second for busy pools. owed is reserved for others.
 func (b *Budget) availableRate(now time.Time, owed float64) float64 {
 	if b.fleet.closedUntil.After(now) {
 		return 0
@@ -214,8 +213,8 @@ func (s Schedule) GatherFor() time.Duration {
 	return gatherTime
 }
 
-// ScheduleFor returns a pool's schedule: at most the interval apart, and exactly that once nothing is
-// left.
+// ScheduleFor returns a pool's schedule. Two writes are at most Pace.longest apart: an interval, or up to MaxStretch
+// intervals while the share is lowered.
 func (p Pace) ScheduleFor(pool lb.PoolKey) Schedule {
 	b := p.budget
 	last := b.pools[pool].changeInterval(b.interval)

@@ -94,7 +94,7 @@ func later(a, b time.Time) time.Time {
 }
 
 // RecordThrottle lowers the share after a 429 for a used-up quota, once until the quota is available again. Until then
-// pools that were written within the interval wait.
+// pools with a change in the last MaxStretch intervals wait; admin states, retries, fills and exempt changes do not.
 func (b *Budget) RecordThrottle(t Throttle, now time.Time) {
 	if last := now.Add(windowLength); t.Until.After(last) {
 		t.Until = last

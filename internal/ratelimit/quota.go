@@ -12,7 +12,7 @@ const (
 	windowWrites = 1000
 
 	bucketSize         = 200
-	refillPerSecond    = 10 // per second
+	refillPerSecond    = 10
 	subscriptionFactor = 15
 )
 
@@ -92,9 +92,9 @@ func (w *window) timeBelow(limit float64, now time.Time) time.Time {
 
 type bucket struct {
 	size      float64
-	perSecond float64 // per second
+	perSecond float64
 	tokens    float64
-	at        time.Time // when left was current; zero if unknown
+	at        time.Time // when tokens was current; zero if unknown
 }
 
 // tokensAt assumes that no other client took tokens.

@@ -34,8 +34,8 @@ const (
 
 type namespaceUsage struct {
 	window             window
-	serviceWindow      window    // for Services only
-	lastWriteAt        time.Time // last write
+	serviceWindow      window // for Services only
+	lastWriteAt        time.Time
 	reserved           float64   // for writes in progress
 	waitingUntil       time.Time // counts as waiting until then
 	deferral           Deferral

@@ -118,7 +118,7 @@ func (r *reader) parseAccess(s Service) Access {
 	a.Ranges = removeContained(slices.Concat(ranges, more))
 	if n := len(a.Ranges); n > maxRanges {
 		r.addFlaw(from, fmt.Sprintf("%d ranges, without those that are within others", n),
-			fmt.Sprintf("at most %d: Azure's limit of sources of all rules of a security group", maxRanges), effectDenyAll)
+			fmt.Sprintf("at most %d: Azure's limit of sources of all rules of a security group", maxRanges), effectIgnoreValue)
 		a.Ranges = nil
 	}
 	a.Tags = r.parseServiceTags()
@@ -142,11 +142,11 @@ func (r *reader) parseRanges(field string, texts []string) []netip.Prefix {
 		p, err := netip.ParsePrefix(text)
 		switch {
 		case err != nil:
-			r.addFlaw(field, text, "CIDRs such as 192.0.2.0/24 or 2001:db8::/32", effectDenyAll)
+			r.addFlaw(field, text, "CIDRs such as 192.0.2.0/24 or 2001:db8::/32", effectIgnoreValue)
 		case p.Addr().Is4In6():
-			r.addFlaw(field, text, "the IPv4 range itself, such as 192.0.2.0/24", effectDenyAll)
+			r.addFlaw(field, text, "the IPv4 range itself, such as 192.0.2.0/24", effectIgnoreValue)
 		case p != p.Masked():
-			r.addFlaw(field, text, "the range as "+p.Masked().String()+", or the one address as "+singlePrefix(p.Addr()).String(), effectDenyAll)
+			r.addFlaw(field, text, "the range as "+p.Masked().String()+", or the one address as "+singlePrefix(p.Addr()).String(), effectIgnoreValue)
 		default:
 			all = append(all, p)
 		}
@@ -182,14 +182,14 @@ func (r *reader) parseServiceTags() []string {
 		folded := strings.ToLower(text)
 		switch {
 		case !tagRule.MatchString(text):
-			r.addFlaw(AllowedServiceTags, text, "service tags such as AzureFrontDoor.Backend; address ranges are for "+AllowedIPRanges, effectDenyAll)
+			r.addFlaw(AllowedServiceTags, text, "service tags such as AzureFrontDoor.Backend; address ranges are for "+AllowedIPRanges, effectIgnoreValue)
 		case !known[folded]:
 			known[folded] = true
 			tags = append(tags, text)
 		}
 	}
 	if n := len(tags); n > maxServiceTags {
-		r.addFlaw(AllowedServiceTags, fmt.Sprintf("%d service tags", n), fmt.Sprintf("at most %d: each is a rule, and this is Azure's limit in a security group", maxServiceTags), effectDenyAll)
+		r.addFlaw(AllowedServiceTags, fmt.Sprintf("%d service tags", n), fmt.Sprintf("at most %d: each is a rule, and this is Azure's limit in a security group", maxServiceTags), effectIgnoreValue)
 		return nil
 	}
 	return tags

@@ -108,7 +108,7 @@ func (r *reader) boundSecurityRules(spec *Spec) {
 	}
 	if rules > lb.MaxSecurityRules {
 		r.addFlaw(AllowedServiceTags, fmt.Sprintf("%d security rules, for each protocol and IP family", rules),
-			fmt.Sprintf("at most %d: Azure's limit in a security group", lb.MaxSecurityRules), effectDenyAll)
+			fmt.Sprintf("at most %d: Azure's limit in a security group", lb.MaxSecurityRules), effectIgnoreValue)
 		spec.Access.Tags = nil
 	}
 }
@@ -120,7 +120,7 @@ type ruleTarget struct {
 	floating bool
 }
 
-// ruleTargets returns the gates of a frontend; one rule has all ports of a protocol.
+// ruleTargets returns the targets of a frontend; one rule has all ports of a protocol.
 func (spec Spec) ruleTargets(f Frontend) []ruleTarget {
 	var all []ruleTarget
 	for _, r := range spec.Rules {

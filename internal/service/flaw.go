@@ -21,7 +21,7 @@ func (f Flaw) Error() string { return f.Problem.Error() + ". " + f.Effect }
 
 // The effects of flaws.
 const (
-	effectDenyAll       = "It admits no client. The valid restrictions are in force, and all others are denied"
+	effectIgnoreValue   = "It admits no client. The valid restrictions are in force, and all other clients are denied"
 	effectDenyOthers    = `It counts as "true"`
 	effectKeepRules     = `It counts as "false", and clients that no restriction names are denied`
 	effectPortNotServed = "The port is not served"

@@ -3,7 +3,7 @@
 package service
 
 import (
-	"crypto/md5" //
+	"crypto/md5"
 	"encoding/hex"
 	"errors"
 	"fmt"

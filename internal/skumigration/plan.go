@@ -31,8 +31,8 @@ type Plan struct {
 	Findings      []PlanFinding      `json:"findings"`
 	Steps         []PlanStep         `json:"steps"`
 	// UnavailableSeconds estimates how long Services are unreachable.
-	UnavailableSeconds int      `json:"cutOffSeconds"`
-	Undo               UndoInfo `json:"wayBack"`
+	UnavailableSeconds int      `json:"unavailableSeconds"`
+	Undo               UndoInfo `json:"undo"`
 }
 
 // PlanLoadBalancer is a load balancer and the addresses it keeps.
@@ -47,7 +47,7 @@ type PlanLoadBalancer struct {
 // PlanFinding is a finding of the preflight.
 type PlanFinding struct {
 	Reason    string `json:"reason"`
-	IsBlocker bool   `json:"stops"`
+	IsBlocker bool   `json:"blocker"`
 	Message   string `json:"message"`
 }
 
@@ -59,9 +59,9 @@ type PlanStep struct {
 	ScaleSets         []string    `json:"scaleSets,omitempty"`
 	Instances         []string    `json:"instances,omitempty"`
 	Delete            []string    `json:"delete,omitempty"`
-	Create            []string    `json:"make,omitempty"`
-	WaitReasons       []string    `json:"waits,omitempty"`
-	StopReasons       []string    `json:"stops,omitempty"`
+	Create            []string    `json:"create,omitempty"`
+	WaitReasons       []string    `json:"waitReasons,omitempty"`
+	StopReasons       []string    `json:"stopReasons,omitempty"`
 }
 
 // BuildPlan returns what a migration would do now. It writes nothing, and needs neither Lease nor Log.

@@ -37,30 +37,30 @@ func (v State) IsDone() bool { return v == StateNotNeeded || v == StateDone }
 
 // Status is the state of a migration.
 type Status struct {
-	State State `json:"verdict"`
+	State State `json:"state"`
 	// Phase is the next phase, after StepsDone of Steps.
 	Phase     phase.Phase `json:"phase,omitempty"`
 	StepsDone int         `json:"stepsDone"`
 	Steps     int         `json:"steps"`
 	Next      PlanStep    `json:"next"`
 	// Started is true once the journal is written, TrafficStopped once a machine has left its pools.
-	Started        bool               `json:"begun"`
-	TrafficStopped bool               `json:"apart"`
+	Started        bool               `json:"started"`
+	TrafficStopped bool               `json:"trafficStopped"`
 	Leader         string             `json:"leader,omitempty"`
-	Requests       phase.UserRequests `json:"asked"`
+	Requests       phase.UserRequests `json:"requests"`
 	Addresses      []StatusAddress    `json:"addresses"`
-	Undo           UndoInfo           `json:"wayBack"`
-	CompletedUndo  *phase.UserRequest `json:"undone,omitempty"`
+	Undo           UndoInfo           `json:"undo"`
+	CompletedUndo  *phase.UserRequest `json:"completedUndo,omitempty"`
 	// Reasons block the start.
 	Reasons     []PlanFinding `json:"reasons"`
-	WaitReasons []string      `json:"waits"`
+	WaitReasons []string      `json:"waitReasons"`
 }
 
 // UndoInfo is until when a migration can be undone.
 type UndoInfo struct {
 	// Until is the first phase that can't be undone; empty if it has passed.
 	Until  phase.Phase `json:"until,omitempty"`
-	Reason string      `json:"why,omitempty"`
+	Reason string      `json:"reason,omitempty"`
 }
 
 func newUndoInfo(j phase.Journal, snapshot phase.Snapshot) UndoInfo {
@@ -84,10 +84,10 @@ type StatusAddress struct {
 	phase.Address
 
 	LoadBalancer   string             `json:"loadBalancer"`
-	Location       string             `json:"where"`
+	Location       string             `json:"location"`
 	Lost           bool               `json:"lost"`
-	IsClaim        bool               `json:"owed,omitempty"`
-	ReleaseRequest *phase.UserRequest `json:"givenUp,omitempty"`
+	IsClaim        bool               `json:"claim,omitempty"`
+	ReleaseRequest *phase.UserRequest `json:"releaseRequest,omitempty"`
 }
 
 // BuildStatus returns the state of a migration. leader is the leading process, or "". It writes nothing,

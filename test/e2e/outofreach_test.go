@@ -173,7 +173,7 @@ func (l *lab) waitDriftRead(p *program) {
 	looks := func() string {
 		body, err := get(p.metrics, "/metrics")
 		l.must(err)
-		_, after, _ := strings.Cut(body, "\nweir_pool_drift_looks_total")
+		_, after, _ := strings.Cut(body, "\nweir_pool_drift_checks_total")
 		line, _, _ := strings.Cut(after, "\n# ")
 		return line
 	}

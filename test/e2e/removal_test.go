@@ -73,7 +73,7 @@ func TestAnotherClassTakesNothingAway(t *testing.T) {
 	weir = l.controller(append(flags, "--load-balancer-class", "weir.dev/azrue")...)
 	l.move("web", n1, n2)
 	l.becomes(l.namespace+"-web", "10.0.0.1", "10.0.0.2")
-	l.expectMetric(weir, `weir_services{state="kept"} 3`)
+	l.expectMetric(weir, `weir_services{state="retained"} 3`)
 	for name := range before {
 		l.expectEvents(name, "LoadBalancerKept")
 	}
@@ -188,7 +188,7 @@ func TestManyAddressesAreNotTakenAway(t *testing.T) {
 		t.Errorf("the plan ends with %d, and says\n%s", code, out)
 	}
 	weir = l.controller(flags...)
-	l.expectMetric(weir, `weir_services{state="held"} 5`)
+	l.expectMetric(weir, `weir_services{state="blocked"} 5`)
 	l.expectEvents("a", "LoadBalancerRemovalHeld")
 	l.move("a", n1, n2)
 	l.becomes(l.namespace+"-a", "10.0.0.1", "10.0.0.2")
@@ -201,7 +201,7 @@ func TestManyAddressesAreNotTakenAway(t *testing.T) {
 	l.must(l.cluster.Delete(t.Context(), e))
 	l.gone("Service e", e)
 	l.otherAddress("a", before["a"])
-	l.expectMetric(weir, `weir_services{state="held"} 3`)
+	l.expectMetric(weir, `weir_services{state="blocked"} 3`)
 	for _, name := range []string{"b", "c", "d"} {
 		if now := l.ingress(name, 1)[0]; now != before[name] {
 			t.Errorf("Service %s had %s, and has %s", name, before[name], now)

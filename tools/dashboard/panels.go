@@ -30,7 +30,7 @@ var dashboardRows = []row{
 		{"Out of sync for longest", "For how long the BackendPool that has waited longest has been out of sync.", statPanel, unitSeconds,
 			[]query{{`max(weir_backendpools_out_of_sync_oldest_seconds)`, ""}}},
 		{"Services without their load balancer", "Refused ones have to be mended; failed ones are tried again.", statPanel, unitNumber,
-			[]query{{`sum(weir_services{state=~"refused|failed|deferred"})`, ""}}},
+			[]query{{`sum(weir_services{state=~"rejected|failed|deferred"})`, ""}}},
 		{"Contested", "What another client keeps undoing in Azure.", statPanel, unitNumber,
 			[]query{{`sum(weir_contested)`, ""}}},
 		{"Late changes, 30 days", "Of all changes of endpoints, those that took more than two minutes to reach their pool; the objective is 1 %.", statPanel, unitFraction,

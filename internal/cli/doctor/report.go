@@ -27,7 +27,7 @@ const (
 // Check is the result for one requirement.
 type Check struct {
 	Name   string `json:"name"`
-	Result Result `json:"verdict"`
+	Result Result `json:"result"`
 	Why    string `json:"why"`
 	// Do is the suggested fix.
 	Do string `json:"do,omitempty"`

@@ -293,7 +293,7 @@ func nodesIn(p *v1alpha1.BackendPool, family lb.Family, nodes []corev1.Node) []m
 			n = cache.WithMachine(n, &nodes[i])
 		}
 		if ip, _ := n.Address(family); membership.ExcludedByLabel(nodes[i].Labels) {
-			n.ExcludedWhileServing = isExcluded(record.Down[ip].Reason)
+			n.StaysWhileServing = isExcluded(record.Down[ip].Reason)
 		}
 		all[i] = n
 		k, _ := key(n)

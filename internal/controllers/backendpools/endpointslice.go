@@ -70,7 +70,7 @@ func (r *Reconciler) poolsOfExcludedNodes(ctx context.Context, obj client.Object
 		return nil
 	}
 	for _, name := range cache.NodesOf(s) {
-		if n := cache.Get[corev1.Node](r.view.Nodes, name); n != nil && r.view.NodeOf(n).ExcludedWhileServing {
+		if n := cache.Get[corev1.Node](r.view.Nodes, name); n != nil && r.view.NodeOf(n).StaysWhileServing {
 			requests = append(requests, r.poolsOfNode(ctx, n)...)
 		}
 	}

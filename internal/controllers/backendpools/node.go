@@ -20,8 +20,8 @@ import (
 	"weir.dev/weir/internal/pool/schedule"
 )
 
-// judgedWith returns a node and its duplicates. Which of them is a member depends on all.
-func (r *Reconciler) judgedWith(obj client.Object) []*corev1.Node {
+// withDuplicates returns a node and its duplicates. Which of them is a member depends on all.
+func (r *Reconciler) withDuplicates(obj client.Object) []*corev1.Node {
 	n, ok := obj.(*corev1.Node)
 	if !ok {
 		return nil
@@ -32,7 +32,7 @@ func (r *Reconciler) judgedWith(obj client.Object) []*corev1.Node {
 func (r *Reconciler) servicesOnNode(_ context.Context, obj client.Object) []reconcile.Request {
 	seen := map[schedule.ServiceName]struct{}{}
 	var requests []reconcile.Request
-	for _, n := range r.judgedWith(obj) {
+	for _, n := range r.withDuplicates(obj) {
 		for _, s := range cache.List[discoveryv1.EndpointSlice](r.view.Slices, cache.SlicesByNode, n.Name) {
 			name := cache.ServiceOfSlice(s)
 			if _, ok := seen[name]; ok {
@@ -47,7 +47,7 @@ func (r *Reconciler) servicesOnNode(_ context.Context, obj client.Object) []reco
 
 func (r *Reconciler) poolsOfNode(_ context.Context, obj client.Object) []reconcile.Request {
 	var requests []reconcile.Request
-	nodes := r.judgedWith(obj)
+	nodes := r.withDuplicates(obj)
 	for _, p := range cache.List[v1alpha1.BackendPool](r.view.Pools, cache.PoolsOfNodes, "") {
 		selector, err := backendpool.NodeSelector(p)
 		matches := func(n *corev1.Node) bool { return selector.Matches(labels.Set(n.Labels)) }

@@ -69,7 +69,7 @@ func stripNode(n *corev1.Node, draining *lb.DrainSignals) {
 	if draining != nil {
 		conditions = usedConditions(n.Status.Conditions, draining)
 		for _, t := range n.Spec.Taints {
-			if len(draining.DrainReasons(lb.DelayedNode{Taints: []lb.NodeTaint{taintOf(t)}})) > 0 {
+			if len(draining.DrainReasons(lb.NodeState{Taints: []lb.NodeTaint{taintOf(t)}})) > 0 {
 				taints = append(taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect})
 			}
 		}
@@ -100,7 +100,7 @@ const maxMessageLength = 64
 func usedConditions(all []corev1.NodeCondition, draining *lb.DrainSignals) (kept []corev1.NodeCondition) {
 	for _, c := range all {
 		is := ConditionOf(c)
-		if is.IsEviction() || len(draining.DrainReasons(lb.DelayedNode{Conditions: []lb.NodeCondition{is}})) > 0 {
+		if is.IsEviction() || len(draining.DrainReasons(lb.NodeState{Conditions: []lb.NodeCondition{is}})) > 0 {
 			message := strings.Clone(c.Message[:min(len(c.Message), maxMessageLength)])
 			kept = append(kept, corev1.NodeCondition{Type: c.Type, Status: c.Status, Message: message, LastTransitionTime: c.LastTransitionTime})
 		}

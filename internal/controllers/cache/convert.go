@@ -97,8 +97,8 @@ func parsePoolID(s string) (lb.PoolID, bool) {
 }
 
 // StateOf converts what decides whether a node is leaving.
-func StateOf(n *corev1.Node) lb.DelayedNode {
-	state := lb.DelayedNode{
+func StateOf(n *corev1.Node) lb.NodeState {
+	state := lb.NodeState{
 		Taints: make([]lb.NodeTaint, len(n.Spec.Taints)), Conditions: make([]lb.NodeCondition, len(n.Status.Conditions)),
 		Deleting: n.DeletionTimestamp != nil,
 	}

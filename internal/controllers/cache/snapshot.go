@@ -136,7 +136,7 @@ func (s *Snapshot) addressOf(n *corev1.Node) membership.Node {
 		if node.EvictionAnnounced = lb.IsSpotEviction(reasons); node.EvictionAnnounced {
 			node.EvictionAnnouncedAt = lb.ParseEvictionRecord(n.Annotations[metadata.PreemptionAnnotation]).At
 		}
-		if node.ExcludedWhileServing = membership.ExcludedByLabel(n.Labels); node.ExcludedWhileServing {
+		if node.StaysWhileServing = membership.ExcludedByLabel(n.Labels); node.StaysWhileServing {
 			node.DrainReason, node.EvictionAnnounced = strings.Join(append(reasons, membership.ReasonExcluded), ", "), false
 		}
 	}
@@ -187,7 +187,7 @@ func (s *Snapshot) nodeIn(p *v1alpha1.BackendPool) func(*corev1.Node) membership
 		if elsewhere != nil && node.Excluded == "" {
 			node.Excluded = elsewhere(n)
 		}
-		node.ExcludedWhileServing = node.ExcludedWhileServing && (p.Spec.Nodes == nil || s.HasServedEndpoint(n.Name))
+		node.StaysWhileServing = node.StaysWhileServing && (p.Spec.Nodes == nil || s.HasServedEndpoint(n.Name))
 		return node
 	}
 }

@@ -76,7 +76,7 @@ func NewAdminStates(snapshot *cache.Snapshot, statuses *backendpool.Statuses, ev
 	return &AdminStates{snapshot: snapshot, statuses: statuses, events: events, wake: make(chan struct{}, 1), notices: map[subject]*notice{}}
 }
 
-// noticeOf returns the bulletin of an object. The caller holds a.mu.
+// noticeOf returns the notice of an object. The caller holds a.mu.
 func (a *AdminStates) noticeOf(w subject) *notice {
 	b := a.notices[w]
 	if b == nil {
@@ -90,7 +90,7 @@ func (b *notice) isOpen() bool {
 	return len(b.down)+len(b.back)+len(b.failing) > 0 || b.hasFailureEvent
 }
 
-// hasPending reports whether events are pending. Otherwise it drops the bulletins of nodes that no longer drain.
+// hasPending reports whether events are pending. Otherwise it drops the notices of nodes that no longer drain.
 func (a *AdminStates) hasPending(drains func(node string) bool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -98,7 +98,7 @@ func (a *AdminStates) hasPending(drains func(node string) bool) bool {
 		if b.isOpen() {
 			return true
 		}
-		if !drains(w.name) { // a bulletin that is not open is a node's
+		if !drains(w.name) { // a notice that is not open is a node's
 			delete(a.notices, w)
 		}
 	}

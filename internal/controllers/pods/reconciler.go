@@ -35,7 +35,7 @@ import (
 
 // Config holds the dependencies of a Reconciler.
 type Config struct {
-	// Pods caches the pods with a gate, see cache.PodOptions. Writer patches their statuses; it must also write while
+	// Pods caches the pods with a gate, see cache.PodOptions. Status patches their statuses, and must also write while
 	// this process does not lead.
 	Pods   ctrlcache.Cache
 	Status client.SubResourceWriter

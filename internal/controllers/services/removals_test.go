@@ -181,7 +181,7 @@ func TestAListThatIsEmptyTakesNothingAway(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.advanceTime(10 * time.Minute)
-		if w.stateCounts() != "10 held" || len(w.removed) > 0 {
+		if w.stateCounts() != "10 blocked" || len(w.removed) > 0 {
 			t.Errorf("while the list is empty: %s, and %v were removed", w.stateCounts(), w.removed)
 		}
 		if err := w.kube.View.Services.Replace(kept, ""); err != nil {
@@ -220,7 +220,7 @@ func TestSettingReleasesNoAddressBeforeConfirmation(t *testing.T) {
 		w := newTown(t, 10)
 		w.removesAll = true
 		w.advanceTime(3 * time.Minute)
-		if w.stateCounts() != "10 held" || len(w.removed) > 0 {
+		if w.stateCounts() != "10 blocked" || len(w.removed) > 0 {
 			t.Fatalf("after the start: %s, and %v were removed", w.stateCounts(), w.removed)
 		}
 		if w.requests > 10*5 {
@@ -269,7 +269,7 @@ func TestScriptThatRevertsItsChange(t *testing.T) {
 			w.editService(i, internal)
 		}
 		w.advanceTime(3 * time.Minute)
-		if w.stateCounts() != "10 held" || len(w.removed) > 0 {
+		if w.stateCounts() != "10 blocked" || len(w.removed) > 0 {
 			t.Errorf("with the annotation: %s, and %v were removed", w.stateCounts(), w.removed)
 		}
 		for i := range w.all {

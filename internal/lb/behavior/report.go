@@ -26,28 +26,28 @@ type Report struct {
 	Location  string    `json:"location"`
 	// Requests excludes polls.
 	Requests   int              `json:"requests"`
-	Properties []PropertyResult `json:"questions"`
+	Properties []PropertyResult `json:"properties"`
 	Latencies  []Latency        `json:"latencies"`
 }
 
 // PropertyResult is a question with its observations.
 type PropertyResult struct {
 	Name        string `json:"name"`
-	Description string `json:"asks"`
+	Description string `json:"description"`
 	Assumed     Result `json:"assumed"`
 	// Result is empty for an open question, Why otherwise.
-	Result Result  `json:"answer,omitempty"`
-	Reason string  `json:"why,omitempty"`
-	Events []Event `json:"seen,omitempty"`
+	Result Result  `json:"result,omitempty"`
+	Reason string  `json:"reason,omitempty"`
+	Events []Event `json:"events,omitempty"`
 }
 
 // Event is one observation.
 type Event struct {
-	Action  string   `json:"did"`
+	Action  string   `json:"action"`
 	Status  int      `json:"status"`
 	Codes   []string `json:"codes,omitempty"`
-	State   string   `json:"ended,omitempty"`
-	Details string   `json:"saw,omitempty"`
+	State   string   `json:"state,omitempty"`
+	Details string   `json:"details,omitempty"`
 }
 
 // CountOpen counts the questions without an answer.
@@ -72,7 +72,7 @@ type Latency struct {
 	Write string `json:"write"`
 	Count int    `json:"count"`
 	// Immediate counts writes that had finished with the first response.
-	Immediate int  `json:"atOnce"`
+	Immediate int  `json:"immediate"`
 	Median    Span `json:"median"`
 	Longest   Span `json:"longest"`
 }
@@ -105,7 +105,7 @@ func ParseReport(text []byte) (Report, error) {
 	}
 	fields := map[string]any{
 		"behaviour": &r.Behaviour, "version": &r.Version, "when": &r.When, "cloud": &r.Cloud, "location": &r.Location,
-		"requests": &r.Requests, "questions": &r.Properties, "latencies": &r.Latencies,
+		"requests": &r.Requests, "properties": &r.Properties, "latencies": &r.Latencies,
 	}
 	if keys["behaviour"] == nil {
 		return r, errors.New(`the key "behaviour" is missing`)

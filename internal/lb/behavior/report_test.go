@@ -35,7 +35,7 @@ func TestParseReport(t *testing.T) {
 
 // A parsed report is valid and is encoded as it was read.
 func FuzzParseReport(f *testing.F) {
-	f.Add([]byte(`{"behaviour": {"overlap": "mixed", "poolIfMatch": "ignored"}, "questions": [{"name": "overlap", "seen": [{"status": 409}]}]}`))
+	f.Add([]byte(`{"behaviour": {"overlap": "mixed", "poolIfMatch": "ignored"}, "properties": [{"name": "overlap", "events": [{"status": 409}]}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		report, err := behavior.ParseReport(text)
 		if err != nil {

@@ -77,7 +77,7 @@ func NewPoolUpdates(reg prometheus.Registerer, own lb.LoadBalancerID) *PoolUpdat
 		}),
 	}
 	p.drift = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "weir_pool_drift_looks_total",
+		Name: "weir_pool_drift_checks_total",
 		Help: "Pools that were read though nothing changed, by what came of it: Unchanged, Written or a failure.",
 	}, []string{"outcome"})
 	p.conflicts = prometheus.NewCounterVec(prometheus.CounterOpts{

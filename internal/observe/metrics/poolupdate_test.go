@@ -52,15 +52,15 @@ cloudprovider_azure_op_failure_count` + labels + ` 2
 # HELP weir_pool_retries_total Failed attempts to update a pool that are retried, by cause.
 # TYPE weir_pool_retries_total counter
 weir_pool_retries_total{reason="conflict"} 2
-# HELP weir_pool_drift_looks_total Pools that were read though nothing changed, by what came of it: Unchanged, Written or a failure.
-# TYPE weir_pool_drift_looks_total counter
-weir_pool_drift_looks_total{outcome="Unchanged"} 1
+# HELP weir_pool_drift_checks_total Pools that were read though nothing changed, by what came of it: Unchanged, Written or a failure.
+# TYPE weir_pool_drift_checks_total counter
+weir_pool_drift_checks_total{outcome="Unchanged"} 1
 # HELP weir_etag_conflicts_total Attempts whose write got 412 because another client had written since the read, by resource and by the result of the immediate second try: settled, or failed.
 # TYPE weir_etag_conflicts_total counter
 weir_etag_conflicts_total{outcome="failed",resource="pool"} 2
 weir_etag_conflicts_total{outcome="settled",resource="pool"} 1
 `
-	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "cloudprovider_azure_op_failure_count", "weir_pool_retries_total", "weir_pool_drift_looks_total", "weir_etag_conflicts_total"); err != nil {
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "cloudprovider_azure_op_failure_count", "weir_pool_retries_total", "weir_pool_drift_checks_total", "weir_etag_conflicts_total"); err != nil {
 		t.Error(err)
 	}
 	if n, sum := histogram(t, reg, "cloudprovider_azure_op_duration_seconds"); n != 3 || sum != 8 {

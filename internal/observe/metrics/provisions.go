@@ -28,7 +28,7 @@ func RegisterProvisions(reg prometheus.Registerer, of Provisions) {
 		"Away":     func() uint64 { _, away := of.ProbeCounts(); return away },
 	} {
 		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "weir_provision_knocks_total", Help: "Connections to targets to check whether they respond, while an attempt waits, by result.",
+			Name: "weir_provision_probes_total", Help: "Connections to targets to check whether they respond, while an attempt waits, by result.",
 			ConstLabels: prometheus.Labels{"result": result},
 		}, func() float64 { return float64(count()) }))
 	}

@@ -31,10 +31,10 @@ func TestSeriesOfProvisioning(t *testing.T) {
 weir_provision_attempts_total{result="Failed"} 2
 weir_provision_attempts_total{result="Invalid"} 1
 weir_provision_attempts_total{result="Succeeded"} 3
-# HELP weir_provision_knocks_total Connections to targets to check whether they respond, while an attempt waits, by result.
-# TYPE weir_provision_knocks_total counter
-weir_provision_knocks_total{result="Answered"} 4
-weir_provision_knocks_total{result="Away"} 5
+# HELP weir_provision_probes_total Connections to targets to check whether they respond, while an attempt waits, by result.
+# TYPE weir_provision_probes_total counter
+weir_provision_probes_total{result="Answered"} 4
+weir_provision_probes_total{result="Away"} 5
 # HELP weir_provision_oldest_seconds Age of the oldest Provision that has not come to an end; 0 if there is none.
 # TYPE weir_provision_oldest_seconds gauge
 weir_provision_oldest_seconds 3600

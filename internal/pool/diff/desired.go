@@ -78,8 +78,8 @@ func newSet(ips []netip.Addr) map[netip.Addr]struct{} {
 	return set
 }
 
-// findManaged returns the record, or on takeover what it finds. Down ones are Weir's only if the node leaves and no
-// other client writes the pool: a deleted BackendPool had recorded them.
+// findManaged returns the record, or on takeover what it finds. Then Weir, for an earlier BackendPool, set an address Down
+// if its node is leaving and no other client writes the pool.
 func findManaged(observed lb.Pool, want Desired, adminState bool) managedSets {
 	recorded := want.Record
 	managed := managedSets{written: newSet(recorded.Written)}

@@ -18,7 +18,7 @@ func ResolveDuplicate(n Node, same []Node, shared string) Node {
 	}
 	chosen := slices.MinFunc(eligible, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
 	if chosen.Place != n.Place {
-		n.ExcludedWhileServing = false // the member is on another load balancer
+		n.StaysWhileServing = false // the member is on another load balancer
 		n.Duplicate = fmt.Sprintf("%s is also that of node %s, which is on load balancer %s and counts: it is the first by name", shared, chosen.Name, chosen.Place)
 		return n
 	}

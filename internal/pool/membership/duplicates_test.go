@@ -45,7 +45,7 @@ func placedNode(name, place string, states ...func(*membership.Node)) membership
 
 // Nodes on two load balancers share an address.
 func TestNodesWithOneAddressOnTwoLoadBalancers(t *testing.T) {
-	serves := func(n *membership.Node) { n.ExcludedWhileServing, n.DrainReason = true, membership.ReasonExcluded }
+	serves := func(n *membership.Node) { n.StaysWhileServing, n.DrainReason = true, membership.ReasonExcluded }
 	on := func(address string) func(*membership.Node) {
 		return func(n *membership.Node) { n.IPs = []netip.Addr{netip.MustParseAddr(address)} }
 	}

@@ -51,7 +51,7 @@ func formatSet(s membership.Set) string {
 func TestALabelledNodeThatServesIsDownBeforeItLeaves(t *testing.T) {
 	labelled := func(name, ip string) membership.Node {
 		n := newNode(name, ip)
-		n.Excluded, n.ExcludedWhileServing, n.DrainReason = "it is labelled", true, membership.ReasonExcluded
+		n.Excluded, n.StaysWhileServing, n.DrainReason = "it is labelled", true, membership.ReasonExcluded
 		return n
 	}
 	other := newNode("n5", "10.0.0.5")
@@ -119,7 +119,7 @@ func TestALabelledAddressOfTwoNodesIsThereOnce(t *testing.T) {
 	var nodes cluster
 	for _, name := range []string{"a", "b"} {
 		n := newNode(name, "10.0.0.1")
-		n.Excluded, n.ExcludedWhileServing, n.DrainReason = "it is labelled", true, membership.ReasonExcluded
+		n.Excluded, n.StaysWhileServing, n.DrainReason = "it is labelled", true, membership.ReasonExcluded
 		nodes = append(nodes, n)
 	}
 	kept, _ := membership.OfNodes(slices.Values(nodes), lb.IPv4).RetainLeaving(onRecord("10.0.0.1", nil), began)
@@ -136,7 +136,7 @@ func TestLawOfRetainedMembers(t *testing.T) {
 		for i := range 8 {
 			n := membership.Node{Name: fmt.Sprint("n", i), IPs: []netip.Addr{ip(rapid.IntRange(max(i-1, 0), i).Draw(t, "address"))}}
 			if rapid.Bool().Draw(t, "labelled") {
-				n.Excluded, n.ExcludedWhileServing, n.DrainReason = "it is labelled", true, membership.ReasonExcluded
+				n.Excluded, n.StaysWhileServing, n.DrainReason = "it is labelled", true, membership.ReasonExcluded
 			}
 			if rapid.Bool().Draw(t, "there") {
 				nodes = append(nodes, n)

@@ -61,9 +61,9 @@ type Node struct {
 	Duplicate string
 	// Excluded is why the node is excluded from load balancers, or "".
 	Excluded string
-	// ExcludedWhileServing is true if the excluding label may be set while the node serves: an existing member remains,
+	// StaysWhileServing is true if the excluding label may be set while the node serves: an existing member remains,
 	// Down.
-	ExcludedWhileServing bool
+	StaysWhileServing bool
 	// DrainReason is why the node takes no new flows, or "". It remains a member.
 	DrainReason string
 	// EvictionAnnounced is true if only an announced eviction drains the node. EvictionAnnouncedAt is the time, if known.
@@ -259,7 +259,7 @@ type member struct {
 func (b *builder) addNode(n Node) {
 	if n.Excluded != "" {
 		b.set.NonMembers = append(b.set.NonMembers, NonMember{Node: n.Name, Reason: n.Excluded, ByLabel: true})
-		if ip, ok := n.Address(b.family); ok && n.ExcludedWhileServing {
+		if ip, ok := n.Address(b.family); ok && n.StaysWhileServing {
 			b.set.ServingExcluded = append(b.set.ServingExcluded, Drain{Node: n.Name, IP: ip, Reason: n.DrainReason})
 		}
 		return

@@ -18,7 +18,7 @@ func TestWhichPoolsGoOneAfterTheOther(t *testing.T) {
 	change := func(name string, since time.Duration) Group {
 		return Group{Pool: lb.PoolKey(name), Namespace: "a", hasNew: true, FirstQueued: at.Add(-since)}
 	}
-	apart := func(g Group) Group { g.history.ExcludedFromBatch = true; return g }
+	apart := func(g Group) Group { g.history.MustBeAlone = true; return g }
 	parked := func(g Group) Group { g.ParkedUntil = at.Add(time.Minute); return g }
 	drains := Group{Pool: "drains", Namespace: "a", Admin: &Operation{Admin: true, Impact: Impact{Stopping: 1}, QueuedAt: at}}
 	for _, tt := range []struct {
@@ -53,7 +53,7 @@ func TestSelections(t *testing.T) {
 	at := seconds(1000)
 	check := func(name string, h History) Group { return NewCheckGroup(lb.PoolKey(name), "a", at, h) }
 	var excluded, pending, later History
-	excluded.ExcludedFromBatch, pending.Writes.PendingEtag, later.WaitUntil = true, "1", at.Add(time.Second)
+	excluded.MustBeAlone, pending.Writes.PendingEtag, later.WaitUntil = true, "1", at.Add(time.Second)
 	three := []Group{check("c", History{}), check("a", History{}), check("b", History{})}
 	change := Group{Pool: "change", Namespace: "a", hasNew: true, FirstQueued: at.Add(-time.Minute)}
 	drain := func(name string, queued time.Duration, failed int, h History) Group {

@@ -10,8 +10,8 @@ import (
 	"weir.dev/weir/internal/ratelimit"
 )
 
-// debounceTime is counted from the first change and never extended.
-const debounceTime = 250 * time.Millisecond
+// changeDebounce is counted from the first change and never extended.
+const changeDebounce = 250 * time.Millisecond
 
 // Group is a pool's operations as scheduled. If it has none it is a resync, due since FirstQueued.
 type Group struct {
@@ -22,7 +22,8 @@ type Group struct {
 	hasNew      bool
 	Retry       bool
 	HoldFor     time.Duration
-	// LongestHold, above an interval, ends the wait after the last write, QuotaNotBefore that for a used-up quota.
+	// LongestHold is the longest wait after the last write if it exceeds an interval. QuotaNotBefore is when a used-up quota
+	// is available again.
 	LongestHold    time.Duration
 	QuotaNotBefore time.Time
 	Deferred       time.Time
@@ -62,7 +63,7 @@ func NewGroup(pool lb.PoolKey, ops []Operation, h History) Group {
 			continue
 		case op.isNew():
 			g.ChangeCount += 1 + op.mergeCount
-			g.hasNew, g.needsFill = true, g.needsFill || op.New && h.FinalError == "" && !h.ExcludedFromBatch // a failing pool keeps its pace
+			g.hasNew, g.needsFill = true, g.needsFill || op.New && h.FinalError == "" && !h.MustBeAlone // a failing pool keeps its pace
 		default:
 			g.Retry = true
 		}
@@ -137,7 +138,7 @@ func (g Group) IsDeferred(now time.Time, interval time.Duration) bool {
 
 // NeedsShare reports whether only the namespace's share may delay the change.
 func (g Group) NeedsShare(now time.Time, interval time.Duration) bool {
-	return g.hasMemberChange() && !g.exempt && !g.IsCheck() && !g.poolReadyAt(interval).After(now.Add(debounceTime))
+	return g.hasMemberChange() && !g.exempt && !g.IsCheck() && !g.poolReadyAt(interval).After(now.Add(changeDebounce))
 }
 
 func (g Group) poolReadyAt(interval time.Duration) time.Time {
@@ -148,7 +149,7 @@ func (g Group) poolReadyAt(interval time.Duration) time.Time {
 	case g.needsFill, !g.hasNew:
 		return ratelimit.MaxTime(t, g.FirstQueued)
 	}
-	t = ratelimit.MaxTime(t, g.FirstQueued.Add(debounceTime))
+	t = ratelimit.MaxTime(t, g.FirstQueued.Add(changeDebounce))
 	if g.onlyChecks {
 		t = ratelimit.MaxTime(t, g.DebouncedUntil)
 	}

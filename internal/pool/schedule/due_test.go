@@ -185,7 +185,7 @@ func TestANewPoolIsNotKeptWaiting(t *testing.T) {
 
 // A new pool that cannot be filled keeps the normal pace.
 func TestANewPoolThatFailsKeepsItsPace(t *testing.T) {
-	for about, h := range map[string]History{"given up": {FinalError: "Terminal Poison"}, "refused": {ExcludedFromBatch: true}} {
+	for about, h := range map[string]History{"given up": {FinalError: "Terminal Poison"}, "refused": {MustBeAlone: true}} {
 		if g := NewGroup("p", []Operation{{New: true, ChangedAt: seconds(1)}}, h); g.needsFill || !g.hasNew {
 			t.Errorf("%s: it waits for no pace", about)
 		}

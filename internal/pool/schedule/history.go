@@ -28,10 +28,10 @@ type History struct {
 	// ErrorSince is since when the pool is, or may become, out of sync with nothing queued; zero if not.
 	ErrorSince time.Time
 	// NotBefore is the latest Retry-After. It outlives the operation.
-	NotBefore         time.Time
-	FinalError        string
-	ExcludedFromBatch bool
-	NeedsRead         bool
+	NotBefore   time.Time
+	FinalError  string
+	MustBeAlone bool
+	NeedsRead   bool
 	// UncountedWrite may have landed: if the pool is then in sync, its Service has to be notified.
 	UncountedWrite bool
 	UncountedHash  uint64
@@ -48,12 +48,12 @@ func (h History) AfterAttempt(outcome diff.Outcome, f *armerror.Fault, cause Cau
 	}
 	switch outcome {
 	case diff.Written, diff.Unchanged:
-		h.ExcludedFromBatch = false
+		h.MustBeAlone = false
 	case diff.Terminal, diff.Rejected:
 		if f != nil && f.HasExhaustedRetries() {
 			break // not caused by the pool
 		}
-		h.ExcludedFromBatch = true
+		h.MustBeAlone = true
 	}
 	h.DelayCount, h.WaitUntil, h.TargetSetAt, h.NeedsRead = 0, time.Time{}, time.Time{}, false
 	if cause.Member {
@@ -166,11 +166,11 @@ func UpdateErrorSince(before time.Time, outcome diff.Outcome, failing, look bool
 	return now
 }
 
-// Checks of a load balancer share a read: they wait until none has come for DebounceTime, but at most
-// MaxDebounce. A starting process discovers its pools one by one.
+// Checks of a load balancer share a read: they wait until none has come for CheckDebounce, but at most
+// MaxCheckDebounce. A starting process discovers its pools one by one.
 const (
-	DebounceTime = time.Second
-	MaxDebounce  = 10 * time.Second
+	CheckDebounce    = time.Second
+	MaxCheckDebounce = 10 * time.Second
 )
 
 // Debouncer debounces checks.
@@ -178,7 +178,7 @@ type Debouncer struct{ since, last time.Time }
 
 // AddCheck records a check.
 func (c *Debouncer) AddCheck(now time.Time) {
-	if now.Sub(c.last) > DebounceTime {
+	if now.Sub(c.last) > CheckDebounce {
 		c.since = now
 	}
 	c.last = now
@@ -189,5 +189,5 @@ func (c Debouncer) ReadyAt() time.Time {
 	if c.last.Equal(c.since) {
 		return time.Time{} // all came at once
 	}
-	return ratelimit.MinTime(c.last.Add(DebounceTime), c.since.Add(MaxDebounce))
+	return ratelimit.MinTime(c.last.Add(CheckDebounce), c.since.Add(MaxCheckDebounce))
 }

@@ -37,7 +37,7 @@ func TestALookBeginsNoPace(t *testing.T) {
 // What an attempt leaves behind for the next one.
 func TestHistoryAfterAnAttempt(t *testing.T) {
 	start, now := seconds(0), seconds(5)
-	before := History{DelayCount: 3, WaitUntil: seconds(9), TargetSetAt: seconds(1), NeedsRead: true, ExcludedFromBatch: true}
+	before := History{DelayCount: 3, WaitUntil: seconds(9), TargetSetAt: seconds(1), NeedsRead: true, MustBeAlone: true}
 	exhausted := armerror.Classify(armerror.Failure{Status: 503}, errors.New("x"))
 	for about, tt := range map[string]struct {
 		outcome                  diff.Outcome
@@ -54,12 +54,12 @@ func TestHistoryAfterAnAttempt(t *testing.T) {
 		"terminal, but Azure is down": {outcome: diff.Terminal, fault: exhausted, firstTime: true},
 	} {
 		h := before
-		h.ExcludedFromBatch = !tt.firstTime
+		h.MustBeAlone = !tt.firstTime
 		h = h.AfterAttempt(tt.outcome, tt.fault, tt.cause, start, now, time.Minute)
 		if h.DelayCount != 0 || !h.WaitUntil.IsZero() || !h.TargetSetAt.IsZero() || h.NeedsRead {
 			t.Errorf("%s: still waits: %+v", about, h)
 		}
-		if h.ExcludedFromBatch != tt.excluded || h.LastAttempt.Equal(start) != tt.member || h.LastAdmin.Equal(start) != tt.admin {
+		if h.MustBeAlone != tt.excluded || h.LastAttempt.Equal(start) != tt.member || h.LastAdmin.Equal(start) != tt.admin {
 			t.Errorf("%s: %+v", about, h)
 		}
 	}

@@ -208,7 +208,7 @@ func selectKeys(groups []Group, match func(Group) bool) (keys []lb.PoolKey) {
 }
 
 func (g Group) isDue(now time.Time, interval time.Duration) bool {
-	return !g.isResync() && !g.history.ExcludedFromBatch && (!g.ReadyAt(interval).After(now) || g.isDebouncing(now, interval))
+	return !g.isResync() && !g.history.MustBeAlone && (!g.ReadyAt(interval).After(now) || g.isDebouncing(now, interval))
 }
 
 const minSharedChecks = 3
@@ -216,7 +216,7 @@ const minSharedChecks = 3
 // SelectChecks returns the pools to check by one read, due or debounced; none if there are too few.
 func SelectChecks(groups []Group, now time.Time, interval time.Duration) []lb.PoolKey {
 	due := selectKeys(groups, func(g Group) bool {
-		return g.IsCheck() && !g.history.ExcludedFromBatch && !g.history.NeedsRead && g.history.Writes.PendingEtag == "" &&
+		return g.IsCheck() && !g.history.MustBeAlone && !g.history.NeedsRead && g.history.Writes.PendingEtag == "" &&
 			(!g.ReadyAt(interval).After(now) || g.isDebouncing(now, interval))
 	})
 	if len(due) < minSharedChecks {
@@ -247,5 +247,5 @@ func SelectWaiting(groups []Group, now time.Time, interval time.Duration) []lb.P
 
 func (g Group) isDebouncing(now time.Time, interval time.Duration) bool {
 	return g.hasNew && !g.Retry && !ratelimit.MaxTime(g.NotBefore(), g.history.WaitUntil).After(now) &&
-		!g.poolReadyAt(interval).After(now.Add(debounceTime)) && !g.deferredUntil().After(now)
+		!g.poolReadyAt(interval).After(now.Add(changeDebounce)) && !g.deferredUntil().After(now)
 }

@@ -93,9 +93,9 @@ type Result struct {
 	AdminSince             time.Time
 }
 
-// ResolveOperations applies the table and decides the notifications. Only after Retrying or Failed do these notify: an
-// unchanged pool (a lost write had landed), an admin operation, and a process's first check if only admin states were
-// written. A resync repeats no error. ofMembers is set if outcome is about admin states only.
+// ResolveOperations applies the table and decides the notifications. ofMembers, if not empty, replaces outcome for
+// operations of the membership. An unchanged pool, an admin operation, and a process's first check that wrote only admin
+// states notify only after Retrying or Failed. A resync repeats no error.
 func ResolveOperations(outcome, ofMembers diff.Outcome, retryAt time.Time, ops []Operation, maxRetries int, past PoolStatus) Result {
 	v := Result{Notifications: map[Notification][]ServiceName{}}
 	var gaveUp []ServiceName // by checks

@@ -38,7 +38,7 @@ func (l *worker) checkPools(ctx context.Context, due []lb.PoolKey) {
 	for i, p := range updates {
 		if time.Since(read) > sharedReadTTL && len(l.queue.selectPools(schedule.SelectWaiting, time.Now())) > 0 {
 			for _, p := range updates[i:] {
-				l.queue.requeueBatch(p.poolBatch)
+				l.queue.requeueBatch(p.takenUpdate)
 			}
 			return
 		}

@@ -60,7 +60,7 @@ func TestTheLooksOfAStartWaitForEachOther(t *testing.T) {
 			w.look(id, "n1=10.0.0.1")
 			w.wait(50 * time.Millisecond)
 		}
-		w.wait(2 * schedule.DebounceTime)
+		w.wait(2 * schedule.CheckDebounce)
 		if len(w.calls) != 1 || w.reads() != 1 {
 			t.Errorf("calls: %q", w.calls)
 		}
@@ -71,9 +71,9 @@ func TestTheLooksOfAStartWaitForEachOther(t *testing.T) {
 func TestLooksThatKeepComingWaitNoLonger(t *testing.T) {
 	inLookedAtWorld(t, 50, func(w *whole, pools []lb.PoolID) {
 		begun := time.Now()
-		for i := 0; time.Since(begun) < schedule.MaxDebounce+schedule.DebounceTime; i++ {
+		for i := 0; time.Since(begun) < schedule.MaxCheckDebounce+schedule.CheckDebounce; i++ {
 			w.look(pools[i%len(pools)], "n1=10.0.0.1")
-			w.wait(schedule.DebounceTime / 2)
+			w.wait(schedule.CheckDebounce / 2)
 		}
 		if w.reads() == 0 {
 			t.Error("none was looked at")

@@ -61,7 +61,7 @@ func asksAbout(t *testing.T, pools int) time.Duration {
 	for range 5 {
 		begun := time.Now()
 		for range 100 {
-			if _, due := l.selectBatches(now); len(due) > 1 {
+			if _, due := l.selectGroups(now); len(due) > 1 {
 				t.Fatalf("%q are written together", due)
 			}
 		}

@@ -239,7 +239,7 @@ func (p *pipelinedUpdate) requeueAll() {
 		p.worker.requeueUpdate(w.poolUpdate, false, func(h *schedule.History) {
 			h.Writes.MayRevert, h.UncountedWrite = true, h.UncountedWrite || w.result.Outcome == diff.Written
 			if len(w.entry.ops) == 0 {
-				h.ExcludedFromBatch, h.LastAdmin = true, time.Now()
+				h.MustBeAlone, h.LastAdmin = true, time.Now()
 			}
 		})
 	}
@@ -279,7 +279,7 @@ func (p *pipelinedUpdate) resolveAll(trusted bool) {
 			if f := armerror.FromError(err); f != nil && !f.RetryAt.IsZero() {
 				h.NotBefore = ratelimit.MaxTime(h.NotBefore, f.RetryAt)
 			} else { // its etag proves nothing
-				h.ExcludedFromBatch = true
+				h.MustBeAlone = true
 			}
 		})
 	}

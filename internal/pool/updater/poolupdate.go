@@ -16,7 +16,7 @@ import (
 )
 
 type poolUpdate struct {
-	poolBatch
+	takenUpdate
 	result     diff.Result
 	needsWrite bool
 	hasRead    bool
@@ -37,7 +37,7 @@ func (l *worker) takeUpdate(key lb.PoolKey) (poolUpdate, bool) {
 	case schedule.CauseOf(t.ops, false) == (schedule.Cause{}): // only operations that are not due
 		l.queue.requeueBatch(t)
 	default:
-		return poolUpdate{poolBatch: t, startedAt: start, result: l.cfg.newResult(t.history)}, true
+		return poolUpdate{takenUpdate: t, startedAt: start, result: l.cfg.newResult(t.history)}, true
 	}
 	return poolUpdate{}, false
 }
@@ -47,7 +47,7 @@ func (p poolUpdate) target(cfg *Config, valid func() bool) target {
 }
 
 func (p poolUpdate) forRetry(cfg *Config, met *armerror.Fault) poolUpdate {
-	return poolUpdate{poolBatch: p.poolBatch, startedAt: p.startedAt, mayHaveLanded: met.MayBeApplied, result: p.result.ForSecondTry(cfg.newResult(p.history), met)}
+	return poolUpdate{takenUpdate: p.takenUpdate, startedAt: p.startedAt, mayHaveLanded: met.MayBeApplied, result: p.result.ForSecondTry(cfg.newResult(p.history), met)}
 }
 
 // isAppliedIn also requires a new etag after a write, which invalidates earlier lost writes.
@@ -81,11 +81,11 @@ func (l *worker) requeueUpdate(p poolUpdate, mayLand bool, change func(h *schedu
 		entry.history.Writes.PendingEtag, entry.history.Writes.PendingSince, entry.syncedFingerprint = p.result.Change.Next.Etag, time.Time{}, nil
 	}
 	l.queue.mu.Unlock()
-	l.queue.requeueBatch(p.poolBatch)
+	l.queue.requeueBatch(p.takenUpdate)
 }
 
 func (l *worker) updateSeparately(p poolUpdate, mayLand bool) {
-	l.requeueUpdate(p, mayLand, func(h *schedule.History) { h.ExcludedFromBatch = true })
+	l.requeueUpdate(p, mayLand, func(h *schedule.History) { h.MustBeAlone = true })
 }
 
 func (l *worker) poolKey(p lb.Pool) lb.PoolKey {
@@ -104,7 +104,7 @@ func isUpdating(b lb.LoadBalancer) bool {
 	return b.Provisioning == lb.Updating || slices.ContainsFunc(b.Pools, func(p lb.Pool) bool { return p.Provisioning == lb.Updating })
 }
 
-type poolBatch struct {
+type takenUpdate struct {
 	pool      lb.PoolKey
 	entry     *poolEntry // nil if the pool was forgotten
 	ops       []schedule.Operation
@@ -114,17 +114,17 @@ type poolBatch struct {
 	namespace string
 }
 
-func (q *queue) takeBatch(pool lb.PoolKey, now time.Time) poolBatch {
+func (q *queue) takeBatch(pool lb.PoolKey, now time.Time) takenUpdate {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	w := q.pools[pool]
 	if w == nil {
-		return poolBatch{}
+		return takenUpdate{}
 	}
 	g := q.groupAt(pool, w, now)
 	member, admin := g.DueKinds(now, q.interval)
 	q.rotation.MoveToEnd(g.Namespace)
-	t := poolBatch{pool: pool, entry: w, ops: w.ops, history: w.history, notified: slices.Clone(w.notified), resyncDue: w.resyncDue}
+	t := takenUpdate{pool: pool, entry: w, ops: w.ops, history: w.history, notified: slices.Clone(w.notified), resyncDue: w.resyncDue}
 	if len(t.ops) == 0 && w.resyncDue {
 		t.ops = []schedule.Operation{w.subject.NewResync(now)}
 	}
@@ -143,7 +143,7 @@ func (q *queue) takeBatch(pool lb.PoolKey, now time.Time) poolBatch {
 }
 
 // finishBatch ranks retries before newer operations. A pool forgotten since is ignored, even if added again.
-func (q *queue) finishBatch(t poolBatch, requeue []schedule.Operation, h schedule.History, inSync *uint64, notified map[schedule.Notification][]schedule.ServiceName) {
+func (q *queue) finishBatch(t takenUpdate, requeue []schedule.Operation, h schedule.History, inSync *uint64, notified map[schedule.Notification][]schedule.ServiceName) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	w := t.entry
@@ -164,7 +164,7 @@ func (q *queue) finishBatch(t poolBatch, requeue []schedule.Operation, h schedul
 	}
 }
 
-func (q *queue) requeueBatch(t poolBatch) {
+func (q *queue) requeueBatch(t takenUpdate) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	w := t.entry
@@ -178,7 +178,7 @@ func (q *queue) requeueBatch(t poolBatch) {
 }
 
 // requeue ends an attempt. Operations rank before newer ones; a check is none that waits. The caller holds q.mu.
-func (q *queue) requeue(t poolBatch, ops []schedule.Operation) {
+func (q *queue) requeue(t takenUpdate, ops []schedule.Operation) {
 	isResync := func(op schedule.Operation) bool { return op.Resync }
 	t.entry.inFlight, t.entry.resyncDue = false, t.entry.resyncDue || slices.ContainsFunc(ops, isResync)
 	ops = slices.DeleteFunc(ops, isResync)
@@ -194,7 +194,7 @@ func (c *Config) filterNeeded(ops []schedule.Operation) []schedule.Operation {
 
 // finishAttempt settles operations, reports the result and requeues retries. The caller holds l.slot.
 func (l *worker) finishAttempt(ctx context.Context, p poolUpdate) {
-	t, ops, r, start := p.poolBatch, p.ops, p.result, p.startedAt
+	t, ops, r, start := p.takenUpdate, p.ops, p.result, p.startedAt
 	now, h := time.Now(), t.history
 	ref, id, drift := ops[0].Ref, ops[0].Pool, ops[0].Resync
 	h.Writes.StorePending(&r, now)

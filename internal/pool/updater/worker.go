@@ -175,7 +175,7 @@ func updateDue(ctx context.Context, l *worker, pool lb.PoolKey) (blocked blocker
 			return blocked
 		}
 	}
-	checks, writes := l.selectBatches(time.Now())
+	checks, writes := l.selectGroups(time.Now())
 	switch {
 	case slices.Contains(checks, pool):
 		l.checkPools(ctx, checks)
@@ -187,7 +187,7 @@ func updateDue(ctx context.Context, l *worker, pool lb.PoolKey) (blocked blocker
 	return blocker{}
 }
 
-func (l *worker) selectBatches(now time.Time) (checks, writes []lb.PoolKey) {
+func (l *worker) selectGroups(now time.Time) (checks, writes []lb.PoolKey) {
 	if l.cfg.LoadBalancers == nil {
 		return nil, nil
 	}

@@ -40,15 +40,15 @@ type MigrationAction string
 // Actions.
 const (
 	// RequestMigration requests the migration.
-	RequestMigration MigrationAction = "ask"
+	RequestMigration MigrationAction = "request"
 	// WaitForMigration waits for the record to change.
-	WaitForMigration MigrationAction = "await"
+	WaitForMigration MigrationAction = "wait"
 	// FinishMigration succeeds: no Basic load balancer is left.
-	FinishMigration MigrationAction = "end"
+	FinishMigration MigrationAction = "finish"
 	// FailMigration fails the attempt.
 	FailMigration MigrationAction = "fail"
 	// RejectMigration fails until a user requests another attempt.
-	RejectMigration MigrationAction = "refuse"
+	RejectMigration MigrationAction = "reject"
 )
 
 // NextMigrationAction returns the action, and why. Requests of the target's users take precedence.

@@ -21,7 +21,7 @@ type failingProvision struct {
 }
 
 // runUntilIdle returns false if an attempt or probe ignored NotBefore.
-func (l *failingProvision) runUntilIdle(t *rapid.T, until time.Time, knocks bool) {
+func (l *failingProvision) runUntilIdle(t *rapid.T, until time.Time, probes bool) {
 	for {
 		s, d := l.state.NextAction(l.in, l.now)
 		l.state = s
@@ -43,7 +43,7 @@ func (l *failingProvision) runUntilIdle(t *rapid.T, until time.Time, knocks bool
 			return
 		}
 		next := d.At
-		if knocks {
+		if probes {
 			k, at := l.state.NextProbe(l.in.Probes, l.in, l.random(), l.now)
 			l.in.Probes = k
 			if !at.IsZero() && at.Before(next) {
@@ -88,20 +88,20 @@ func TestLawKnocks(t *testing.T) {
 		without.runUntilIdle(t, until, false)
 		with.runUntilIdle(t, until, true)
 		if len(with.begins) != len(without.begins) || with.state.Phase != without.state.Phase || with.state.TotalWait > without.state.TotalWait {
-			t.Fatalf("with knocks %d attempts, %+v; without %d, %+v", len(with.begins), with.state, len(without.begins), without.state)
+			t.Fatalf("with probes %d attempts, %+v; without %d, %+v", len(with.begins), with.state, len(without.begins), without.state)
 		}
 		for i := range with.begins {
 			if with.begins[i].After(without.begins[i]) {
-				t.Fatalf("attempt %d begins at %s, without knocks at %s", i+1, with.begins[i], without.begins[i])
+				t.Fatalf("attempt %d begins at %s, without probes at %s", i+1, with.begins[i], without.begins[i])
 			}
 		}
 		for i := 1; i < len(with.made); i++ {
 			if between := with.made[i].Sub(with.made[i-1]); between < time.Minute {
-				t.Fatalf("two knocks within %s", between)
+				t.Fatalf("two probes within %s", between)
 			}
 		}
 		if len(with.made) > maxProbes*p.Retries {
-			t.Fatalf("%d knocks in %d waits", len(with.made), p.Retries)
+			t.Fatalf("%d probes in %d waits", len(with.made), p.Retries)
 		}
 	})
 }
@@ -119,7 +119,7 @@ func TestKnocks(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		state  State
-		knocks ProbeState
+		probes ProbeState
 		knock  time.Duration // 0 means never
 		begins bool
 	}{
@@ -135,8 +135,8 @@ func TestKnocks(t *testing.T) {
 		{"it answers, a server named a time", but(func(s *State) { s.NotBefore = at.Add(20 * time.Minute) }), of(true, true), 0, false},
 		{"under way", but(func(s *State) { s.Phase, s.StartedAt = Running, at }), of(true, true), 0, false},
 	} {
-		in := Input{Job: "a", Policy: p, Probes: tt.knocks, AtWork: tt.state.Phase == Running}
-		_, when := tt.state.NextProbe(tt.knocks, in, 1, at)
+		in := Input{Job: "a", Policy: p, Probes: tt.probes, AtWork: tt.state.Phase == Running}
+		_, when := tt.state.NextProbe(tt.probes, in, 1, at)
 		if want := at.Add(tt.knock); tt.knock == 0 && !when.IsZero() || tt.knock > 0 && !when.Equal(want) {
 			t.Errorf("%s: knock at %s, want after %s", tt.name, when, tt.knock)
 		}

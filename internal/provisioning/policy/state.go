@@ -79,11 +79,11 @@ type Action string
 // Actions.
 const (
 	// NoAction waits for a change.
-	NoAction Action = "rest"
+	NoAction Action = "none"
 	// WaitUntil waits until Decision.At.
-	WaitUntil Action = "await"
+	WaitUntil Action = "wait"
 	// StartAttempt starts an attempt with deadline Decision.At.
-	StartAttempt Action = "begin"
+	StartAttempt Action = "start"
 	// ResumeAttempt continues the attempt of another process, with deadline Decision.At.
 	ResumeAttempt Action = "resume"
 )

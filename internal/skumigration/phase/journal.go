@@ -18,20 +18,20 @@ import (
 type Journal struct {
 	LoadBalancers []LoadBalancer `json:"loadBalancers"`
 	// TrafficStopped is true once a machine has left its pools, or later: Services are unreachable.
-	TrafficStopped bool `json:"apart,omitempty"`
+	TrafficStopped bool `json:"trafficStopped,omitempty"`
 	// Members records the pools of machines before the first one leaves.
 	Members *Members `json:"members,omitempty"`
 	// FinalReason is why the migration can't be undone, or "". It is set before the first irreversible
 	// request.
-	FinalReason string `json:"final,omitempty"`
+	FinalReason string `json:"finalReason,omitempty"`
 	// CompletedUndo is the request of a completed undo.
-	CompletedUndo *UserRequest `json:"undone,omitempty"`
+	CompletedUndo *UserRequest `json:"completedUndo,omitempty"`
 	// StopSeenAt is the time of the last stop that took effect.
-	StopSeenAt time.Time `json:"heard,omitzero"`
+	StopSeenAt time.Time `json:"stopSeenAt,omitzero"`
 	// Done is true once each address was verified or is a claim.
 	Done bool `json:"done,omitempty"`
 	// Claims are the claims of earlier migrations, see Address.IsClaim.
-	Claims []LoadBalancer `json:"owed,omitempty"`
+	Claims []LoadBalancer `json:"claims,omitempty"`
 }
 
 // LoadBalancer is a load balancer to migrate.
@@ -41,7 +41,7 @@ type LoadBalancer struct {
 	Tags      map[string]string `json:"tags,omitempty"`
 	Addresses []Address         `json:"addresses"`
 	// OneAtATime is true if Azure rejected one of several addresses without naming it.
-	OneAtATime bool `json:"oneByOne,omitempty"`
+	OneAtATime bool `json:"oneAtATime,omitempty"`
 }
 
 // Address is an address and its frontend.
@@ -58,16 +58,16 @@ type Address struct {
 	// StatusOnly is true if only a Service's status shows the address.
 	StatusOnly bool `json:"statusOnly,omitempty"`
 	// RejectReason is the last rejection. Rejected addresses are retried after the others.
-	RejectReason  string    `json:"refused,omitempty"`
-	RejectCount   int       `json:"refusals,omitempty"`
-	RejectedSince time.Time `json:"refusedSince,omitzero"`
+	RejectReason  string    `json:"rejectReason,omitempty"`
+	RejectCount   int       `json:"rejectCount,omitempty"`
+	RejectedSince time.Time `json:"rejectedSince,omitzero"`
 	// HolderDeleting is true if a load balancer of the migration holds the address, which may still be
 	// deleting. Such addresses become free together.
-	HolderDeleting bool `json:"held,omitempty"`
+	HolderDeleting bool `json:"holderDeleting,omitempty"`
 	// IsClaim is true if waiting won't help: another resource holds the address, or no subnet contains
 	// it. The migration completes without it. The Service keeps its claim: it gets no other address
 	// until a user gives this one up.
-	IsClaim bool `json:"owed,omitempty"`
+	IsClaim bool `json:"claim,omitempty"`
 }
 
 // ErrInvalidJournal is returned for an invalid journal.

@@ -29,7 +29,7 @@ type Members struct {
 type InterfaceMembers struct {
 	Subscription string      `json:"subscription"`
 	Group        string      `json:"resourceGroup"`
-	Pools        PoolIndexes `json:"in"`
+	Pools        PoolIndexes `json:"pools"`
 	Names        []string    `json:"names"`
 }
 
@@ -38,12 +38,12 @@ type InterfaceMembers struct {
 type ScaleSetMembers struct {
 	ID        lb.ResourceID     `json:"id"`
 	Model     PoolIndexes       `json:"model,omitempty"`
-	Overrides []InstanceMembers `json:"others,omitempty"`
+	Overrides []InstanceMembers `json:"overrides,omitempty"`
 }
 
 // InstanceMembers are instances in the same pools.
 type InstanceMembers struct {
-	Pools PoolIndexes `json:"in,omitempty"`
+	Pools PoolIndexes `json:"pools,omitempty"`
 	IDs   []string    `json:"ids"`
 }
 

@@ -11,14 +11,14 @@ import (
 
 // Progress is published by the leader next to the journal, for readers without Azure credentials.
 type Progress struct {
-	State ProgressState `json:"word"`
+	State ProgressState `json:"state"`
 	// AnsweredRequest is the last start request that was answered, with the result in State.
-	AnsweredRequest *UserRequest `json:"answers,omitempty"`
+	AnsweredRequest *UserRequest `json:"answeredRequest,omitempty"`
 	// Phase is the next phase; StepsDone of Steps are complete.
 	Phase       Phase    `json:"phase,omitempty"`
-	StepsDone   int      `json:"done,omitempty"`
+	StepsDone   int      `json:"stepsDone,omitempty"`
 	Steps       int      `json:"steps,omitempty"`
-	WaitReasons []string `json:"waits,omitempty"`
+	WaitReasons []string `json:"waitReasons,omitempty"`
 	Reasons     []string `json:"reasons,omitempty"`
 }
 

@@ -61,9 +61,9 @@ func (j Journal) RecordRejection(id lb.LoadBalancerID, snapshot Snapshot, code, 
 type rejection string
 
 const (
-	rejectionUnrelated rejection = ""      // not about addresses
-	rejectionInUse     rejection = "held"  // the address is in use
-	rejectionInvalid   rejection = "unfit" // the subnet is invalid, or doesn't contain the address
+	rejectionUnrelated rejection = ""        // not about addresses
+	rejectionInUse     rejection = "inUse"   // the address is in use
+	rejectionInvalid   rejection = "invalid" // the subnet is invalid, or doesn't contain the address
 )
 
 // classifyRejection: an invalid reference to a subnet has its own code.

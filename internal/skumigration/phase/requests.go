@@ -15,14 +15,14 @@ type UserRequests struct {
 	// Run starts a migration that azure.json doesn't start. It is removed once handled.
 	Run *UserRequest `json:"run,omitempty"`
 	// Releases are addresses that users agreed to lose.
-	Releases []AddressRelease `json:"givenUp,omitempty"`
+	Releases []AddressRelease `json:"releases,omitempty"`
 }
 
 // UserRequest is a request by a user.
 type UserRequest struct {
 	At     time.Time `json:"requestedAt"`
 	By     string    `json:"by,omitempty"`
-	Reason string    `json:"why,omitempty"`
+	Reason string    `json:"reason,omitempty"`
 	// ID identifies a start request to its sender.
 	ID string `json:"id,omitempty"`
 	// Undo is true for a stop that also undoes the migration.

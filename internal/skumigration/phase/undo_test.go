@@ -331,7 +331,7 @@ func TestForbiddenMembers(t *testing.T) {
 	for _, tt := range []struct{ was, is string }{
 		{"loadBalancers/kubernetes/backendAddressPools/kubernetes", "loadBalancers/another/backendAddressPools/kubernetes"},
 		{`"names":["n1"]`, `"names":["n1/../x"]`},
-		{`"in":{"ip":[0]}`, `"in":{"ip":[1]}`},
+		{`"pools":{"ip":[0]}`, `"pools":{"ip":[1]}`},
 		{`"model":{"nic/ip":[0]}`, `"model":{"nic/ip":[-1]}`},
 		{"Microsoft.Compute/virtualMachineScaleSets", "Microsoft.Compute/virtualMachines"},
 		{`"Name":"blue"`, `"Name":"../blue"`},

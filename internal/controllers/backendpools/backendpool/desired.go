@@ -39,8 +39,8 @@ func (c *Controller) IsNeeded(op schedule.Operation) bool {
 // errUpdateNotAllowed means the BackendPool may not write to its pool now.
 var errUpdateNotAllowed = errors.New("the BackendPool is not entitled to its pool just now")
 
-// DesiredPool implements updater.Cluster. If the BackendPool was deleted, paused or became invalid since
-// Relevant, it returns an error: an empty set would drain the pool.
+// DesiredPool implements updater.Cluster. If the BackendPool was deleted, paused or became invalid after
+// IsNeeded, it returns an error: an empty set would drain the pool.
 func (c *Controller) DesiredPool(ref schedule.Ref) (diff.Desired, error) {
 	none := diff.Desired{}
 	e, p := c.lookupEntry(ref)

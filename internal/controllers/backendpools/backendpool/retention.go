@@ -113,14 +113,15 @@ func (k *RetentionPolicy) Forget(ref schedule.Ref) {
 	defer k.mu.Unlock()
 	delete(k.starts, ref)
 	delete(k.deleted, ref)
+	delete(k.heldCounts, ref)
 }
 
-// recordHeld records the number of held members. Only a release clears the entry: once the cache is fresh, a caller
-// may request the members and write nothing.
+// recordHeld records how many members a pool keeps only because the cache is stale. The entry remains until ReleaseHeld,
+// even with 0: a later caller may only read the members, and without the entry nothing would requeue the pool.
 func (k *RetentionPolicy) recordHeld(ref schedule.Ref, held int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if _, isNoted := k.heldCounts[ref]; held == 0 && !isNoted {
+	if _, isHeld := k.heldCounts[ref]; held == 0 && !isHeld {
 		return
 	}
 	if k.heldCounts == nil {

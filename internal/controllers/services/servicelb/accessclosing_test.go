@@ -30,7 +30,7 @@ func TestAnInvalidServiceIsClosed(t *testing.T) {
 		w := served(t, guarded)
 		w.s.Object.SourceRanges, w.s.Object.Annotations[service.IdleTimeout] = []string{"10.0.0.0/8", "10.1.2.3/8"}, "never"
 		w.looks()
-		partial := `PartiallyInvalid: spec.loadBalancerSourceRanges is "10.1.2.3/8": want the range as 10.0.0.0/8, or the one address as 10.1.2.3/32. It admits no client. The valid restrictions are in force, and all others are denied`
+		partial := `PartiallyInvalid: spec.loadBalancerSourceRanges is "10.1.2.3/8": want the range as 10.0.0.0/8, or the one address as 10.1.2.3/32. It admits no client. The valid restrictions are in force, and all other clients are denied`
 		w.is("asked to admit [10.0.0.0/8] alone")
 		w.ends()
 		w.looks()

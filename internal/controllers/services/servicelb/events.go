@@ -38,7 +38,7 @@ type EventState struct {
 	ports      map[service.PortRef]string
 	flaws      string
 	hasNoGroup bool
-	// What was reported last: the note of a result, the other Service whose PROXY protocol breaks probes, and
+	// What was reported last: the note of a result, the Service with a PROXY protocol that breaks probes, and
 	// annotations and restrictions without effect.
 	lastNote, proxyService, unenforcedReason string
 	unknown                                  []string
@@ -142,7 +142,7 @@ func (r eventRecorder) reportIneffective(s Service, t *EventState, d Desired) {
 	t.unknown, t.unenforcedReason, t.flaws, t.proxyService = d.Unknown, d.UnenforcedReason, flaws, d.ProxyProtocolService
 }
 
-// reportNew records an event for each cause whose key is new since the last call.
+// reportNew records an event for each cause with a key that is new since the last call.
 func reportNew[T any](r eventRecorder, s Service, t *EventState, reason string, causes []T, key func(T) string, newEvent func(T) Event) {
 	var keys []string
 	for _, c := range causes {
@@ -263,12 +263,12 @@ type Condition string
 const (
 	ConditionReady    Condition = "ready"     // in sync
 	ConditionWaiting  Condition = "waiting"   // new, or waits for Retry-After
-	ConditionRejected Condition = "refused"   // the user must fix it, or what it refers to
+	ConditionRejected Condition = "rejected"  // the user must fix it, or what it refers to
 	ConditionFailed   Condition = "failed"    // the last try failed and is retried
 	ConditionConflict Condition = "contested" // another client keeps reverting it
 	ConditionLeaving  Condition = "leaving"   // its load balancer is being removed
-	ConditionRetained Condition = "kept"      // of another class; retains its resources
-	ConditionBlocked  Condition = "held"      // it would lose addresses and waits for the user
+	ConditionRetained Condition = "retained"  // of another class; retains its resources
+	ConditionBlocked  Condition = "blocked"   // it would lose addresses and waits for the user
 	ConditionDeferred Condition = "deferred"  // no write budget left in its namespace, or rejected before
 )
 

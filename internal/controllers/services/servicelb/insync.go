@@ -19,7 +19,7 @@ import (
 
 // SyncState is what Azure is known to hold for a Service.
 type SyncState struct {
-	// request is the request in sync, to be checked again at lookAt (zero means never); nil if unknown.
+	// request is the request in sync, to be checked again at resyncAt (zero means never); nil if unknown.
 	request *loadbalancer.Request
 	// pools are those that the Service uses on its load balancer.
 	pools          []service.Pool
@@ -76,7 +76,7 @@ func (l *SyncState) isResync(by Pending, r loadbalancer.Request) bool {
 
 func (l *SyncState) hasPool(p LostPool) bool {
 	return l.request != nil && strings.EqualFold(l.request.On.Name, p.LoadBalancer) &&
-		(p.Pool == "" || slices.ContainsFunc(l.pools, func(pool service.Pool) bool { return pool.Name == p.Pool }))
+		(p.Pool == "" || slices.ContainsFunc(l.pools, func(pool service.Pool) bool { return strings.EqualFold(pool.Name, p.Pool) }))
 }
 
 // nextResync returns the next resync of a load balancer: the same time for all its Services, so that they share a

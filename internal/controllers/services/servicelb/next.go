@@ -16,25 +16,25 @@ type Step string
 
 // Steps of a Service without a running request.
 const (
-	StepNone    Step = "rest"     // nothing until a change or a timer
-	StepReject  Step = "refuse"   // report what is wrong with it
-	StepPublish Step = "publish"  // in sync: write the status
-	StepDryRun  Step = "rehearse" // report what would change
-	StepRequest Step = "ask"      // send a request, unless it would remove addresses
+	StepNone    Step = "none"    // nothing until a change or a timer
+	StepReject  Step = "reject"  // report what is wrong with it
+	StepPublish Step = "publish" // in sync: write the status
+	StepDryRun  Step = "dryRun"  // report what would change
+	StepRequest Step = "request" // send a request, unless it would remove addresses
 )
 
 // Steps after the result of a request.
 const (
-	StepBlock   Step = "hold"      // it would lose addresses
-	StepFail    Step = "complain"  // report the failure and retry
-	StepRetry   Step = "try again" // another client is updating it: retry without an event
-	StepDefer   Step = "defer"     // its namespace or the Service waits for its next write
-	StepSkip    Step = "put off"   // a resync without an Azure call: nothing is known to be wrong
-	StepFill    Step = "fill"      // create the BackendPools that must fill first
-	StepDrain   Step = "empty"     // remove network interfaces that block the deletion
-	StepRelease Step = "release"   // nothing is left: remove the finalizer
-	StepDrop    Step = "drop"      // the Service is leaving: create nothing more
-	StepFinish  Step = "finish"    // in sync: persist it
+	StepBlock   Step = "block"   // it would lose addresses
+	StepFail    Step = "fail"    // report the failure and retry
+	StepRetry   Step = "retry"   // another client is updating it: retry without an event
+	StepDefer   Step = "defer"   // its namespace or the Service waits for its next write
+	StepSkip    Step = "skip"    // a resync without an Azure call: nothing is known to be wrong
+	StepFill    Step = "fill"    // create the BackendPools that must fill first
+	StepDrain   Step = "drain"   // remove network interfaces that block the deletion
+	StepRelease Step = "release" // nothing is left: remove the finalizer
+	StepDrop    Step = "drop"    // the Service is leaving: create nothing more
+	StepFinish  Step = "finish"  // in sync: persist it
 )
 
 // NextStep returns the next step for a Service.

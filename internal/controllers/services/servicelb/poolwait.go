@@ -64,7 +64,7 @@ func (w *PoolWait) mustWait(desired *service.Spec, again string, now time.Time) 
 // cancelFor ends the wait for a pool without BackendPool: it must be created again before it can be filled.
 func (w *PoolWait) cancelFor(lost LostPool) {
 	if slices.ContainsFunc(w.fills, func(id lb.PoolID) bool {
-		return strings.EqualFold(id.LoadBalancer.Name, lost.LoadBalancer) && strings.EqualFold(id.Name, lost.Pool)
+		return strings.EqualFold(id.LoadBalancer.Name, lost.LoadBalancer) && (lost.Pool == "" || strings.EqualFold(id.Name, lost.Pool))
 	}) {
 		w.stopWait()
 	}

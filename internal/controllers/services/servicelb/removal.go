@@ -41,9 +41,9 @@ func asRemovalError(err error) (*loadbalancer.AddressLossError, bool) {
 	return errors.AsType[*loadbalancer.AddressLossError](err)
 }
 
-// mustKeepAddresses reports whether a request must not remove addresses because the user did not ask for it. Deleting a
-// Service or changing its type or class is asking for it.
-func (o Settings) mustKeepAddresses(s Service, p Placement, w *service.Spec) bool {
+// isRemovalUnrequested reports whether the user did not request that the Service loses addresses. Deleting it, or changing
+// its type or class, is a request.
+func (o Settings) isRemovalUnrequested(s Service, p Placement, w *service.Spec) bool {
 	switch {
 	case o.AllowRemoval, s.AllowRemoval:
 		return false
@@ -55,7 +55,7 @@ func (o Settings) mustKeepAddresses(s Service, p Placement, w *service.Spec) boo
 
 // checkRemoval reports whether the request must spare addresses, and whether it must wait.
 func (r *Reconciler) checkRemoval(ctx context.Context, s Service, st *State, w *service.Spec, now time.Time) (protect, pending bool) {
-	if !r.cfg.Settings.mustKeepAddresses(s, st.Placement, w) {
+	if !r.cfg.Settings.isRemovalUnrequested(s, st.Placement, w) {
 		r.clearBlocked(s, st)
 		return false, false
 	}

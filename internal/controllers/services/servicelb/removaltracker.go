@@ -10,7 +10,7 @@ import (
 const (
 	// maxRemovals are always allowed.
 	maxRemovals = 3
-	// removalRatio is the divisor above which removals need confirmation.
+	// More than 1/removalRatio of all Services need confirmation.
 	removalRatio = 5
 	// removalWait is how long the first removal waits for others.
 	removalWait = 5 * time.Second
@@ -27,7 +27,7 @@ func ExceedsRemovalLimit(n, all int) bool { return n > maxRemovals && n*removalR
 type removalDecision struct {
 	// Allowed allows the removal now.
 	Allowed bool
-	// RetryAt is when to check again; zero if allowed or held.
+	// RetryAt is when to check again; zero if allowed, or if it waits for the user.
 	RetryAt time.Time
 	// PendingCount counts the Services that would lose their address.
 	PendingCount int
@@ -69,9 +69,9 @@ func (t *removalTracker) RemoveService(service string) {
 	delete(t.pending, service)
 }
 
-// CheckService decides about a Service. all is the number of Services with an address, looked is true once
-// all were checked.
-func (t *removalTracker) CheckService(service string, all int, looked bool, now time.Time) removalDecision {
+// CheckService decides about a Service. all is the number of Services with an address, checked is true once
+// each was reconciled.
+func (t *removalTracker) CheckService(service string, all int, checked bool, now time.Time) removalDecision {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := t.pending[service]
@@ -87,7 +87,7 @@ func (t *removalTracker) CheckService(service string, all int, looked bool, now 
 	case all <= maxRemovals:
 	case now.Before(l.since.Add(removalWait)):
 		return removalDecision{RetryAt: l.since.Add(removalWait), PendingCount: n}
-	case !looked:
+	case !checked:
 		return removalDecision{RetryAt: now.Add(removalRetryDelay), PendingCount: n}
 	case ExceedsRemovalLimit(n, all):
 		l.needsUser = true

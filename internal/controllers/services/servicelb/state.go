@@ -137,8 +137,8 @@ func (p *Pending) setResult(r *loadbalancer.Result) {
 
 func (p *Pending) clearResult() { p.Result, p.lostPool = nil, nil }
 
-// recordLostPool records one pool of the request's load balancer; several count as all of them, as users may delete any
-// number of BackendPools.
+// recordLostPool records that a pool was deleted while the request runs or its result is not stored: the result may be
+// older, so recordInSync marks it stale. Two pools are recorded as all of the load balancer, which bounds the memory.
 func (p *Pending) recordLostPool(lost LostPool) {
 	of := p.request
 	if p.Result != nil {

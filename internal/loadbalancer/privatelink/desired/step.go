@@ -22,13 +22,13 @@ type Action string
 const (
 	ActionInSync     Action = "in sync"
 	ActionCreate     Action = "create"
-	ActionUpdate     Action = "change"
+	ActionUpdate     Action = "update"
 	ActionOpenSubnet Action = "open the subnet"
 	ActionDisconnect Action = "disconnect"
 	ActionDelete     Action = "delete"
 	ActionWait       Action = "wait"
-	ActionKeep       Action = "hold"
-	ActionReject     Action = "refuse"
+	ActionKeep       Action = "keep"
+	ActionReject     Action = "reject"
 )
 
 // Step is idempotent.
