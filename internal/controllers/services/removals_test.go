@@ -234,7 +234,7 @@ func TestSettingReleasesNoAddressBeforeConfirmation(t *testing.T) {
 		w.editService(4, func(s *corev1.Service) { s.Annotations[cache.AllowRemovalAnnotation] = "false" })
 		w.advanceTime(3 * time.Minute)
 		slices.Sort(w.removed)
-		if got := strings.Join(slices.Compact(w.removed), " "); !strings.Contains(w.stateCounts(), "7 held") || got != "shop/web-1 shop/web-2 shop/web-3" {
+		if got := strings.Join(slices.Compact(w.removed), " "); !strings.Contains(w.stateCounts(), "7 blocked") || got != "shop/web-1 shop/web-2 shop/web-3" {
 			t.Errorf("then: %s, and %s were removed", w.stateCounts(), got)
 		}
 		w.removesAll = false // the setting is reverted
