@@ -117,6 +117,12 @@ func IsSpotEviction(reasons []string) bool {
 	return len(reasons) == 1 && reasons[0] == ValueSpotEviction
 }
 
+// IsAtOnce reports whether one of the reasons makes even the last member that takes new flows drain: the node is shut down,
+// or evicted within seconds.
+func IsAtOnce(reasons []string) bool {
+	return slices.Contains(reasons, fixedPatterns[0].Reason()) || slices.Contains(reasons, ValueSpotEviction)
+}
+
 // AllReasons returns the reasons of all taints and conditions.
 func (s DrainSignals) AllReasons() []string {
 	return s.filterReasons(func(ConditionPattern) bool { return true }, func(string) bool { return true })

@@ -3,6 +3,7 @@
 package lb_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,8 +62,12 @@ func TestWhichTaintsSayThatANodeLeaves(t *testing.T) {
 		{oos + " " + spot, oos + " " + spot, "out-of-service spot-eviction"},
 	} {
 		s := signals(t, tt.further)
-		if got := strings.Join(s.DrainReasons(lb.NodeState{Taints: taints(tt.taints)}), " "); got != tt.want {
+		reasons := s.DrainReasons(lb.NodeState{Taints: taints(tt.taints)})
+		if got := strings.Join(reasons, " "); got != tt.want {
 			t.Errorf("%s (further: %s): %q, want %q", tt.taints, tt.further, got, tt.want)
+		}
+		if atOnce := slices.Contains(reasons, "out-of-service") || slices.Contains(reasons, "spot-eviction"); lb.IsAtOnce(reasons) != atOnce {
+			t.Errorf("%s (further: %s): at once: %v", tt.taints, tt.further, !atOnce)
 		}
 	}
 	if got := strings.Join(signals(t, "b a=1 b").AllReasons(), " "); got != "out-of-service spot-eviction ToBeDeletedByClusterAutoscaler karpenter.sh/disrupted b a=1" {

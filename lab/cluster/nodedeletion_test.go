@@ -102,3 +102,56 @@ func TestTheMemberOfADeletedNode(t *testing.T) {
 		})
 	}
 }
+
+// A node drains while no other member takes new flows: it remains up until another has been there for two probe intervals,
+// ten minutes at most. Not if it is shut down or evicted.
+func TestTheLastMemberThatIsUp(t *testing.T) {
+	for _, tt := range []struct {
+		name                 string
+		announce             func(*corev1.Node)
+		begin, joined, later string
+		// leaves is the pool once no pod is on the node any more.
+		leaves string
+	}{
+		{"Karpenter's taint and label", setKarpenterSignals, "0", "0 1", "0! 1", "1"},
+		{"the label", func(n *corev1.Node) { n.Labels[corev1.LabelNodeExcludeBalancers] = "" }, "0", "0 1", "0! 1", "1"},
+		{"the autoscaler's taint", setTaint("ToBeDeletedByClusterAutoscaler", "1700000000"), "0", "0 1", "0! 1", "1"},
+		{"it is shut down", setTaint(corev1.TaintNodeOutOfService, "nodeshutdown"), "0!", "0! 1", "0! 1", "1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			runStage(t, Options{}, func(s *Stage) {
+				newLocalService(s)
+				failOn(s.ChangeNode(0, tt.announce))
+				s.Sleep(time.Minute)
+				s.expectMembers("it is to leave", tt.begin)
+				failOn(s.SetEndpoints("shop/web", map[int]bool{0: true, 1: false}))
+				s.Sleep(time.Minute)
+				s.expectMembers("a pod starts on another node", tt.joined)
+				failOn(s.SetEndpoints("shop/web", map[int]bool{0: true, 1: true}))
+				s.Sleep(5 * time.Second)
+				s.expectMembers("it has just begun to serve", tt.joined)
+				s.Sleep(20 * time.Second)
+				s.expectMembers("it has been probed", tt.later)
+				failOn(s.SetEndpoints("shop/web", map[int]bool{1: true}))
+				s.Sleep(time.Minute)
+				s.expectMembers("no pod is left there", tt.leaves)
+			})
+		})
+	}
+	runStage(t, Options{}, func(s *Stage) {
+		newLocalService(s)
+		failOn(s.ChangeNode(0, setKarpenterSignals))
+		s.Sleep(9 * time.Minute)
+		s.expectMembers("no other node joins", "0")
+		s.Sleep(2 * time.Minute)
+		s.expectMembers("ten minutes have passed", "0!")
+		s.Sleep(10 * time.Minute)
+		s.expectMembers("it has been Down for ten minutes", "")
+	})
+}
+
+func setTaint(key, value string) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		n.Spec.Taints = []corev1.Taint{{Key: key, Value: value, Effect: corev1.TaintEffectNoSchedule}}
+	}
+}

@@ -17,14 +17,14 @@ const DeletedDownTime = 10 * time.Second
 // ReasonDeleted is the Down reason of such a member.
 const ReasonDeleted = "deleted"
 
-// DeletedRecord is since when a recorded member has no node, and when it may become Down; zero while no other member
-// is up.
-type DeletedRecord struct{ Since, DownAt time.Time }
+// WaitRecord is since when a recorded member is to leave, and when it may become Down; zero while no other member is
+// up.
+type WaitRecord struct{ Since, DownAt time.Time }
 
 // RetainDeleted returns the set in which recorded members without a node are Down before they leave. While no other
 // recorded member is up they stay up, until LeavingTimeout. hasNode reports whether a node has the address. records are
 // those of the pool, next replaces them. again is when the next member changes; zero if none does.
-func (s Set) RetainDeleted(records map[netip.Addr]DeletedRecord, has MemberRecord, hasNode func(netip.Addr) bool, now time.Time) (kept Set, next map[netip.Addr]DeletedRecord, again time.Time) {
+func (s Set) RetainDeleted(records map[netip.Addr]WaitRecord, has MemberRecord, hasNode func(netip.Addr) bool, now time.Time) (kept Set, next map[netip.Addr]WaitRecord, again time.Time) {
 	kept = s
 	if !s.DeletedMayServe {
 		return kept, nil, again
@@ -36,7 +36,7 @@ func (s Set) RetainDeleted(records map[netip.Addr]DeletedRecord, has MemberRecor
 		}
 		record := records[ip].update(othersUp, now)
 		if next == nil {
-			next = map[netip.Addr]DeletedRecord{}
+			next = map[netip.Addr]WaitRecord{}
 		}
 		next[ip] = record
 		down, isDown := has.Down[ip]
@@ -68,8 +68,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// update returns the record at a time. Members that are up when the node is found deleted have been there before.
-func (r DeletedRecord) update(othersUp bool, now time.Time) DeletedRecord {
+// update returns the record at a time. Others that are up when the member is first to leave have been there before.
+func (r WaitRecord) update(othersUp bool, now time.Time) WaitRecord {
 	switch {
 	case r.Since.IsZero():
 		r.Since = now

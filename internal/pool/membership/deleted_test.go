@@ -64,7 +64,7 @@ func TestTheMemberOfADeletedNodeIsDownBeforeItLeaves(t *testing.T) {
 		"an endpoint is there": {{0, served, "10.0.0.1 10.0.0.3", nil, "10.0.0.3(Down: deleted) n1 -n3", 600}},
 		"none is there":        {{0, notServed, "10.0.0.1 10.0.0.3", nil, "n1", -1}},
 	} {
-		var records map[netip.Addr]membership.DeletedRecord
+		var records map[netip.Addr]membership.WaitRecord
 		for _, s := range steps {
 			kept, next, again := s.set.RetainDeleted(records, onRecord(s.written, s.down), hasNode, seconds(s.at))
 			records = next
@@ -85,7 +85,7 @@ func hasNode(ip netip.Addr) bool { return ip.As4()[3] <= 2 }
 // has left within LeavingTimeout and DeletedDownTime.
 func TestLawOfDeletedNodes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var records map[netip.Addr]membership.DeletedRecord
+		var records map[netip.Addr]membership.WaitRecord
 		has, gone := onRecord("10.0.0.3 10.0.0.4", nil), map[netip.Addr]time.Time{}
 		now, first := began, time.Time{}
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
@@ -151,7 +151,7 @@ func TestLawOfDeletedNodes(t *testing.T) {
 // Without admin states nothing is retained, and the given records are not modified.
 func TestRecordsOfDeletedNodesAreNotModified(t *testing.T) {
 	ip := netip.MustParseAddr("10.0.0.3")
-	records := map[netip.Addr]membership.DeletedRecord{ip: {Since: began}}
+	records := map[netip.Addr]membership.WaitRecord{ip: {Since: began}}
 	before := maps.Clone(records)
 	set := membership.OfNodes(slices.Values([]membership.Node{newNode("n1", "10.0.0.1")}), lb.IPv4)
 	set.RetainDeleted(records, onRecord("10.0.0.1 10.0.0.3", nil), hasNode, began.Add(time.Second))

@@ -26,7 +26,8 @@ func ResolveDuplicate(n Node, same []Node, shared string) Node {
 		return n
 	}
 	preferred := slices.MinFunc(eligible, compareDuplicates)
-	n.DrainReason, n.EvictionAnnounced, n.EvictionAnnouncedAt = preferred.DrainReason, preferred.EvictionAnnounced, preferred.EvictionAnnouncedAt
+	n.DrainReason, n.DrainsAtOnce = preferred.DrainReason, preferred.DrainsAtOnce
+	n.EvictionAnnounced, n.EvictionAnnouncedAt = preferred.EvictionAnnounced, preferred.EvictionAnnouncedAt
 	return n
 }
 

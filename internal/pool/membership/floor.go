@@ -35,7 +35,10 @@ func (s Set) KeepMinAvailable(percent int) Set {
 		}
 	}
 	slices.SortStableFunc(spared, func(a, b Drain) int { return a.EvictionAnnouncedAt.Compare(b.EvictionAnnouncedAt) })
-	return s.keepUp(spared[max(allowed, 0):])
+	spared = spared[max(allowed, 0):]
+	s = s.keepUp(spared)
+	s.KeptUp = slices.SortedFunc(slices.Values(spared), func(a, b Drain) int { return cmp.Compare(a.Node, b.Node) })
+	return s
 }
 
 func minAvailable(members, percent int) int {
@@ -51,7 +54,6 @@ func (s Set) keepUp(drains []Drain) Set {
 		ips[d.IP] = struct{}{}
 	}
 	stays := func(ip netip.Addr) bool { _, ok := ips[ip]; return ok }
-	s.KeptUp = slices.SortedFunc(slices.Values(drains), func(a, b Drain) int { return cmp.Compare(a.Node, b.Node) })
 	s.Draining = slices.DeleteFunc(slices.Clone(s.Draining), func(d Drain) bool { return stays(d.IP) })
 	s.Addresses = slices.Clone(s.Addresses)
 	for i, a := range s.Addresses {

@@ -66,6 +66,8 @@ type Node struct {
 	StaysWhileServing bool
 	// DrainReason is why the node takes no new flows, or "". It remains a member.
 	DrainReason string
+	// DrainsAtOnce is true if the node is Down even where no other member is up; see KeepLastUp.
+	DrainsAtOnce bool
 	// EvictionAnnounced is true if only an announced eviction drains the node. EvictionAnnouncedAt is the time, if known.
 	EvictionAnnounced   bool
 	EvictionAnnouncedAt time.Time
@@ -110,6 +112,8 @@ type Set struct {
 	RetainedStale int
 	// KeptUp are those of Addresses that drain but remain up to keep the minimum available.
 	KeptUp []Drain
+	// LastUp are those of Addresses that drain but remain up while no other member is; see KeepLastUp.
+	LastUp []Drain
 	// Starting are nodes that host only endpoints that start and could be members; sorted by name. EarlyJoin decides
 	// whether they are; see JoinEarly.
 	Starting  []lb.Address
@@ -135,7 +139,8 @@ type Drain struct {
 	Node   string
 	IP     netip.Addr
 	Reason string
-	// EvictionAnnounced and EvictionAnnouncedAt are the node's.
+	// AtOnce, EvictionAnnounced and EvictionAnnouncedAt are the node's.
+	AtOnce              bool
 	EvictionAnnounced   bool
 	EvictionAnnouncedAt time.Time
 }
@@ -260,7 +265,7 @@ func (b *builder) addNode(n Node) {
 	if n.Excluded != "" {
 		b.set.NonMembers = append(b.set.NonMembers, NonMember{Node: n.Name, Reason: n.Excluded, ByLabel: true})
 		if ip, ok := n.Address(b.family); ok && n.StaysWhileServing {
-			b.set.ServingExcluded = append(b.set.ServingExcluded, Drain{Node: n.Name, IP: ip, Reason: n.DrainReason})
+			b.set.ServingExcluded = append(b.set.ServingExcluded, Drain{Node: n.Name, IP: ip, Reason: n.DrainReason, AtOnce: n.DrainsAtOnce})
 		}
 		return
 	}
@@ -321,7 +326,7 @@ func (b *builder) buildSet() Set {
 		n, a := m.node, lb.Address{Name: m.node.Name, IP: m.ip, Machine: m.node.Machine}
 		if n.DrainReason != "" {
 			a.AdminState = lb.Down
-			b.set.Draining = append(b.set.Draining, Drain{n.Name, m.ip, n.DrainReason, n.EvictionAnnounced, n.EvictionAnnouncedAt})
+			b.set.Draining = append(b.set.Draining, Drain{n.Name, m.ip, n.DrainReason, n.DrainsAtOnce, n.EvictionAnnounced, n.EvictionAnnouncedAt})
 		}
 		b.set.Addresses = append(b.set.Addresses, a)
 	}

@@ -47,6 +47,13 @@ func InSyncMessage(set membership.Set) string {
 	if len(set.KeptUp) > 0 {
 		text += "; " + RetainedMessage(set)
 	}
+	if n := len(set.LastUp); n > 0 {
+		names := make([]string, n)
+		for i, d := range set.LastUp {
+			names[i] = d.Node
+		}
+		text += "; no other member takes new flows, so these remain Up although they drain: " + humanize.FormatList(names, maxNodeNames)
+	}
 	if kept := set.DescribeExcluded(); len(kept) > 0 {
 		text += "; kept out: " + humanize.FormatMessage(humanize.FormatList(kept, maxExcludedNodes), humanize.MaxMessage/4)
 	}

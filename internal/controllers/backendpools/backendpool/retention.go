@@ -24,7 +24,22 @@ type RetentionPolicy struct {
 	// starts are the nodes without a ready endpoint. A restart forgets them, which costs each one join.
 	starts map[schedule.Ref]map[netip.Addr]membership.StartRecord
 	// deleted are the members of deleted nodes. A restart forgets them, which prolongs the time of a pool's last one.
-	deleted map[schedule.Ref]map[netip.Addr]membership.DeletedRecord
+	deleted waitRecords
+	// draining are the members that drain. A restart forgets them, which prolongs the time of the last that is up.
+	draining waitRecords
+}
+
+type waitRecords map[schedule.Ref]map[netip.Addr]membership.WaitRecord
+
+func (w *waitRecords) set(ref schedule.Ref, next map[netip.Addr]membership.WaitRecord) {
+	switch {
+	case len(next) == 0:
+		delete(*w, ref)
+	case *w == nil:
+		*w = waitRecords{ref: next}
+	default:
+		(*w)[ref] = next
+	}
 }
 
 // RetainMembers returns set plus the retained members, and when the next of them expires; zero if none does. record
@@ -32,15 +47,16 @@ type RetentionPolicy struct {
 func (k *RetentionPolicy) RetainMembers(ref schedule.Ref, set membership.Set, record func() membership.MemberRecord, now time.Time) (kept membership.Set, again time.Time) {
 	stale := k.Stale != nil && k.Stale(now)
 	early, startsEnd := k.joinEarly(ref, set, record, now)
-	if kept = early; stale || len(set.ServingExcluded) > 0 || set.DeletedMayServe {
+	if kept = early; stale || len(set.ServingExcluded) > 0 || set.DeletedMayServe || set.MayKeepLastUp() {
 		has := record()
 		leaving, excludedEnd := early.RetainLeaving(has, now)
-		deleted, deletedEnd := k.retainDeleted(ref, leaving, has, now)
-		if kept, again = deleted, earlier(excludedEnd, deletedEnd); stale {
+		up, upEnd := k.keepLastUp(ref, leaving, has, now)
+		deleted, deletedEnd := k.retainDeleted(ref, up, has, now)
+		if kept, again = deleted, earlier(excludedEnd, earlier(upEnd, deletedEnd)); stale {
 			kept = kept.RetainRemoved(has, k.NodeAt)
 		}
 	} else {
-		k.forgetDeleted(ref)
+		k.forgetWaits(ref)
 	}
 	again = earlier(again, startsEnd)
 	if stale {
@@ -73,21 +89,23 @@ func (k *RetentionPolicy) retainDeleted(ref schedule.Ref, set membership.Set, ha
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	kept, next, again := set.RetainDeleted(k.deleted[ref], has, hasNode, now)
-	switch {
-	case len(next) == 0:
-		delete(k.deleted, ref)
-	case k.deleted == nil:
-		k.deleted = map[schedule.Ref]map[netip.Addr]membership.DeletedRecord{ref: next}
-	default:
-		k.deleted[ref] = next
-	}
+	k.deleted.set(ref, next)
 	return kept, again
 }
 
-func (k *RetentionPolicy) forgetDeleted(ref schedule.Ref) {
+func (k *RetentionPolicy) keepLastUp(ref schedule.Ref, set membership.Set, has membership.MemberRecord, now time.Time) (kept membership.Set, again time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	kept, next, again := set.KeepLastUp(k.draining[ref], has, now)
+	k.draining.set(ref, next)
+	return kept, again
+}
+
+func (k *RetentionPolicy) forgetWaits(ref schedule.Ref) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.deleted, ref)
+	delete(k.draining, ref)
 }
 
 // earlier returns the earlier of two times, of which zero is none.
@@ -114,6 +132,7 @@ func (k *RetentionPolicy) Forget(ref schedule.Ref) {
 	delete(k.starts, ref)
 	delete(k.deleted, ref)
 	delete(k.heldCounts, ref)
+	delete(k.draining, ref)
 }
 
 // recordHeld records how many members a pool keeps only because the cache is stale. The entry remains until ReleaseHeld,

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package membership
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// KeepLastUp returns the set in which recorded members that drain remain up while no other recorded member is, and until
+// such a one has been there for two probe intervals, for LeavingTimeout at most. Not those that drain at once or are Down
+// already. records are those of the pool, next replaces them. again is when the next member changes; zero if none does.
+func (s Set) KeepLastUp(records map[netip.Addr]WaitRecord, has MemberRecord, now time.Time) (kept Set, next map[netip.Addr]WaitRecord, again time.Time) {
+	var up []Drain
+	othersUp := s.hasRecordedUp(has)
+	for _, d := range s.Draining {
+		if _, isDown := has.Down[d.IP]; isDown || d.AtOnce || !slices.Contains(has.Written, d.IP) {
+			continue
+		}
+		record := records[d.IP].update(othersUp, now)
+		if next == nil {
+			next = map[netip.Addr]WaitRecord{}
+		}
+		next[d.IP] = record
+		until := earlier(record.Since.Add(LeavingTimeout), record.DownAt)
+		if !now.Before(until) {
+			continue
+		}
+		up, again = append(up, d), earlier(again, until)
+	}
+	if len(up) == 0 {
+		return s, next, again
+	}
+	s = s.keepUp(up)
+	s.LastUp = up
+	return s, next, again
+}
+
+// MayKeepLastUp reports whether a member may drain later.
+func (s Set) MayKeepLastUp() bool {
+	return slices.ContainsFunc(s.Draining, func(d Drain) bool { return !d.AtOnce })
+}
