@@ -74,6 +74,7 @@ func TestALoadBalancerIsReadWhole(t *testing.T) {
 	}
 	web, nics := pool("web", lb.Address{Name: "n1", IP: netip.MustParseAddr("10.0.0.4"), AdminState: "Down"}), pool("nics", lb.Address{Name: "nic", Interface: "/nic", AdminState: "Up"})
 	web.Etag, web.VirtualNetwork, web.Provisioning, nics.NIC = `W/"e1"`, "/v", lb.Succeeded, true
+	web.DrainSeconds = new(int32(7))
 	want := lb.LoadBalancer{
 		ID: kubernetes, Etag: `W/"e1"`, Location: "eastus", SKU: lb.Standard, ExtendedLocation: "losangeles",
 		Tags: map[string]string{"team": "net"}, Provisioning: lb.Succeeded,
@@ -126,7 +127,7 @@ func TestALoadBalancerIsMade(t *testing.T) {
 			{Name: "b", Subnet: "/subnet", PrivateIP: netip.MustParseAddr("fd00::9"), Static: true, Family: lb.IPv6, Zones: []string{"1"}},
 			{Name: "c", Subnet: "/subnet", Family: lb.IPv4},
 		},
-		Pools:  []lb.Pool{{ID: lb.PoolID{Name: "web"}, Addresses: []lb.Address{address("n1", "10.0.0.4")}}, {ID: lb.PoolID{Name: "empty"}, VirtualNetwork: "/own"}},
+		Pools:  []lb.Pool{{ID: lb.PoolID{Name: "web"}, Addresses: []lb.Address{address("n1", "10.0.0.4")}}, {ID: lb.PoolID{Name: "empty"}, VirtualNetwork: "/own", DrainSeconds: new(int32(30))}},
 		Probes: []lb.Probe{{Name: "p", Protocol: lb.ProbeTCP, Port: 80, IntervalSeconds: 5, Threshold: 2}},
 		Rules: []lb.Rule{
 			{Name: "r", Transport: lb.All, Frontend: "c", Pool: "web", Probe: "p", IdleMinutes: 4, TCPReset: new(false), Distribution: lb.Spread},
@@ -140,7 +141,7 @@ func TestALoadBalancerIsMade(t *testing.T) {
 	    {"name": "c", "properties": {"subnet": {"id": "/subnet"}, "privateIPAllocationMethod": "Dynamic", "privateIPAddressVersion": "IPv4"}}],
 	  "backendAddressPools": [
 	    {"name": "web", "properties": {"virtualNetwork": {"id": "/subscriptions/s1/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/v"}, "loadBalancerBackendAddresses": [{"name": "n1", "properties": {"ipAddress": "10.0.0.4"}}]}},
-	    {"name": "empty", "properties": {"virtualNetwork": {"id": "/own"}, "loadBalancerBackendAddresses": []}}],
+	    {"name": "empty", "properties": {"virtualNetwork": {"id": "/own"}, "drainPeriodInSeconds": 30, "loadBalancerBackendAddresses": []}}],
 	  "probes": [{"name": "p", "properties": {"protocol": "Tcp", "port": 80, "intervalInSeconds": 5, "numberOfProbes": 2, "probeThreshold": 2}}],
 	  "loadBalancingRules": [
 	    {"name": "r", "properties": {"protocol": "All", "frontendPort": 0, "backendPort": 0, "enableFloatingIP": false, "disableOutboundSnat": false, "enableTcpReset": false, "idleTimeoutInMinutes": 4, "loadDistribution": "Default",
@@ -199,6 +200,10 @@ func TestAChangeChangesNothingElse(t *testing.T) {
 			b.Rules[0].ConnectionTracking, b.Rules[1].ConnectionTracking = new(false), new(true)
 		}, map[string]string{rule + "enableConnectionTracking": "false", gw + "enableConnectionTracking": "true"}},
 		{"no connection tracking set", func(b *lb.LoadBalancer) { b.Rules[0].ConnectionTracking = nil }, nil},
+		{"drain periods", func(b *lb.LoadBalancer) {
+			b.Pools[0].DrainSeconds, b.Pools[2].DrainSeconds = new(int32(0)), new(int32(30))
+		}, map[string]string{"backendAddressPools.0.properties.drainPeriodInSeconds": "", "backendAddressPools.2.properties.drainPeriodInSeconds": "30"}},
+		{"no drain period set", func(b *lb.LoadBalancer) { b.Pools[0].DrainSeconds = nil }, nil},
 		{"rule's pool", func(b *lb.LoadBalancer) { b.Rules[0].Pool = "second" }, map[string]string{rule + "backendAddressPool": ref("backendAddressPools", "second"), rule + "backendAddressPools": ""}},
 		{"rule's frontend", func(b *lb.LoadBalancer) { b.Rules[1].Frontend = "web" }, map[string]string{gw + "frontendIPConfiguration": ref("frontendIPConfigurations", "web")}},
 		{"no probe", func(b *lb.LoadBalancer) { b.Rules[0].Probe = "" }, map[string]string{rule + "probe": ""}},

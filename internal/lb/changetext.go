@@ -43,6 +43,8 @@ type field struct{ name, value string }
 
 func partFields(part any) []field {
 	switch p := part.(type) {
+	case Pool:
+		return []field{{"drainPeriodInSeconds", fmt.Sprint(p.DrainPeriod())}}
 	case Rule:
 		reset := p.TCPReset != nil && *p.TCPReset
 		return []field{

@@ -39,8 +39,18 @@ type Pool struct {
 	NIC bool
 	// Outbound is set for a pool of an outbound rule.
 	Outbound bool
+	// DrainSeconds is nil if Azure shows none, or if the desired pool keeps the observed one; 0 removes it.
+	DrainSeconds *int32
 	// Origin is the document that was read, from which a write retains unmodeled properties.
 	Origin any
+}
+
+// DrainPeriod returns the seconds until Azure resets the flows of a removed member; 0 for none.
+func (p Pool) DrainPeriod() int32 {
+	if p.DrainSeconds == nil {
+		return 0
+	}
+	return *p.DrainSeconds
 }
 
 // Provisioning is the state of the last write.

@@ -78,7 +78,7 @@ func (l *loadBalancer) shareOf(j *job, snap snapshot) plan.Share {
 		s.Frontends = append(s.Frontends, front)
 	}
 	for _, p := range j.Pools {
-		s.Pools = append(s.Pools, lb.Pool{ID: lb.PoolID{LoadBalancer: l.id, Name: p.Name}})
+		s.Pools = append(s.Pools, lb.Pool{ID: lb.PoolID{LoadBalancer: l.id, Name: p.Name}, DrainSeconds: p.DrainSeconds})
 	}
 	return s
 }

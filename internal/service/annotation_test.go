@@ -146,6 +146,9 @@ func TestBadValues(t *testing.T) {
 		says    string
 	}{
 		{newService(withAnnotation(NoHealthyBackends, "Up")), NoHealthyBackends, `is "Up": want "AllProbedDown" or "AllProbedUp"`},
+		{newService(withAnnotation(DrainPeriod, "3601")), DrainPeriod, `is "3601": want a whole number of seconds from 0 to 3600`},
+		{newService(withAnnotation(DrainPeriod, "-1")), DrainPeriod, `is "-1": want a whole number of seconds from 0 to 3600`},
+		{newService(withAnnotation(DrainPeriod, "30s")), DrainPeriod, `is "30s": want a whole number of seconds from 0 to 3600`},
 		{newService(withAnnotation(ConnectionTracking, "yes")), ConnectionTracking, `is "yes": want "true" or "false"`},
 		{newService(withAnnotation(Internal, "yes")), Internal, `is "yes": want "true" or "false"`},
 		{newService(asInternal, withAnnotation(InternalSubnet, "../x")), InternalSubnet, "the name of a subnet"},

@@ -25,6 +25,7 @@ const (
 	effectDenyOthers    = `It counts as "true"`
 	effectKeepRules     = `It counts as "false", and clients that no restriction names are denied`
 	effectPortNotServed = "The port is not served"
+	effectNotShared     = "It does not apply to the pool of all nodes"
 )
 
 type flaws struct {

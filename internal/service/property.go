@@ -13,6 +13,7 @@ import (
 const (
 	NoHealthyBackends  = "weir.dev/no-healthy-backends-behavior"
 	ConnectionTracking = "weir.dev/enable-connection-tracking"
+	DrainPeriod        = "weir.dev/drain-period"
 )
 
 // WrittenProperties records the annotations of properties that Weir may have written. If one is removed, Weir writes
@@ -20,9 +21,9 @@ const (
 const WrittenProperties = "weir.dev/written-properties"
 
 // WeirAnnotations are the annotations of Weir that a Service is built from.
-var WeirAnnotations = []string{Zones, RetainAddress, NoHealthyBackends, ConnectionTracking, WrittenProperties}
+var WeirAnnotations = []string{Zones, RetainAddress, NoHealthyBackends, ConnectionTracking, DrainPeriod, WrittenProperties}
 
-var properties = []string{NoHealthyBackends, ConnectionTracking}
+var properties = []string{NoHealthyBackends, ConnectionTracking, DrainPeriod}
 
 // IsProperty reports whether WrittenProperties can have a name.
 func IsProperty(name string) bool { return slices.Contains(properties, "weir.dev/"+name) }
@@ -63,4 +64,20 @@ func (r *reader) connectionTracking() *bool {
 		return nil
 	}
 	return new(r.readBool(ConnectionTracking))
+}
+
+// maxDrainSeconds is Weir's limit. Azure documents none.
+const maxDrainSeconds = 3600
+
+// drainSeconds is nil to keep the observed drain period of the Service's own pool.
+func (r *reader) drainSeconds(s Service, set Settings) *int32 {
+	value, ok := r.readText(DrainPeriod)
+	if !ok && !r.hasWritten(DrainPeriod) {
+		return nil
+	}
+	seconds := r.readNumber(DrainPeriod, " of seconds", 0, maxDrainSeconds, 0)
+	if ok && (!s.Local || !set.UsesOwnPool(set.Interfaces, NoPool)) {
+		r.addFlaw(DrainPeriod, value, `a Service with a pool of its own (externalTrafficPolicy Local, and localServicePools "own" in azure.json)`, effectNotShared)
+	}
+	return &seconds
 }

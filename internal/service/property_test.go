@@ -48,3 +48,43 @@ func TestSharedProbeHasNoBehavior(t *testing.T) {
 		t.Errorf("shared probe %+v", p)
 	}
 }
+
+// Only a Service's own pools get its drain period: other Services use the pool of all nodes.
+func TestDrainPeriod(t *testing.T) {
+	local := func(s *Service) { s.Local = true }
+	for _, tt := range []struct {
+		name      string
+		service   Service
+		pools     LocalPools
+		own, node string
+		flawed    bool
+		record    string
+	}{
+		{"none", newService(local), OwnPools, "kept", "kept", false, "[]"},
+		{"set", newService(local, withAnnotation(DrainPeriod, "30")), OwnPools, "30", "kept", false, "[drain-period]"},
+		{"zero", newService(local, withAnnotation(DrainPeriod, "0")), OwnPools, "0", "kept", false, "[drain-period]"},
+		{"removed", newService(local, withAnnotation(WrittenProperties, "drain-period")), OwnPools, "0", "kept", false, "[]"},
+		{"Local in the pool of all nodes", newService(local, withAnnotation(DrainPeriod, "30")), AllNodes, "30", "kept", true, "[drain-period]"},
+		{"not Local", newService(withAnnotation(DrainPeriod, "30")), OwnPools, "", "kept", true, "[drain-period]"},
+		{"not Local, removed", newService(withAnnotation(WrittenProperties, "drain-period")), OwnPools, "", "kept", false, "[]"},
+	} {
+		set := testSettings()
+		set.LocalPools = tt.pools
+		text := func(pools []Pool) string {
+			switch {
+			case len(pools) == 0:
+				return ""
+			case pools[0].DrainSeconds == nil:
+				return "kept"
+			}
+			return fmt.Sprint(*pools[0].DrainSeconds)
+		}
+		spec := buildValidSpec(t, tt.service, set)
+		set.LocalPools = AllNodes
+		flawed := len(spec.Flaws) == 1 && spec.Flaws[0].Field == DrainPeriod && spec.Flaws[0].Effect == effectNotShared
+		node := text(spec.SelectPools(set, false, nil).Pools)
+		if got := text(spec.OwnPools); got != tt.own || node != tt.node || flawed != tt.flawed || len(spec.Flaws) > 1 || fmt.Sprint(spec.RequestedProperties) != tt.record {
+			t.Errorf("%s: own pool %s, pool of all nodes %s, flaws %v, record %v", tt.name, got, node, spec.Flaws, spec.RequestedProperties)
+		}
+	}
+}

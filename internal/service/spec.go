@@ -42,6 +42,8 @@ type Pool struct {
 	// Shared is true for a load balancer's pool of all nodes. Interfaces is true if its members are network
 	// interfaces.
 	Shared, Interfaces bool
+	// DrainSeconds is nil to keep the observed drain period.
+	DrainSeconds *int32
 }
 
 // BuildSpec returns the Spec of a Service, or its problems, in which case nothing must be changed.
@@ -51,8 +53,9 @@ func BuildSpec(s Service, set Settings) (Spec, []Problem) {
 	r.readBool(RetainAddress)
 	spec.RequestedProperties = r.requestedProperties()
 	spec.Frontends = r.buildFrontends(s, set, spec.Internal)
+	drainSeconds := r.drainSeconds(s, set)
 	for _, f := range s.Families {
-		spec.addPool(s, set, f)
+		spec.addPool(s, set, f, drainSeconds)
 	}
 	st := r.buildStyle(s, spec.Internal)
 	for _, f := range spec.Frontends {
@@ -78,10 +81,10 @@ func BuildSpec(s Service, set Settings) (Spec, []Problem) {
 }
 
 // addPool adds the pool of a family as if no rule existed; see SelectPools.
-func (spec *Spec) addPool(s Service, set Settings, family lb.Family) {
+func (spec *Spec) addPool(s Service, set Settings, family lb.Family, drainSeconds *int32) {
 	pool := set.sharedPool(family, set.Interfaces)
 	if s.Local {
-		own := Pool{Name: s.DedicatedPools()[familyIndex(family)], Family: family}
+		own := Pool{Name: s.DedicatedPools()[familyIndex(family)], Family: family, DrainSeconds: drainSeconds}
 		spec.OwnPools = append(spec.OwnPools, own)
 		if set.UsesOwnPool(set.Interfaces, NoPool) {
 			pool = own

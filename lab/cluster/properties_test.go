@@ -55,3 +55,37 @@ func TestPropertiesByAnnotation(t *testing.T) {
 		expect("set by another client", true, true)
 	})
 }
+
+// The pool of a Service gets its drain period, which writes of members keep and which is removed with the annotation. The
+// pool of all nodes never gets one.
+func TestDrainPeriodByAnnotation(t *testing.T) {
+	runStage(t, Options{}, func(s *Stage) {
+		expect := func(when string, want int) {
+			t.Helper()
+			body, _ := s.emulator.Get(network + "loadBalancers/" + clusterName)
+			if got := strings.Count(strings.ReplaceAll(string(body), " ", ""), `"drainPeriodInSeconds":30`); got != want {
+				failOn(fmt.Errorf("%s: %d pools with a drain period, want %d: %s", when, got, want, body))
+			}
+		}
+		annotate := func(name, seconds string) {
+			failOn(s.ChangeService(name, func(svc *corev1.Service) { setAnnotation(svc, service.DrainPeriod, seconds) }))
+			s.Sleep(2 * time.Minute)
+		}
+		newLocalService(s)
+		failOn(s.AddService("shop/all", nil))
+		annotate("shop/all", "30")
+		expect("a Service in the pool of all nodes", 0)
+		annotate("shop/web", "30")
+		expect("set", 1)
+		failOn(s.SetEndpoints("shop/web", map[int]bool{0: true, 1: true}))
+		s.Sleep(2 * time.Minute)
+		s.expectMembers("members change", "0 1")
+		expect("members change", 1)
+		annotate("shop/web", "-1")
+		expect("an invalid value changes nothing", 1)
+		s.KillProcess(0)
+		annotate("shop/web", "")
+		expect("removed", 0)
+		failOn(s.WaitInSync(10 * time.Minute))
+	})
+}

@@ -179,6 +179,12 @@ func encodePoolItem(parser *objectParser, pool lb.Pool, origin LoadBalancerDocum
 		id, name = "", pool.ID.Name
 	}
 	properties := stripPool(body)
+	if seconds := pool.DrainSeconds; seconds != nil {
+		deleteKeys(properties, keyDrainPeriod)
+		if *seconds > 0 {
+			properties.set(keyDrainPeriod, *seconds)
+		}
+	}
 	if !pool.NIC {
 		if err := editPool(properties, pool.Addresses, network); err != nil {
 			return nil, err

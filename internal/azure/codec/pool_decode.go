@@ -22,6 +22,7 @@ type armPoolProperties struct {
 	Interfaces     []*armItem     `json:"backendIPConfigurations"`
 	OutboundRule   *armReference  `json:"outboundRule"`
 	OutboundRules  []armReference `json:"outboundRules"`
+	DrainSeconds   *int32         `json:"drainPeriodInSeconds"`
 }
 
 type armItem struct {
@@ -63,6 +64,7 @@ func (s armPool) toPool(id lb.PoolID, doc Document) lb.Pool {
 	pool.VirtualNetwork = p.VirtualNetwork.ID
 	pool.NIC = p.hasInterfaces()
 	pool.Outbound = p.OutboundRule != nil || len(p.OutboundRules) > 0
+	pool.DrainSeconds = p.DrainSeconds
 	if len(p.Addresses) > 0 {
 		pool.Addresses = make([]lb.Address, 0, len(p.Addresses))
 	}

@@ -14,8 +14,9 @@ import (
 var ErrNoVirtualNetwork = errors.New("the pool has no virtual network and azure.json names none: set vnetName")
 
 const (
-	keyAddresses = "loadBalancerBackendAddresses"
-	keyNetwork   = "virtualNetwork"
+	keyAddresses   = "loadBalancerBackendAddresses"
+	keyNetwork     = "virtualNetwork"
+	keyDrainPeriod = "drainPeriodInSeconds"
 )
 
 // EncodePool returns the body that sets the addresses of a pool. An existing entry changes only its

@@ -11,7 +11,7 @@ import (
 
 var (
 	poolFields           = []string{"name", "etag", keyProperties}
-	poolPropertyFields   = []string{"provisioningState", keyNetwork, keyAddresses, "backendIPConfigurations", "outboundRule", "outboundRules"}
+	poolPropertyFields   = []string{"provisioningState", keyNetwork, keyAddresses, "backendIPConfigurations", "outboundRule", "outboundRules", keyDrainPeriod}
 	addressFields        = []string{"name", keyProperties}
 	addressPropertyNames = []string{"ipAddress", "adminState", keyNetwork, "networkInterfaceIPConfiguration"}
 )
@@ -71,6 +71,8 @@ func (s *poolScan) scanProperty(i int, value []byte) (ok bool) {
 		var n int
 		n, ok = countItems(value)
 		s.pool.Outbound = s.pool.Outbound || n > 0
+	case keyDrainPeriod:
+		ok = json.Unmarshal(value, &s.pool.DrainSeconds) == nil
 	}
 	return ok
 }

@@ -44,7 +44,7 @@ func (v formatter) loadBalancerChange(c ResourceChange[lb.LoadBalancer]) Resourc
 	}
 	for _, i := range after.Pools {
 		at := slices.IndexFunc(before.Pools, func(w lb.Pool) bool { return strings.EqualFold(w.ID.Name, i.ID.Name) })
-		if at < 0 {
+		if at < 0 || slices.ContainsFunc(r.Parts, func(p PartReport) bool { return p.Kind == string(lb.KindPool) && p.Name == i.ID.Name }) {
 			continue
 		}
 		if m := diffMembers(before.Pools[at], i); len(m) > 0 {
@@ -66,6 +66,8 @@ func (v formatter) partChange(c lb.Change) PartReport {
 
 func (v formatter) partFields(part any) []fieldValue {
 	switch p := part.(type) {
+	case lb.Pool:
+		return poolFields(p)
 	case lb.Frontend:
 		return v.frontendFields(p)
 	case lb.Probe:

@@ -87,6 +87,13 @@ func (v formatter) frontendFields(f lb.Frontend) []fieldValue {
 	}
 }
 
+func poolFields(p lb.Pool) []fieldValue {
+	if p.DrainPeriod() == 0 {
+		return nil
+	}
+	return []fieldValue{{name: "drainSeconds", text: formatNumber(p.DrainPeriod())}}
+}
+
 func probeFields(p lb.Probe) []fieldValue {
 	return []fieldValue{
 		{name: "protocol", text: string(p.Protocol)}, {name: "port", text: formatNumber(p.Port)}, {name: "path", text: p.Path},

@@ -128,3 +128,19 @@ func TestJSON(t *testing.T) {
 		t.Errorf("an empty plan is %s, %v", raw, err)
 	}
 }
+
+// A pool with a new drain period and new members is one part.
+func TestPoolWithDrainPeriod(t *testing.T) {
+	id := lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: "kubernetes"}
+	pool := lb.Pool{ID: lb.PoolID{LoadBalancer: id, Name: "web"}}
+	next := pool
+	next.DrainSeconds, next.Addresses = new(int32(30)), []lb.Address{address("n1", "10.0.0.4", "")}
+	balancer := func(p lb.Pool) lb.LoadBalancer {
+		return lb.LoadBalancer{ID: id, Etag: "1", Pools: []lb.Pool{p}}
+	}
+	r := NewReport(Changes{LoadBalancers: []ResourceChange[lb.LoadBalancer]{{Before: balancer(pool), After: balancer(next)}}}, nil)
+	parts := r.Resources[0].Parts
+	if len(parts) != 1 || len(parts[0].Members) != 1 || !strings.Contains(r.FormatText(false), "drainSeconds: none → 30") {
+		t.Errorf("%+v\n%s", parts, r.FormatText(false))
+	}
+}

@@ -14,7 +14,7 @@ import (
 // order, then removals in reverse.
 func Diff(before, after lb.LoadBalancer) []lb.Change {
 	var forward, reverse []lb.Change
-	diffParts(before.Pools, after.Pools, lb.KindPool, poolName, func(lb.Pool, lb.Pool) bool { return true }, &forward, &reverse)
+	diffParts(before.Pools, after.Pools, lb.KindPool, poolName, samePool, &forward, &reverse)
 	diffParts(before.Probes, after.Probes, lb.KindProbe, probeName, sameProbe, &forward, &reverse)
 	diffParts(before.Frontends, after.Frontends, lb.KindFrontend, frontendName, sameFrontend, &forward, &reverse)
 	diffParts(before.Rules, after.Rules, lb.KindRule, ruleName, sameRule, &forward, &reverse)
@@ -47,6 +47,9 @@ func sameFrontend(current, want lb.Frontend) bool {
 		(!want.Static || current.PrivateIP == want.PrivateIP) &&
 		(len(want.Zones) == 0 || slices.Equal(current.Zones, want.Zones))
 }
+
+// samePool ignores members.
+func samePool(current, want lb.Pool) bool { return current.DrainPeriod() == want.DrainPeriod() }
 
 func sameProbe(current, want lb.Probe) bool {
 	current.NoHealthyBackends = cmp.Or(current.NoHealthyBackends, lb.AllProbedDown)

@@ -155,8 +155,12 @@ func applyShare(next *lb.LoadBalancer, s Share) (had []string) {
 	next.Rules = mergeParts(next.Rules, rules, ownedBy(s.Owner, ruleName), ruleName, sameRule, keepTracking)
 	next.Probes = mergeParts(next.Probes, s.Probes, ownedBy(s.Owner, probeName), probeName, sameProbe, keepBehavior)
 	for _, w := range s.Pools {
-		if !containsName(poolNames(next.Pools), w.ID.Name) {
+		at := slices.IndexFunc(next.Pools, func(p lb.Pool) bool { return strings.EqualFold(p.ID.Name, w.ID.Name) })
+		switch {
+		case at < 0:
 			next.Pools = append(next.Pools, w)
+		case w.DrainSeconds != nil && !samePool(next.Pools[at], w):
+			next.Pools[at].DrainSeconds = w.DrainSeconds
 		}
 	}
 	return had

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"strings"
 	"testing"
 
 	"weir.dev/weir/internal/lb"
@@ -53,6 +54,40 @@ func TestPropertiesStayUnlessSet(t *testing.T) {
 			if next[0].TracksConnections() != tt.next || (len(changes) > 0) != (tt.write || port == 81) {
 				t.Errorf("%s, port %d: %+v after %d changes", tt.name, port, next, len(changes))
 			}
+		}
+	}
+}
+
+// A drain period that no Service sets is kept; a new pool gets it with its first write.
+func TestDrainPeriodStaysUnlessSet(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		has, wants *int32
+		next       int32
+		change     string
+	}{
+		{"nothing set", nil, nil, 0, ""},
+		{"another client's", new(int32(30)), nil, 30, ""},
+		{"set", nil, new(int32(60)), 60, "pool shop-web: drainPeriodInSeconds 0, Weir wants 60"},
+		{"changed", new(int32(30)), new(int32(60)), 60, "pool shop-web: drainPeriodInSeconds 30, Weir wants 60"},
+		{"in sync", new(int32(60)), new(int32(60)), 60, ""},
+		{"removed", new(int32(30)), new(int32(0)), 0, "pool shop-web: drainPeriodInSeconds 30, Weir wants 0"},
+		{"default of Azure", nil, new(int32(0)), 0, ""},
+	} {
+		has := lb.LoadBalancer{Pools: []lb.Pool{{ID: lb.PoolID{Name: "Shop-Web"}, DrainSeconds: tt.has}, {ID: lb.PoolID{Name: "other"}, DrainSeconds: new(int32(9))}}}
+		next := cloneLoadBalancer(has)
+		applyShare(&next, Share{Owner: "a1", Pools: []lb.Pool{{ID: lb.PoolID{Name: "shop-web"}, DrainSeconds: tt.wants}}})
+		var text string
+		for _, c := range Diff(has, next) {
+			text += strings.ToLower(c.RevertText()[:len("pool shop-web")]) + c.RevertText()[len("pool shop-web"):]
+		}
+		if next.Pools[0].DrainPeriod() != tt.next || next.Pools[1].DrainPeriod() != 9 || text != tt.change {
+			t.Errorf("%s: %+v after %q", tt.name, next.Pools, text)
+		}
+		fresh := lb.LoadBalancer{}
+		applyShare(&fresh, Share{Owner: "a1", Pools: []lb.Pool{{ID: lb.PoolID{Name: "shop-web"}, DrainSeconds: tt.wants}}})
+		if fresh.Pools[0].DrainSeconds != tt.wants {
+			t.Errorf("%s: a new pool has %+v", tt.name, fresh.Pools)
 		}
 	}
 }
