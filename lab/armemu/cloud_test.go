@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -128,7 +129,28 @@ func sendRequest(t testing.TB, emu *armemu.Emulator, method, target, body string
 	if err != nil {
 		t.Fatalf("%s %s: %v", method, target, err)
 	}
+	checkRevision(t, emu)
 	return a
+}
+
+// snapshotAt is what an Emulator had at a revision.
+type snapshotAt struct {
+	revision int
+	text     string
+}
+
+var lastSnapshots sync.Map // of each Emulator
+
+// checkRevision checks that resources did not change without a new revision since the last request.
+func checkRevision(t testing.TB, emu *armemu.Emulator) {
+	t.Helper()
+	is := snapshotAt{emu.Revision(), string(emu.Snapshot())}
+	if emu.Revision() != is.revision {
+		return // another goroutine writes
+	}
+	if last, found := lastSnapshots.Swap(emu, is); found && last.(snapshotAt).revision == is.revision && last.(snapshotAt).text != is.text {
+		t.Errorf("resources changed at revision %d:\n%s\nwas\n%s", is.revision, is.text, last.(snapshotAt).text)
+	}
 }
 
 func poolIPs(t testing.TB, emu *armemu.Emulator, id string) []string {

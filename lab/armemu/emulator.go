@@ -68,6 +68,7 @@ type Emulator struct {
 	operations   map[string]*operation // by operation ID
 	groups       map[string]*resourceGroup
 	deletions    map[string]*groupDeletion // of groups, by operation ID
+	revision     int                       // grows with each change of a resource
 	opOrder      []string                  // oldest first
 	running      []*operation
 	limits       *limiter

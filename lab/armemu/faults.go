@@ -107,6 +107,7 @@ func (e *Emulator) bumpEtag(r route) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if agg := e.aggregates[r.id.rootKey()]; agg != nil {
+		e.revision++
 		e.renewEtag(agg)
 	}
 }

@@ -146,6 +146,7 @@ func (e *Emulator) finishGroupDeletions(now time.Time) {
 			continue // finished with another that was due at the same time
 		}
 		g.deletion.done = true
+		e.revision++
 		delete(e.groups, groupKey(g.subscription, g.name))
 		e.finishDue(g.deletion.deadline)
 		e.deleteGroupResources(g, g.deletion.deadline)

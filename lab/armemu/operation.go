@@ -134,6 +134,7 @@ func (e *Emulator) finishDue(now time.Time) {
 	due := slices.DeleteFunc(slices.Clone(e.running), func(op *operation) bool { return op.stuck || now.Before(op.deadline) })
 	slices.SortStableFunc(due, func(a, b *operation) int { return a.deadline.Compare(b.deadline) })
 	for _, op := range due {
+		e.revision++
 		e.applyUpgrades(op.deadline)
 		if op.status != opInProgress {
 			continue // ended with another that was due

@@ -81,6 +81,9 @@ func (e *Emulator) handle(req *http.Request) (*response, error) {
 	x.now = time.Now()
 	e.finishDue(x.now)
 	x.recordRequest(e)
+	if req.Method != http.MethodGet {
+		e.revision++
+	}
 	if problem == nil && !x.done {
 		problem = runStages(e, x, innerStages)
 	}

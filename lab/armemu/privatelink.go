@@ -72,6 +72,7 @@ func (e *Emulator) Connect(service, endpoint string) (string, error) {
 		"privateEndpoint": fields{"id": endpoint}, "privateLinkServiceConnectionState": state,
 		"linkIdentifier": fmt.Sprint(536870912 + len(objectList(propertyFields(before), connections))),
 	}})
+	e.revision++
 	e.renewEtag(agg)
 	return child.String(), nil
 }

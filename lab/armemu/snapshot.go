@@ -33,6 +33,7 @@ func (e *Emulator) Put(id string, body []byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.finishDue(time.Now())
+	e.revision++
 	if err := e.installResource(id, body, false); err != nil {
 		return err
 	}
@@ -135,6 +136,14 @@ func (e *Emulator) Snapshot() []byte {
 	return encodeJSON(all)
 }
 
+// Revision returns a number that grows whenever Get or Snapshot may return something else.
+func (e *Emulator) Revision() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.finishDue(time.Now())
+	return e.revision
+}
+
 // Restore replaces all resources and drops all operations. Resources become Succeeded. Children may
 // be listed separately. An invalid snapshot changes nothing.
 func (e *Emulator) Restore(snapshot []byte) error {
@@ -159,6 +168,7 @@ func (e *Emulator) Restore(snapshot []byte) error {
 	for _, agg := range fresh.sortedAggregates() {
 		fresh.allocateMissing(agg)
 	}
+	e.revision++
 	e.aggregates, e.operations, e.opOrder, e.running = fresh.aggregates, fresh.operations, nil, nil
 	e.groups, e.deletions = fresh.groups, fresh.deletions
 	e.links, e.lastPublicIP = nil, fresh.lastPublicIP

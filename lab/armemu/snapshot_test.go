@@ -30,6 +30,23 @@ func TestSnapshotRestoresEverythingEtagsIncluded(t *testing.T) {
 	}
 }
 
+func TestRevisionGrowsWithChanges(t *testing.T) {
+	emu := newCloud(t, armemu.Options{})
+	before := emu.Revision()
+	for _, read := range []string{poolID, lbID, group + "/loadBalancers"} {
+		sendRequest(t, emu, http.MethodGet, read, "")
+	}
+	if emu.Revision() != before {
+		t.Errorf("reads led from revision %d to %d", before, emu.Revision())
+	}
+	sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
+	if emu.Revision() == before {
+		t.Error("a write left the revision as it was")
+	}
+	setFaults(t, emu, `rules: [{match: {method: GET}, action: {bumpEtag: true}}]`)
+	sendRequest(t, emu, http.MethodGet, poolID, "")
+}
+
 func TestRestoreTakesChildrenOnTheirOwn(t *testing.T) {
 	emu := armemu.New(armemu.Options{})
 	err := emu.Restore([]byte(`[

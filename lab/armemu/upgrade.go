@@ -121,6 +121,7 @@ func (e *Emulator) applyUpgrades(now time.Time) {
 		for len(op.upgradeBatches) > 0 && !op.upgradeBatches[0].at.After(now) {
 			due := op.upgradeBatches[0]
 			op.upgradeBatches = op.upgradeBatches[1:]
+			e.revision++
 			for _, key := range due.machines {
 				e.upgradeInstance(e.aggregates[op.target.rootKey()], e.aggregates[key], due.at)
 			}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // azureState is a snapshot of Azure, decoded from its response bodies.
@@ -123,9 +124,29 @@ type securityRule struct {
 	} `json:"properties"`
 }
 
-// readAzure reads a snapshot of Azure.
+// azureCache has the last state read from Azure, and the revision it had at least.
+type azureCache struct {
+	mu       sync.Mutex
+	revision int
+	state    azureState
+}
+
+// readAzure reads a snapshot of Azure. The caller does not change it.
 func (s *Stage) readAzure() (azureState, error) {
-	raw := s.emulator.Snapshot()
+	s.azure.mu.Lock()
+	defer s.azure.mu.Unlock()
+	revision := s.emulator.Revision()
+	if s.azure.state.text != "" && revision == s.azure.revision {
+		return s.azure.state, nil
+	}
+	c, err := decodeAzure(s.emulator.Snapshot())
+	if err == nil {
+		s.azure.revision, s.azure.state = revision, c
+	}
+	return c, err
+}
+
+func decodeAzure(raw []byte) (azureState, error) {
 	c := azureState{text: string(raw), addresses: map[string]publicIP{}, interfaceMembers: map[string]map[string]string{}, firstConfigIDs: &[]string{}}
 	var all []struct {
 		ID   string          `json:"id"`

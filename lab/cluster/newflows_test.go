@@ -116,7 +116,7 @@ type flowModel struct {
 	*Stage
 	flowOptions
 	services []*serviceSim
-	etag     string
+	revision int // of the pools read last
 	second   int
 	cordoned map[int]bool
 	gates    gateSim
@@ -234,13 +234,12 @@ func (m *flowModel) finish() flowCounts {
 
 // readPools reads the members from Azure. It counts serving members that left.
 func (m *flowModel) readPools(now time.Time) {
-	body, _ := m.emulator.Get(network + "loadBalancers/" + clusterName)
-	var version struct{ Etag string }
-	failOn(json.Unmarshal(body, &version))
-	if version.Etag == m.etag {
+	revision := m.emulator.Revision()
+	if revision == m.revision {
 		return
 	}
-	m.etag = version.Etag
+	m.revision = revision
+	body, _ := m.emulator.Get(network + "loadBalancers/" + clusterName)
 	var b loadBalancer
 	failOn(json.Unmarshal(body, &b))
 	byName := map[string]pool{}

@@ -105,6 +105,9 @@ type Stage struct {
 	lastTraffic  traffic
 	endAPIFaults []func() // functions that end them
 
+	// azure caches what readAzure returns.
+	azure azureCache
+
 	// ruleMembersMu guards the pool of each rule that has members, if these are checked.
 	ruleMembersMu sync.Mutex
 	ruleMembers   map[string]string
