@@ -5,6 +5,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -45,7 +46,7 @@ func TestStateOfGateways(t *testing.T) {
 		"no such right": {forbidden: true, want: Unknown, why: "0 BackendPools and 0 Services are in sync, in progress or paused. You may not list Gateways and their routes of all namespaces"},
 	} {
 		gw := &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "edge", Finalizers: []string{metadata.ServiceFinalizer}}}
-		gw.Status.Conditions = append(tt.conditions, condition("Accepted", "True", "Accepted"), condition("Programmed", "True", "Programmed"))
+		gw.Status.Conditions = slices.Concat(tt.conditions, []metav1.Condition{condition("Accepted", "True", "Accepted"), condition("Programmed", "True", "Programmed")})
 		route := &gatewayv1.TCPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 		route.Status.Parents = []gatewayv1.RouteParentStatus{{ControllerName: routing.ControllerName, Conditions: tt.route}}
 		api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(gw, route).WithInterceptorFuncs(interceptor.Funcs{
