@@ -24,8 +24,8 @@ func newStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show what is out of sync, since when, which objects are affected, and how to fix it",
-		Long: `Shows what is wrong with BackendPools, Services and Provisions, grouped by cause, the most common cause first, since
-when, and how to fix it. A Service of type LoadBalancer that no controller has begun to serve within 30 seconds is
+		Long: `Shows what is wrong with BackendPools, Services, Gateways and Provisions, grouped by cause, the most common cause first,
+since when, and how to fix it. A Service of type LoadBalancer that no controller has begun to serve within 30 seconds is
 wrong. Updates in progress are counted, and count as wrong after ten minutes. It reads from the API server with your
 own rights to list BackendPools and Services. With the rights to list Leases and Deployments of all namespaces it also
 shows whether Weir runs.

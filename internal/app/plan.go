@@ -98,6 +98,7 @@ type planner struct {
 	cluster    *offline.Cluster
 	objects    offline.Objects
 	noGateways bool         // the user may not list Gateways
+	warnings   []string     // of the files
 	record     store.Record // zero if it cannot be read
 	owners     publicip.OwnerStore
 	privateIPs loadbalancer.PrivateIPStore

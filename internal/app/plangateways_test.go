@@ -19,6 +19,35 @@ spec:
   to: [{group: "", kind: Service}]
 `
 
+const foreignGateways = `
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: TCPRoute
+metadata: {namespace: mesh, name: db}
+spec:
+  parentRefs: [{name: ingress}]
+  newer: {a: 1}
+  rules: [{backendRefs: [{name: db}]}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {namespace: mesh, name: ingress}
+spec:
+  gatewayClassName: istio
+  defaultScope: {not: a string}
+  listeners: [{name: db, port: 5432, protocol: example.com/New, newer: true}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: istio}
+spec: {controllerName: istio.io/gateway-controller, newer: true}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {namespace: mesh, name: cilium}
+spec: {gatewayClassName: cilium, newer: true, listeners: [{name: db, port: 5432, protocol: TCP}]}
+`
+
 // A Gateway is planned like a Service. Two listeners share a backend: the second has the node port of a copy. A backend
 // in another namespace has a rule only with a grant.
 func TestPlansOfGateways(t *testing.T) {
@@ -27,7 +56,7 @@ func TestPlansOfGateways(t *testing.T) {
 	var texts strings.Builder
 	for _, tt := range []struct{ name, objects string }{
 		{"a missing ReferenceGrant", gateway}, {"with the ReferenceGrant", gateway + dnsGrant},
-		{"a missing GatewayClass", strings.ReplaceAll(gateway, "gatewayClassName: weir", "gatewayClassName: other")},
+		{"Gateways of other controllers", gateway + foreignGateways}, {"a missing GatewayClass", strings.ReplaceAll(gateway, "gatewayClassName: weir", "gatewayClassName: other")},
 	} {
 		p, err := emptyCloud(t).plan(t, planned+"azure.json", tt.objects)
 		if err != nil {
@@ -41,12 +70,16 @@ func TestPlansOfGateways(t *testing.T) {
 // Errors of objects of Gateway API name the object and the field.
 func TestPlansOfInvalidGateways(t *testing.T) {
 	t.Parallel()
-	gateway := readFile(t, planned+"gateway.yaml")
+	gateway := readFile(t, planned+"gateway.yaml") + dnsGrant
 	for _, tt := range []struct{ name, old, replacement, want string }{
+		{"a newer field of a grant", "spec:\n  from:", "spec:\n  newer: 1\n  from:", `document 7: ReferenceGrant infra/dns: unknown field "spec.newer"`},
 		{"an unknown field", "gatewayClassName", "className", `document 2: Gateway shop/edge: unknown field "spec.className"`},
 		{"a port of 0", "port: 8080", "port: 0", "document 2: Gateway shop/edge: spec.listeners[1].port: Invalid value: 0"},
 		{"a name twice", "name: admin", "name: web", `document 2: Gateway shop/edge: spec.listeners[1].name: Duplicate value: "web"`},
 		{"a backend without a port", "{name: web, port: 80}]}]", "{name: web}]}]", "document 3: TCPRoute shop/web: spec.rules[0].backendRefs[0].port: Required value"},
+		{"a newer field of a route", "rules: [{backendRefs: [{name: web", "newer: 1\n  rules: [{backendRefs: [{name: web", `document 3: TCPRoute shop/web: unknown field "spec.newer"`},
+		{"a newer field of a class", "spec: {controllerName", "spec: {newer: 1, controllerName", `document 1: GatewayClass weir: unknown field "spec.newer"`},
+		{"parentRefs of another type", "parentRefs: [{name: edge}]", "parentRefs: {name: edge}", "document 3: TCPRoute shop/web: "},
 		{"an object twice", "kind: UDPRoute\nmetadata: {namespace: shop, name: dns}", "kind: TCPRoute\nmetadata: {namespace: shop, name: web}", "-f: TCPRoute shop/web is there twice"},
 	} {
 		_, err := emptyCloud(t).plan(t, planned+"azure.json", strings.Replace(gateway, tt.old, tt.replacement, 1))

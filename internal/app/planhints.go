@@ -71,6 +71,10 @@ func (p *planner) listHints(o dryrun.PlanResult) []string {
 	if len(p.Files) == 0 {
 		return notes
 	}
+	notes = append(notes, p.warnings[:min(len(p.warnings), maxReportedErrors)]...)
+	if more := len(p.warnings) - maxReportedErrors; more > 0 {
+		notes = append(notes, fmt.Sprintf("and %s more", formatCount(more, "such object")))
+	}
 	switch {
 	case len(p.objects.Nodes) == 0:
 		notes = append(notes, "the files have no Nodes: no pool's members are planned")

@@ -23,7 +23,7 @@ import (
 )
 
 // DecodeFile adds the objects of a YAML or JSON file, including lists. It returns one error per
-// document with a Service, BackendPool, Namespace or object of Gateway API that an API server would reject.
+// document with a Service, BackendPool or Namespace that an API server would reject; see also CheckGateways.
 func (o *Objects) DecodeFile(file string, from io.Reader) []error {
 	docs := utilyaml.NewYAMLReader(bufio.NewReader(from))
 	var errs []error
@@ -90,8 +90,8 @@ func (o *Objects) addDocument(doc []byte) error {
 		})
 	default:
 		if obj := newGatewayObject(head.TypeMeta); obj != nil {
-			err = o.addGatewayObject(doc, obj)
-			break
+			o.addGatewayObject(doc, obj, head.TypeMeta, head.Metadata)
+			return nil
 		}
 		for i, item := range head.Items { // a List
 			if err := o.addDocument(item); err != nil {

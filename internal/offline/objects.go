@@ -25,7 +25,8 @@ type Objects struct {
 	// Gateways are objects of Gateway API.
 	Gateways []client.Object
 
-	// reading is the document being read.
+	invalidGateways []invalidGateway
+	// currentDocument is the document being read.
 	sources         []objectSource
 	currentDocument string
 }

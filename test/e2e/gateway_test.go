@@ -229,7 +229,7 @@ func TestGateway(t *testing.T) {
 	if now := l.programmed("edge"); now != address {
 		t.Errorf("address %s became %s", address, now)
 	}
-	l.expectOutput([]string{"status", "-n", l.namespace}, "1 Gateway")
+	l.expectExit(3, []string{"status", "-n", l.namespace}, "Something is wrong with 1 of 1 Gateway", "set securityGroupName\n  gateway "+l.namespace+"/edge   NotManaged")
 	l.expectOutput([]string{"explain", "gateway", "edge", "-n", l.namespace}, "Gateway "+l.namespace+"/edge\n", ", which Weir serves", "Addresses: "+address+"\n", "443/TCP   1 ",
 		fmt.Sprintf("Service %s/shared:80 on node port %d", other.Name, shared), "BackendPool weir-system/")
 
@@ -590,10 +590,16 @@ func TestAGatewayRetainsItsPrivateAddress(t *testing.T) {
 // expectOutput fails unless a command of weir prints these texts, and calls no Gateway a Service.
 func (l *lab) expectOutput(args []string, want ...string) {
 	l.t.Helper()
-	out, err := exec.CommandContext(l.t.Context(), filepath.Join(bin, "weir"), append(args, "--kubeconfig", l.cluster.admin)...).CombinedOutput()
+	l.expectExit(0, args, want...)
+}
+
+func (l *lab) expectExit(code int, args []string, want ...string) {
+	l.t.Helper()
+	cmd := exec.CommandContext(l.t.Context(), filepath.Join(bin, "weir"), append(args, "--kubeconfig", l.cluster.admin)...)
+	out, err := cmd.CombinedOutput()
 	text := string(out)
 	for _, part := range want {
-		if err != nil || !strings.Contains(text, part) || strings.Contains(text, "gateway:") {
+		if cmd.ProcessState.ExitCode() != code || !strings.Contains(text, part) || strings.Contains(text, "gateway:") {
 			l.t.Errorf("weir %v: %v, %q in\n%s", args, err, part, text)
 			return
 		}

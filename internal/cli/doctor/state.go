@@ -50,7 +50,11 @@ func (d Doctor) checkState(ctx context.Context) []Check {
 	if is.Gateways.All > 0 {
 		text += " and " + humanize.FormatCount(is.Gateways.All, "Gateway")
 	}
-	return singleResult(OK, text+" are in sync, in progress or paused", "")
+	text += " are in sync, in progress or paused"
+	if is.GatewaysUnseen {
+		return singleResult(Unknown, text+". You may not list Gateways and their routes of all namespaces", "run it with the rights of a cluster administrator")
+	}
+	return singleResult(OK, text, "")
 }
 
 // checkHealth names Services without a member that is up according to Azure's probes.

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -47,6 +48,7 @@ func ReadGateways(ctx context.Context, api client.Reader, namespace string) (Gat
 	var gateways gatewayv1.GatewayList
 	var tcp gatewayv1.TCPRouteList
 	var udp gatewayv1.UDPRouteList
+	var tls gatewayv1.TLSRouteList
 	var classes gatewayv1.GatewayClassList
 	for _, list := range []client.ObjectList{&gateways, &tcp, &udp} {
 		switch err := api.List(ctx, list, client.InNamespace(namespace)); {
@@ -57,6 +59,13 @@ func ReadGateways(ctx context.Context, api client.Reader, namespace string) (Gat
 		case err != nil:
 			return Gateways{}, fmt.Errorf("reading Gateways and their routes: %w", err)
 		}
+	}
+	switch err := api.List(ctx, &tls, client.InNamespace(namespace)); {
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err): // older than the other types
+	case apierrors.IsForbidden(err):
+		return Gateways{Unseen: true}, nil
+	case err != nil:
+		return Gateways{}, fmt.Errorf("reading TLSRoutes: %w", err)
 	}
 	seesClasses := true
 	switch err := api.List(ctx, &classes); {
@@ -72,13 +81,15 @@ func ReadGateways(ctx context.Context, api client.Reader, namespace string) (Gat
 			is.All = append(is.All, gw)
 		}
 	}
-	for i := range tcp.Items {
-		r, _ := routing.RouteOf(&tcp.Items[i])
-		is.Routes = append(is.Routes, r)
-	}
-	for i := range udp.Items {
-		r, _ := routing.RouteOf(&udp.Items[i])
-		is.Routes = append(is.Routes, r)
+	for _, list := range []client.ObjectList{&tcp, &udp, &tls} {
+		if err := meta.EachListItem(list, func(obj runtime.Object) error {
+			if r, isRoute := routing.RouteOf(obj.(client.Object)); isRoute {
+				is.Routes = append(is.Routes, r)
+			}
+			return nil
+		}); err != nil {
+			return Gateways{}, fmt.Errorf("reading routes of Gateways: %w", err)
+		}
 	}
 	return is, nil
 }
@@ -104,13 +115,20 @@ func (g Gateways) RoutesOf(gateway types.NamespacedName) (of []routing.Route) {
 
 // CheckGateway returns the problems of a Gateway, and what it waits for.
 func CheckGateway(gw *gatewayv1.Gateway, now time.Time) (found, waits []Problem) {
+	object := Problem{Kind: string(routing.KindGateway), Namespace: gw.Namespace, Name: gw.Name}
 	problem := func(c metav1.Condition, cause string) Problem {
-		return Problem{Kind: string(routing.KindGateway), Namespace: gw.Namespace, Name: gw.Name, State: c.Reason, cause: cause, Since: c.LastTransitionTime.Time, Why: c.Message}
+		p := object
+		p.State, p.cause, p.Since, p.Why = c.Reason, cause, c.LastTransitionTime.Time, c.Message
+		return p
+	}
+	if gw.DeletionTimestamp != nil {
+		return checkRemoval(gw, object, now)
 	}
 	accepted := meta.FindStatusCondition(gw.Status.Conditions, string(gatewayv1.GatewayConditionAccepted))
 	switch {
 	case accepted == nil || accepted.Status == metav1.ConditionUnknown:
-		p := Problem{Kind: string(routing.KindGateway), Namespace: gw.Namespace, Name: gw.Name, State: v1alpha1.ReasonPending, cause: GatewayNotServed, Since: gw.CreationTimestamp.Time, Why: "Weir has not begun with this Gateway"}
+		p := object
+		p.State, p.cause, p.Since, p.Why = v1alpha1.ReasonPending, GatewayNotServed, gw.CreationTimestamp.Time, "Weir has not begun with this Gateway"
 		if now.Sub(p.Since) < servingDelay {
 			return nil, []Problem{p}
 		}
@@ -119,6 +137,7 @@ func CheckGateway(gw *gatewayv1.Gateway, now time.Time) (found, waits []Problem)
 	case accepted.Status == metav1.ConditionFalse:
 		return []Problem{problem(*accepted, servicelb.ConditionReasonNotAccepted)}, nil
 	}
+	found, waits = checkConditions(object, gw.Status.Conditions, now)
 	for _, l := range gw.Status.Listeners {
 		for _, c := range l.Conditions {
 			if cause := listenerCause(l, c); cause != "" {
@@ -130,22 +149,49 @@ func CheckGateway(gw *gatewayv1.Gateway, now time.Time) (found, waits []Problem)
 	}
 	programmed := meta.FindStatusCondition(gw.Status.Conditions, string(gatewayv1.GatewayConditionProgrammed))
 	if programmed == nil || programmed.Status == metav1.ConditionTrue {
-		return found, nil
+		return found, waits
 	}
 	p := problem(*programmed, servicelb.ConditionReasonUpdating)
 	if reason, message, is := splitPending(*programmed); is {
-		p.State, p.cause, p.Why = reason, reason, message
-		if reason == servicelb.ConditionReasonFailed || reason == servicelb.ConditionReasonRejected {
-			p.cause = causeOf(reason, message)
-		}
+		p.State, p.cause, p.Why = reason, failureReason(reason, message), message
 	}
-	if now.Sub(p.Since) < maxPendingAge && slices.Contains(transientReasons, p.cause) {
-		return found, []Problem{p}
-	}
-	if p.cause == servicelb.ConditionReasonUpdating {
+	switch {
+	case p.cause == servicelb.ConditionReasonConflict && len(found) > 0: // the condition weir.dev/Contested has it
+		return found, waits
+	case now.Sub(p.Since) < maxPendingAge && isTransient(metav1.Condition{Reason: p.cause, Message: p.Why}):
+		return found, append(waits, p)
+	case p.cause == servicelb.ConditionReasonUpdating:
 		p.cause = NoAddress
 	}
-	return append(found, p), nil
+	return append(found, p), waits
+}
+
+// checkRemoval returns why the load balancer of a deleted Gateway is not removed yet.
+func checkRemoval(gw *gatewayv1.Gateway, p Problem, now time.Time) (found, waits []Problem) {
+	if !slices.Contains(gw.Finalizers, metadata.ServiceFinalizer) {
+		return nil, nil // Azure has nothing of it
+	}
+	p.State, p.cause, p.Since, p.Why = servicelb.ConditionReasonLeaving, servicelb.ConditionReasonLeaving, gw.DeletionTimestamp.Time, "it is deleted, and Azure still has resources of it"
+	if c := meta.FindStatusCondition(gw.Status.Conditions, string(gatewayv1.GatewayConditionProgrammed)); c != nil && c.Status == metav1.ConditionFalse {
+		if reason, message, is := splitPending(*c); is {
+			p.State, p.cause, p.Why = reason, failureReason(reason, message), message
+		}
+	}
+	if now.Sub(p.Since) < maxPendingAge && isTransient(metav1.Condition{Reason: p.cause, Message: p.Why}) {
+		return nil, []Problem{p}
+	}
+	if p.cause == servicelb.ConditionReasonLeaving {
+		p.do = RemedyFor(NoAddress)
+	}
+	return []Problem{p}, nil
+}
+
+// failureReason returns the cause of a condition Programmed that is False.
+func failureReason(reason, message string) string {
+	if reason == servicelb.ConditionReasonFailed || reason == servicelb.ConditionReasonRejected {
+		return causeOf(reason, message)
+	}
+	return reason
 }
 
 // listenerCause returns the cause of a False condition of a listener; empty if another condition reports it.
@@ -194,16 +240,17 @@ func CheckRoute(r routing.Route) (found []Problem) {
 	return found
 }
 
-// addGateways counts Gateways and returns their problems and those of routes.
-func (r *Report) addGateways(s Snapshot) (wrong []Problem) {
+// addGateways counts Gateways and returns their problems and those of routes, and hints.
+func (r *Report) addGateways(s Snapshot) (wrong, noted []Problem) {
 	r.GatewaysUnseen = s.Gateways.Unseen
 	for i := range s.Gateways.All {
 		found, waits := CheckGateway(&s.Gateways.All[i], s.At)
 		r.Gateways.addObject(found, len(waits) > 0)
 		wrong, r.Waiting = append(wrong, found...), append(r.Waiting, waits...)
+		noted = append(noted, annotationHints(string(routing.KindGateway), s.Gateways.All[i].ObjectMeta)...)
 	}
 	for _, route := range s.Gateways.Routes {
 		wrong = append(wrong, CheckRoute(route)...)
 	}
-	return wrong
+	return wrong, noted
 }

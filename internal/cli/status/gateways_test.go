@@ -17,7 +17,9 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"weir.dev/weir/internal/controllers/gateways/routing"
+	"weir.dev/weir/internal/controllers/services/servicelb"
 	"weir.dev/weir/internal/k8s/metadata"
+	"weir.dev/weir/internal/loadbalancer"
 )
 
 func condition(kind, status, reason, message string) metav1.Condition {
@@ -49,6 +51,16 @@ func TestProblemsOfGateways(t *testing.T) {
 	pending := func(message string) *gatewayv1.Gateway {
 		return gateway("edge", "weir", accepted, condition("Programmed", "False", "Pending", message))
 	}
+	with := func(c metav1.Condition, programmed metav1.Condition) *gatewayv1.Gateway {
+		return gateway("edge", "weir", accepted, programmed, c)
+	}
+	deleted := func(since time.Duration, conditions ...metav1.Condition) *gatewayv1.Gateway {
+		gw := gateway("edge", "weir", append(conditions, accepted)...)
+		gw.DeletionTimestamp, gw.Finalizers = new(ago(since)), []string{metadata.ServiceFinalizer}
+		return gw
+	}
+	retained := deleted(time.Hour, programmed)
+	retained.Finalizers = []string{"example.com/backup"}
 	unknown := condition("Accepted", "Unknown", "Pending", "Waiting for controller")
 	fresh := gateway("edge", "weir", unknown)
 	fresh.CreationTimestamp = ago(time.Second)
@@ -57,14 +69,29 @@ func TestProblemsOfGateways(t *testing.T) {
 		found, waits string
 		do           string
 	}{
-		"in sync":     {gw: gateway("edge", "weir", accepted, programmed)},
-		"not begun":   {gw: gateway("edge", "weir", unknown), found: "GatewayNotServed", do: "--gateway-api"},
-		"new":         {gw: fresh, waits: "Pending"},
-		"invalid":     {gw: gateway("edge", "weir", condition("Accepted", "False", "ListenersNotValid", "no listener is valid"), condition("Programmed", "False", "Invalid", "")), found: "ListenersNotValid", do: "kubectl edit gateway -n shop edge"},
-		"updating":    {gw: pending("the load balancer is being updated"), waits: "Pending"},
-		"throttled":   {gw: pending("RetryAfter: Azure is throttling"), waits: "RetryAfter"},
-		"held":        {gw: pending("RemovalHeld: a person has to allow it"), found: "RemovalHeld", do: "kubectl annotate gateway -n shop edge"},
-		"not allowed": {gw: pending("Failed: 403 AuthorizationFailed: no"), found: "Failed", do: "role"},
+		"in sync":         {gw: gateway("edge", "weir", accepted, programmed)},
+		"not begun":       {gw: gateway("edge", "weir", unknown), found: "GatewayNotServed", do: "--gateway-api"},
+		"new":             {gw: fresh, waits: "Pending"},
+		"invalid":         {gw: gateway("edge", "weir", condition("Accepted", "False", "ListenersNotValid", "no listener is valid"), condition("Programmed", "False", "Invalid", "")), found: "ListenersNotValid", do: "kubectl edit gateway -n shop edge"},
+		"updating":        {gw: pending("the load balancer is being updated"), waits: "Pending"},
+		"throttled":       {gw: pending("RetryAfter: Azure is throttling"), waits: "RetryAfter"},
+		"held":            {gw: pending("RemovalHeld: a person has to allow it"), found: "RemovalHeld", do: "kubectl annotate gateway -n shop edge"},
+		"not allowed":     {gw: pending("Failed: 403 AuthorizationFailed: no"), found: "Failed", do: "role"},
+		"rejected":        {gw: pending("Deferred: " + loadbalancer.RejectedPrefix + " it"), found: "Deferred"},
+		"no turn":         {gw: pending("Deferred: the namespace has used its share"), waits: "Deferred"},
+		"open to all":     {gw: with(condition("weir.dev/Accepted", "True", servicelb.ConditionReasonOpen, "no group"), programmed), found: servicelb.ConditionReasonOpen, do: "securityGroupName"},
+		"group elsewhere": {gw: with(condition("weir.dev/Programmed", "True", servicelb.ConditionReasonNotEnforced, "not attached"), programmed), found: servicelb.ConditionReasonNotEnforced, do: "attach the security group"},
+		"no group":        {gw: with(condition("weir.dev/SecurityGroup", "False", "NotManaged", "Weir opens none"), programmed), found: "NotManaged"},
+		"private link":    {gw: with(condition("weir.dev/PrivateLinkService", "False", "Failed", "403 AuthorizationFailed: no"), programmed), found: "Failed", do: "role"},
+		"contested": {
+			gw:    with(condition("weir.dev/Contested", "True", "LoadBalancerContested", "another client"), condition("Programmed", "False", "Pending", "Contested: Another client")),
+			found: "LoadBalancerContested", do: "stop one of the two",
+		},
+		"deleted":               {gw: deleted(time.Minute, programmed), waits: "Leaving"},
+		"deleted, and held":     {gw: deleted(time.Minute, condition("Programmed", "False", "Pending", "RemovalHeld: a person has to allow it")), found: "RemovalHeld", do: "kubectl annotate gateway -n shop edge"},
+		"deleted, not allowed":  {gw: deleted(time.Minute, condition("Programmed", "False", "Pending", "Failed: 403 AuthorizationFailed: no")), found: "Failed", do: "role"},
+		"deleted long ago":      {gw: deleted(time.Hour, programmed), found: "Leaving", do: "weir doctor"},
+		"not in Azure any more": {gw: retained},
 		"conflict": {
 			gw:    listener(condition("Accepted", "False", "HostnameConflict", "listener b has the same port"), condition("Conflicted", "True", "HostnameConflict", ""), condition("Programmed", "False", "Invalid", "")),
 			found: "listener web: HostnameConflict", do: "kubectl edit gateway -n shop edge",
@@ -109,8 +136,12 @@ func TestReportOfGateways(t *testing.T) {
 		}
 		route.Status.Parents = append(route.Status.Parents, gatewayv1.RouteParentStatus{ControllerName: by, Conditions: []metav1.Condition{missing}})
 	}
-	api := server(t, gatewayClass("weir", routing.ControllerName), gatewayClass("theirs", "example.com/other"), kept, route,
-		gateway("edge", "weir", accepted, programmed), gateway("theirs", "theirs", condition("Accepted", "False", "Invalid", "")))
+	passthrough := &gatewayv1.TLSRoute{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "tls"}}
+	passthrough.Status.Parents = []gatewayv1.RouteParentStatus{{ControllerName: routing.ControllerName, Conditions: []metav1.Condition{condition("Accepted", "False", "UnsupportedValue", "use a TCPRoute")}}}
+	edge := gateway("edge", "weir", accepted, programmed)
+	edge.Annotations = map[string]string{"service.beta.kubernetes.io/azure-load-balancer-intrenal": "true"}
+	api := server(t, gatewayClass("weir", routing.ControllerName), gatewayClass("theirs", "example.com/other"), kept, route, passthrough,
+		edge, gateway("theirs", "theirs", condition("Accepted", "False", "Invalid", "")))
 	seen, err := ReadSnapshot(t.Context(), api, "", noon)
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +151,8 @@ func TestReportOfGateways(t *testing.T) {
 	if err := r.WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
-	if r.Gateways != (Count{All: 2}) || len(r.Causes) != 1 || len(r.Causes[0].Of) != 1 ||
+	if r.Gateways != (Count{All: 2}) || len(r.Causes) != 2 || len(r.Causes[0].Of) != 1 || !strings.Contains(text.String(), "tlsroute shop/tls   UnsupportedValue") ||
+		!strings.Contains(text.String(), "\nNotes:\n\nUnknownAnnotation: without effect: service.beta.kubernetes.io/azure-load-balancer-intrenal\n") ||
 		!strings.Contains(text.String(), "tcproute shop/web   BackendNotFound   for 60s") || !strings.Contains(text.String(), "kubectl edit tcproute -n shop web") {
 		t.Errorf("Gateways %+v:\n%s", r.Gateways, text.String())
 	}

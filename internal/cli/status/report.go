@@ -148,7 +148,8 @@ func NewReport(s Snapshot) Report {
 		wrong, noted = append(wrong, found...), append(noted, serviceHints(&s.Services[i])...)
 		r.Waiting = append(r.Waiting, waits...)
 	}
-	wrong = append(wrong, r.addGateways(s)...)
+	ofGateways, notedOfGateways := r.addGateways(s)
+	wrong, noted = append(wrong, ofGateways...), append(noted, notedOfGateways...)
 	sortByEnd(r.Paused)
 	slices.SortFunc(r.Waiting, compareAge)
 	r.Notes = groupByCause(noted)
@@ -338,13 +339,21 @@ func serviceHints(s *corev1.Service) (noted []Problem) {
 			noted = append(noted, Problem{Kind: "Service", Namespace: s.Namespace, Name: s.Name, State: c.Reason, cause: c.Reason, Why: c.Message})
 		}
 	}
-	if unknown := (service.Service{Annotations: s.Annotations}).UnknownAnnotations(); isManaged(s) && len(unknown) > 0 {
-		noted = append(noted, Problem{
-			Kind: "Service", Namespace: s.Namespace, Name: s.Name, State: servicelb.ReasonUnknownAnnotation, cause: servicelb.ReasonUnknownAnnotation,
-			Why: "without effect: " + humanize.FormatList(unknown, 5),
-		})
+	if isManaged(s) {
+		noted = append(noted, annotationHints("Service", s.ObjectMeta)...)
 	}
 	return noted
+}
+
+func annotationHints(kind string, of metav1.ObjectMeta) []Problem {
+	unknown := (service.Service{Annotations: of.Annotations}).UnknownAnnotations()
+	if len(unknown) == 0 {
+		return nil
+	}
+	return []Problem{{
+		Kind: kind, Namespace: of.Namespace, Name: of.Name, State: servicelb.ReasonUnknownAnnotation, cause: servicelb.ReasonUnknownAnnotation,
+		Why: "without effect: " + humanize.FormatList(unknown, 5),
+	}}
 }
 
 // checkService returns the problems of a Service. counts is false if another controller is responsible for it.
@@ -355,12 +364,21 @@ func (s Snapshot) checkService(svc *corev1.Service) (found, waits []Problem, cou
 	if !isManaged(svc) {
 		return nil, nil, false
 	}
-	found, waits = checkConditions(svc, s.At)
-	return found, waits, true
+	object := Problem{Kind: "Service", Namespace: svc.Namespace, Name: svc.Name}
+	found, waits = checkConditions(object, svc.Status.Conditions, s.At)
+	if len(found) > 0 || len(waits) > 0 || len(svc.Status.LoadBalancer.Ingress) > 0 {
+		return found, waits, true
+	}
+	object.State, object.cause, object.Since, object.Why = v1alpha1.ReasonPending, NoAddress, svc.CreationTimestamp.Time, "it has no address yet"
+	if s.At.Sub(object.Since) >= maxPendingAge {
+		return []Problem{object}, nil, true
+	}
+	return nil, []Problem{object}, true
 }
 
-func checkConditions(s *corev1.Service, now time.Time) (found, waits []Problem) {
-	for _, c := range s.Status.Conditions {
+// checkConditions returns the problems that Weir's own conditions of a Service or Gateway report, and what it waits for.
+func checkConditions(object Problem, conditions []metav1.Condition, now time.Time) (found, waits []Problem) {
+	for _, c := range conditions {
 		name, ours := strings.CutPrefix(c.Type, "weir.dev/")
 		bad, since, notBefore := c.Status == metav1.ConditionFalse, c.LastTransitionTime.Time, time.Time{}
 		switch {
@@ -369,7 +387,8 @@ func checkConditions(s *corev1.Service, now time.Time) (found, waits []Problem) 
 		case slices.Contains(problemReasons, c.Reason): // the condition may have been True for another reason before
 			bad, since, notBefore = true, time.Time{}, since
 		}
-		w := Problem{Kind: "Service", Namespace: s.Namespace, Name: s.Name, State: c.Reason, cause: c.Reason, Since: since, NotBefore: notBefore, Why: c.Message}
+		w := object
+		w.State, w.cause, w.Since, w.NotBefore, w.Why = c.Reason, c.Reason, since, notBefore, c.Message
 		if name == "Programmed" && bad && c.Reason != servicelb.ConditionReasonUpdating { // it may have been False for another reason before
 			w.Since, w.NotBefore = time.Time{}, since
 		}
@@ -386,13 +405,6 @@ func checkConditions(s *corev1.Service, now time.Time) (found, waits []Problem) 
 			}
 			found = append(found, w)
 		}
-	}
-	if len(found) == 0 && len(waits) == 0 && len(s.Status.LoadBalancer.Ingress) == 0 {
-		w := Problem{Kind: "Service", Namespace: s.Namespace, Name: s.Name, State: v1alpha1.ReasonPending, cause: NoAddress, Since: s.CreationTimestamp.Time, Why: "it has no address yet"}
-		if now.Sub(w.Since) >= maxPendingAge {
-			return []Problem{w}, nil
-		}
-		waits = append(waits, w)
 	}
 	return found, waits
 }

@@ -5,6 +5,7 @@ package gateways
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"weir.dev/weir/internal/controllers/gateways/routing"
+	"weir.dev/weir/internal/humanize"
 	"weir.dev/weir/internal/k8s/metadata"
 )
 
@@ -37,19 +39,30 @@ func ReconcileAll(ctx context.Context, c Config, objects []client.Object) (r *Re
 		return nil, nil, err
 	}
 	slices.SortFunc(list.Items, func(a, b gatewayv1.Gateway) int { return routing.ComparePrecedence(&a, &b) })
+	foreign := map[gatewayv1.ObjectName][]string{} // by class
 	for i := range list.Items {
-		name := client.ObjectKeyFromObject(&list.Items[i])
-		if _, exists, err := r.objects.hasClass(ctx, &list.Items[i]); err != nil {
+		name, class := client.ObjectKeyFromObject(&list.Items[i]), list.Items[i].Spec.GatewayClassName
+		switch is, exists, err := r.objects.hasClass(ctx, &list.Items[i]); {
+		case err != nil:
 			return nil, nil, err
-		} else if !exists {
-			problems = append(problems, fmt.Sprintf("Gateway %s is not planned: its GatewayClass %s is missing", name, list.Items[i].Spec.GatewayClassName))
+		case exists && !is && !hasFinalizer(&list.Items[i]):
+			foreign[class] = append(foreign[class], name.String())
+		case !exists:
+			problems = append(problems, fmt.Sprintf("Gateway %s is not planned: its GatewayClass %s is missing", name, class))
 		}
 		if _, err := r.reconcileGateway(ctx, name); err != nil {
 			return nil, nil, fmt.Errorf("reconciling Gateway %s: %w", name, err)
 		}
 	}
+	for _, class := range slices.Sorted(maps.Keys(foreign)) {
+		problems = append(problems, fmt.Sprintf("%s of GatewayClass %s not planned, because another controller serves the class: %s",
+			humanize.FormatCount(len(foreign[class]), "Gateway"), class, humanize.FormatList(foreign[class], maxListed)))
+	}
 	return r, append(problems, m.listProblems()...), nil
 }
+
+// maxListed limits the Gateways of a class that are named.
+const maxListed = 5
 
 // memory is an API client of objects in memory, with the indexes of the cache.
 type memory struct {

@@ -116,8 +116,11 @@ func (r *Reconciler) reconcileGateway(ctx context.Context, name types.Namespaced
 	if isInSync || gw.DeletionTimestamp != nil && !hasFinalizer(gw) { // else Azure may still forward to others
 		failed = errors.Join(failed, r.deleteCopies(ctx, name, used))
 	}
-	if !managed || gw.DeletionTimestamp != nil {
+	if !managed {
 		return again, failed
+	}
+	if gw.DeletionTimestamp != nil {
+		return again, errors.Join(failed, r.writeRemoval(ctx, gw, s))
 	}
 	if err := r.writeStatus(ctx, gw, a, s); err != nil {
 		return 0, err

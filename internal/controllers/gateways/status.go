@@ -22,6 +22,7 @@ import (
 	"weir.dev/weir/internal/controllers/services/servicelb"
 	"weir.dev/weir/internal/humanize"
 	"weir.dev/weir/internal/k8s"
+	"weir.dev/weir/internal/k8s/metadata"
 )
 
 // conflictDelay is the delay after a write with an outdated copy.
@@ -63,11 +64,8 @@ func (r *Reconciler) writeStatus(ctx context.Context, gw *gatewayv1.Gateway, a *
 	programmed := programmedCondition(gw, s, a.IsAccepted())
 	meta.SetStatusCondition(&next.Status.Conditions, accepted)
 	meta.SetStatusCondition(&next.Status.Conditions, programmed)
-	if s != nil {
-		for _, kind := range recordedConditions {
-			meta.RemoveStatusCondition(&next.Status.Conditions, kind)
-		}
-		next.Status.Conditions = append(next.Status.Conditions, cache.FilterConditions(s.Status.Conditions, recordedConditions...)...)
+	if s != nil && meta.FindStatusCondition(s.Status.Conditions, cache.ConditionProgrammed) != nil { // else they are unknown after a restart
+		next.Status.Conditions = append(slices.DeleteFunc(next.Status.Conditions, isOwnCondition), ownConditions(s)...)
 	}
 	next.Status.Listeners = a.Listeners(programmed)
 	for i := range next.Status.Listeners {
@@ -84,6 +82,33 @@ func (r *Reconciler) writeStatus(ctx context.Context, gw *gatewayv1.Gateway, a *
 			next.Status.Addresses = append(next.Status.Addresses, gatewayv1.GatewayStatusAddress{Type: ptr.To(gatewayv1.IPAddressType), Value: in.IP})
 		}
 	}
+	return r.patchStatus(ctx, gw, next, gw.Status, next.Status)
+}
+
+// isOwnCondition reports whether a condition of a Gateway is that of its Service.
+func isOwnCondition(c metav1.Condition) bool {
+	return slices.Contains([]string{metadata.ConditionPrivateLink, metadata.ConditionConflict, cache.ConditionSecurityGroup, cache.ConditionAccepted, cache.ConditionProgrammed}, c.Type)
+}
+
+// ownConditions returns the conditions of a Gateway's Service that Gateway API has no condition for: Accepted and
+// Programmed only if they are True for a reason that the user should know.
+func ownConditions(s *corev1.Service) []metav1.Condition {
+	return slices.DeleteFunc(slices.Clone(s.Status.Conditions), func(c metav1.Condition) bool {
+		isStandard := c.Type == cache.ConditionAccepted || c.Type == cache.ConditionProgrammed
+		return !isOwnCondition(c) || isStandard && (c.Status != metav1.ConditionTrue || !servicelb.IsNotable(c.Reason))
+	})
+}
+
+// writeRemoval writes why the load balancer of a deleted Gateway is not removed yet.
+func (r *Reconciler) writeRemoval(ctx context.Context, gw *gatewayv1.Gateway, s *corev1.Service) error {
+	if s == nil || !hasFinalizer(gw) {
+		return nil
+	}
+	if c := meta.FindStatusCondition(s.Status.Conditions, cache.ConditionProgrammed); c == nil || c.Status == metav1.ConditionTrue {
+		return nil
+	}
+	next := gw.DeepCopy()
+	meta.SetStatusCondition(&next.Status.Conditions, programmedCondition(gw, s, true))
 	return r.patchStatus(ctx, gw, next, gw.Status, next.Status)
 }
 
