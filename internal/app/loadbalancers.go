@@ -89,6 +89,7 @@ func addLoadBalancers(o Options, in Dependencies, client *azure.Client, cluster 
 		o.Log.Info("azure.json names no securityGroupName: security groups are not managed, so source ranges of Services have no effect there")
 	}
 	balancing.NewDryRun = dryrun.NewSimulatorFactory(ensuring).NewSimulator
+	ensuring.OnPortsReleased = cluster.Services.RequeueServices
 	ensuring.Writes, ensuring.OnDeferred, ensuring.OnHealthPorts = writes, metrics.CountDeferrals(in.Metrics), cluster.Pools.RequeueMembers
 	balancers := loadbalancer.New(ensuring)
 	cluster.EnableLoadBalancers(balancers, balancing)

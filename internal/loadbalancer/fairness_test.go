@@ -20,11 +20,11 @@ func TestASuspectNamespaceKeepsNoOtherOneOut(t *testing.T) {
 	l.rejections.CountRejectedWrite("victim", 0, now) // one innocent mistake
 	bad := wants("attacker/bad", false)
 	l.rejections.RecordRejection(bad.rejectionKey(), "other", errRejected, now.Add(-time.Minute)) // its pause is over
-	q.addJob(bad)
+	q.addJobs(bad)
 	victim := wants("victim/correct", false)
-	q.addJob(victim)
+	q.addJobs(victim)
 	for n := range 100 {
-		q.addJob(wants(fmt.Sprint("attacker/new", n), false))
+		q.addJobs(wants(fmt.Sprint("attacker/new", n), false))
 		jobs, release := q.takeBatch(t.Context(), now)
 		release()
 		if slices.Contains(jobs, victim) {

@@ -39,7 +39,9 @@ type job struct {
 	Result
 	steps []step
 	// started is set after the first step; the job can no longer be deferred.
-	started     bool
+	started bool
+	// wasHeld is set once the job waited for others; see takeovers.
+	wasHeld     bool
 	rules       []lb.Rule
 	conversions []*conversion
 	localSpec   *service.Spec
@@ -142,8 +144,8 @@ func (j *job) buildResult(err error) Result {
 // otherwise the new frontend is made before the old one is removed.
 //
 // The security group opens when the addresses are known and closes before they are released, because Azure may
-// assign them to another customer. Established flows outlive the rule that admitted them. A closing request has
-// no other step, so a restriction takes effect even if the load balancer cannot be written.
+// assign them to another customer; a retained address is kept, and serves until then. Established flows outlive the rule
+// that admitted them. A closing request has no other step, so a restriction takes effect even if the load balancer cannot be written.
 func planSteps(req Request, guarded bool) []step {
 	all := loadBalancerSteps(req)
 	switch {
@@ -151,7 +153,7 @@ func planSteps(req Request, guarded bool) []step {
 		return all
 	case req.CloseOnly:
 		return []step{{securityGroup: true}}
-	case req.Desired == nil:
+	case req.Desired == nil && !req.Retain:
 		return append([]step{{securityGroup: true}}, all...)
 	}
 	return append(all, step{securityGroup: true})

@@ -27,6 +27,7 @@ type LoadBalancers struct {
 	conflicts       conflict.Conflicts
 	inProgress      conflict.InProgress
 	cleanup         cleanupState
+	takeovers       takeovers
 	// rejections counts what Azure rejected, per Service and namespace.
 	rejections ratelimit.Rejections
 	// formerAddresses holds addresses that the security group may still allow; nil without a group.

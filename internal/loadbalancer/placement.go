@@ -122,6 +122,7 @@ func (b *LoadBalancers) checkRestrictions(ctx context.Context, p PlacementReques
 // of it.
 func (b *LoadBalancers) ForgetService(name, owner string) {
 	b.cache.removePlacement(name)
+	b.takeovers.removeService(name)
 	if b.group != nil {
 		b.group.ForgetService(owner)
 	}

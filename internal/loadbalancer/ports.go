@@ -113,6 +113,9 @@ type Config struct {
 	// OnRecreated is called after a load balancer was recreated, so that its Services are requeued. It is called
 	// concurrently; nil is allowed.
 	OnRecreated func(lb.LoadBalancerID)
+	// OnPortsReleased is called with the Services that were rejected because of a port that another Service is about to
+	// release: that one waits briefly for their requests. It is called concurrently and must not block; nil is allowed.
+	OnPortsReleased func(services []string)
 	// OnHealthPorts is called with the pools for which HealthPort changed. It is called concurrently and must neither
 	// block nor call LoadBalancers; nil is allowed.
 	OnHealthPorts func([]lb.PoolID)

@@ -62,6 +62,13 @@ func (s *stage) launch() {
 	config := loadbalancer.Config{
 		Owners: s.owners, PrivateIPs: s.reservations, LeftPools: s.left, PublicIPGroups: s.groups,
 		Settings: s.settings, Azure: p.client, Workers: p.lanes, Cluster: p, Zones: s.zones, OnResult: p.ensured, Log: s.log,
+		OnPortsReleased: func(services []string) {
+			p.running.Go(func() {
+				for _, name := range services {
+					p.kick(name)
+				}
+			})
+		},
 	}
 	if s.links() {
 		config.PrivateLinks = azure.NewPrivateLinkClient(p.client)

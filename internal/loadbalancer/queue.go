@@ -44,8 +44,21 @@ func (b *LoadBalancers) EnsureLoadBalancer(req Request) {
 func (b *LoadBalancers) enqueueNext(j *job) {
 	if len(j.steps) == 0 {
 		b.reportResult(j, nil)
-	} else {
-		b.queueFor(j.steps[0]).addJob(j)
+		return
+	}
+	if b.cfg.OnPortsReleased != nil {
+		if services := b.takeovers.hold(j, func() { b.enqueueHeld(b.takeovers.release(j)) }); len(services) > 0 {
+			b.cfg.OnPortsReleased(services)
+			return
+		}
+	}
+	b.queueFor(j.steps[0]).addJobs(append(b.takeovers.join(j), j)...)
+}
+
+// enqueueHeld queues a job that was held; nil is none.
+func (b *LoadBalancers) enqueueHeld(j *job) {
+	if j != nil {
+		b.queueFor(j.steps[0]).addJobs(j)
 	}
 }
 
@@ -93,10 +106,10 @@ func newQueue(b *LoadBalancers, of resource) *queue {
 	return &queue{LoadBalancers: b, of: of, added: make(chan struct{}, 1)}
 }
 
-func (q *queue) addJob(j *job) {
+func (q *queue) addJobs(jobs ...*job) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.waiting = append(q.waiting, j)
+	q.waiting = append(q.waiting, jobs...)
 	select {
 	case q.added <- struct{}{}:
 	default:
@@ -156,5 +169,6 @@ func (b *LoadBalancers) reportResult(j *job, err error) {
 		b.cache.removePlacement(j.Service)
 		b.conflicts.RemoveService(j.Service, conflict.LoadBalancer, conflict.PublicIPs, conflict.SecurityGroup, conflict.PrivateLinks)
 	}
+	b.takeovers.recordResult(j, err)
 	b.cfg.OnResult(j.buildResult(err))
 }

@@ -46,7 +46,7 @@ func TestLawRoundsOfSuspects(t *testing.T) {
 		}
 		all := rapid.IntRange(1, 150).Draw(t, "jobs")
 		for n := range all {
-			q.addJob(wants(fmt.Sprintf("n%d/s%d", rapid.IntRange(0, 6).Draw(t, "namespace"), n), rapid.Bool().Draw(t, "public")))
+			q.addJobs(wants(fmt.Sprintf("n%d/s%d", rapid.IntRange(0, 6).Draw(t, "namespace"), n), rapid.Bool().Draw(t, "public")))
 		}
 		taken, apart := map[*job]bool{}, false
 		for len(q.waiting) > 0 {
@@ -128,7 +128,7 @@ func TestARoundHasRoomForItsPublicIPs(t *testing.T) {
 	take := func(public bool) (n int) {
 		q := newQueue(l.LoadBalancers, l)
 		for n := range 60 {
-			q.addJob(wants(fmt.Sprint("shop/s", n), public))
+			q.addJobs(wants(fmt.Sprint("shop/s", n), public))
 		}
 		jobs, release := q.takeBatch(t.Context(), now)
 		release()

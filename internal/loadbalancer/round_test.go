@@ -278,7 +278,7 @@ func TestARejectedServiceWaits(t *testing.T) {
 	}} {
 		j := newJob(Request{Service: "shop/a", Owner: "aa", Desired: &service.Spec{}}, true)
 		g.rejections.RecordRejection(j.rejectionKey(), specHash(j.Desired, ""), errNotNow, time.Now())
-		q.addJob(j)
+		q.addJobs(j)
 		if jobs, _ := q.takeBatch(ctx(), time.Now()); len(jobs) > 0 || len(q.waiting) > 0 {
 			t.Errorf("%d jobs are taken, %d wait", len(jobs), len(q.waiting))
 		}

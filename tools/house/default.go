@@ -20,7 +20,7 @@ func defaultWalks() []walk {
 			{[]string{"updater.(*worker).finishAttempt"}, []string{"updater.(*queue).finishBatch", "backendpool.(*Controller).Report"}},
 		}},
 		{"a Service, to Azure and back", []segment{
-			{[]string{"services.(*Reconciler).Reconcile"}, []string{"loadbalancer.(*queue).addJob"}},
+			{[]string{"services.(*Reconciler).Reconcile"}, []string{"loadbalancer.(*queue).addJobs"}},
 			{[]string{"loadbalancer.(*queue).run"}, []string{
 				"azure.(*Client).PutLoadBalancer", "azure.(*Client).PutPublicIP", "azure.(*Client).PutSecurityGroup",
 				"azure.(*Client).DeleteLoadBalancer", "azure.(*Client).DeletePublicIP",

@@ -28,3 +28,10 @@ func (r *Reconciler) SetGateways(g Gateways) { r.gateways = g }
 
 // RequeueService requests a reconciliation of a Service or Gateway.
 func (r *Reconciler) RequeueService(key string) { r.queue.Add(cache.NamespacedName(key)) }
+
+// RequeueServices requests a reconciliation of each Service or Gateway.
+func (r *Reconciler) RequeueServices(keys []string) {
+	for _, key := range keys {
+		r.RequeueService(key)
+	}
+}

@@ -259,7 +259,7 @@ func (in Input) checkPortConflict(accepted *ruleIndex, r placedRule) error {
 		return nil
 	case front >= 0 && (back < 0 || front <= back):
 		other := accepted.all[front]
-		return fmt.Errorf("%w: by %s, %s", ErrPortTaken, in.ruleText(other), in.portOf(other))
+		return fmt.Errorf("%w: by %s, %s%s", ErrPortTaken, in.ruleText(other), in.portOf(other), in.takeoverText(other))
 	}
 	other := accepted.all[back]
 	if !strings.EqualFold(other.Pool, r.Pool) {
@@ -278,6 +278,14 @@ func (in Input) ruleText(s placedRule) string {
 		}
 	}
 	return "rule " + s.Name
+}
+
+// takeoverText returns how a Service gets a port from another one; empty if no Service has it.
+func (in Input) takeoverText(s placedRule) string {
+	if in.ServiceOf == nil || in.ServiceOf(s.Name) == "" {
+		return ""
+	}
+	return ". Choose another port or address, or delete that Service: the port is taken over in the same write"
 }
 
 func (in Input) portOf(s placedRule) string {

@@ -105,6 +105,15 @@ type Plan struct {
 
 // Make returns a plan. It is idempotent: a plan of the result is empty.
 func Make(in Input) Plan {
+	fixedIn, fixed := in.fixRequested()
+	p := makePlan(fixedIn)
+	if len(fixed) > 0 {
+		p.releaseFixed(in, fixed)
+	}
+	return p
+}
+
+func makePlan(in Input) Plan {
 	in.Shares = keepZones(in.Observed, nameFrontends(in))
 	p := Plan{Next: cloneLoadBalancer(in.Observed), Rejected: rejectShares(in)}
 	accepted := p.acceptedShares(in.Shares)

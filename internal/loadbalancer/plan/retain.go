@@ -112,7 +112,7 @@ func (s *Share) planWithout(in Input, p Plan) Plan {
 		"Delete what is not needed there, or keep the Service on that load balancer", in.Observed.ID.Name, strings.Join(p.RetainedParts[len(p.RetainedParts)-1].Members, ", "))
 	in.Shares = slices.DeleteFunc(slices.Clone(in.Shares), func(o Share) bool { return o.Owner == s.Owner })
 	in.Others = append(slices.Clone(in.Others), s.Owner)
-	p = Make(in)
+	p = makePlan(in)
 	p.Rejected[s.Owner] = reason
 	return p
 }
