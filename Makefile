@@ -40,7 +40,7 @@ kubelab-oldest: ## Build the oldest supported Kubernetes into bin/oldest (once, 
 	@tools/kubelab/build.sh oldest
 
 .PHONY: demo
-demo: kubelab build ## A real kube-apiserver, the ARM emulator and Weir (FULL=1: all four acts; STAY=1 keeps it)
+demo: kubelab build ## A real kube-apiserver, the ARM emulator and Weir (FULL=1: all five acts; STAY=1 keeps it)
 	@$(BIN)/weirlab demo $(if $(FULL),--full) $(if $(STAY),--stay)
 
 .PHONY: remote

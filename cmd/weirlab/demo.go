@@ -51,7 +51,7 @@ Exit codes: 0 all is in sync, 1 it is not, 2 a flag is wrong, 130 Ctrl-C,
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.BoolVar(&opts.Full, "full", false, "play all four acts: also spot machines that are evicted, and a Service that is published to other networks")
+	flags.BoolVar(&opts.Full, "full", false, "play all five acts: also spot machines that are evicted, a Service that is published to other networks, and a Gateway")
 	flags.BoolVar(&opts.Stay, "stay", false, "keep all running after the story, until Ctrl-C, and say how to look around")
 	flags.IntVar(&opts.Nodes, "nodes", 10, fmt.Sprintf("number of nodes that the cluster grows to, %d to %d", demo.MinNodes, demo.MaxNodes))
 	flags.Uint64Var(&opts.Seed, "seed", 1, "decides Azure's latencies and which nodes are hit")

@@ -29,14 +29,18 @@ func (s *stage) dataPathMismatch() (string, error) {
 }
 
 // countMismatch reports resources whose number differs from the number of Services: each Service of the
-// story has one port and its own pool.
+// story has one port and its own pool. The pool of all nodes of a Gateway remains with the load balancer.
 func countMismatch(azure *azureSnapshot, services int) string {
 	var failures []string
+	pools := len(azure.pools)
+	if azure.hasPool(loadBalancer) {
+		pools--
+	}
 	for _, part := range []struct {
 		n    int
 		noun string
 	}{
-		{len(azure.frontends), "frontend"}, {len(azure.rules), "rule"}, {len(azure.pools), "pool"},
+		{len(azure.frontends), "frontend"}, {len(azure.rules), "rule"}, {pools, "pool"},
 		{azure.probes, "probe"}, {len(azure.publicIPs), "public IP"},
 	} {
 		if part.n != services {

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -38,7 +39,7 @@ type Options struct {
 	Nodes int
 	// Seed determines the emulator's latencies and the affected nodes.
 	Seed uint64
-	// Full runs all four acts instead of the first two.
+	// Full runs all five acts instead of the first two.
 	Full bool
 	// Stay keeps everything running after the story until ctx is done.
 	Stay bool
@@ -238,6 +239,11 @@ func (r *run) startAll(ctx context.Context) error {
 	rest, cluster, err := r.lab.installBase(ctx)
 	if err != nil {
 		return err
+	}
+	if r.lab.gatewayAPI = slices.ContainsFunc(r.opts.steps, func(s step) bool { return s.needsGatewayAPI }); r.lab.gatewayAPI {
+		if err := cluster.installGatewayAPI(ctx); err != nil {
+			return err
+		}
 	}
 	if err := r.lab.startController(ctx); err != nil {
 		return err

@@ -38,7 +38,9 @@ type lab struct {
 	account         string // kubeconfig of the provisioner
 	endpoint, admin string // of the emulator
 	// noAdminStates turns admin states off.
-	noAdminStates   bool
+	noAdminStates bool
+	// gatewayAPI is set if the cluster has Gateway API.
+	gatewayAPI      bool
 	metrics, health string // host:port of the controller
 	debugEndpoint   string // serves its Azure requests
 }
@@ -158,6 +160,9 @@ func (l *lab) prepareController(ctx context.Context) (launch func(onExit func(er
 		"--leader-elect-lease-duration", leaseDuration.String(), "--leader-elect-renew-deadline", renewDeadline.String(),
 		"--leader-elect-retry-period", retryPeriod.String(),
 		"--metrics-bind-address", l.metrics, "--operator-bind-address", l.debugEndpoint, "--health-probe-bind-address", l.health, "--log-format", "text", "-v", "1",
+	}
+	if l.gatewayAPI {
+		args = append(args, "--gateway-api")
 	}
 	return func(onExit func(error)) (*process.Process, error) {
 		return process.StartCommand(ctx, process.Command{Dir: l.dir, Name: "weir", Path: program, Args: args, OnExit: onExit})

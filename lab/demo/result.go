@@ -12,7 +12,7 @@ import (
 
 // reportResult prints the summary and returns the final error.
 func (r *run) reportResult(ctx context.Context, err error, took time.Duration) error {
-	sum := Summary{Nodes: r.opts.Nodes, Seed: r.opts.Seed, Seconds: took.Seconds(), Steps: r.stage.steps, Bulk: r.stage.bulkServices, Evictions: r.stage.evictions, PrivateLink: r.stage.privateLink, Notes: r.stage.notes}
+	sum := Summary{Nodes: r.opts.Nodes, Seed: r.opts.Seed, Seconds: took.Seconds(), Steps: r.stage.steps, Bulk: r.stage.bulkServices, Evictions: r.stage.evictions, PrivateLink: r.stage.privateLink, Gateway: r.stage.gateway, Notes: r.stage.notes}
 	sum.Connections = r.stage.connections.summary()
 	sum.Total, sum.Pools, sum.ARM = r.stage.observer.newSummaries(time.Now())
 	if told := r.countEvents(ctx, &sum); err == nil {
@@ -47,7 +47,7 @@ func (r *run) reportResult(ctx context.Context, err error, took time.Duration) e
 		r.print.printPlain("", "Try next:",
 			"  make demo STAY=1   keeps all running: for weir status, explain, calls, pause",
 			"                     and page",
-			"  make demo FULL=1   adds spot evictions, and a Service with Private Link")
+			"  make demo FULL=1   adds spot evictions, a Service with Private Link, and a", "                     Gateway")
 	}
 	if r.opts.JSON {
 		encoder := json.NewEncoder(r.opts.Out)

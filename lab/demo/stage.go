@@ -39,6 +39,8 @@ type stage struct {
 	evictions *EvictionsSummary
 	// privateLink is nil before act four.
 	privateLink *PrivateLinkSummary
+	// gateway is nil before act five.
+	gateway *GatewaySummary
 	// connections is nil before real connections are opened.
 	connections *connections
 	// otherTraffic are the calls of a step that uses another Azure.
@@ -60,6 +62,8 @@ type step struct {
 	check func(*stage, context.Context) error
 	// resultText describes the result where numbers do not.
 	resultText string
+	// needsGatewayAPI is set if the cluster must have Gateway API from the start.
+	needsGatewayAPI bool
 	// compared is the cost of such a change elsewhere, if it was measured.
 	compared *comparison
 }

@@ -20,7 +20,7 @@ import (
 // initialNodes is the initial number of nodes.
 const initialNodes = 3
 
-// allSteps returns the steps in order: the first two acts and real connections, or all four acts. The number of pods scales with
+// allSteps returns the steps in order: the first two acts and real connections, or all five acts. The number of pods scales with
 // the nodes.
 func allSteps(full bool) []step {
 	story := append(firstActs(), connectionStep())
@@ -55,6 +55,7 @@ func lastActs() []step {
 		{title: "Third act: spot machines are evicted.", name: "spot eviction", usual: 12, run: (*stage).evictSpotMachine},
 		{name: "the same without admin states", usual: 20, run: (*stage).evictUnhandled},
 		{title: "Fourth act: a Service is published to other networks.", name: "service published", usual: 18, run: (*stage).publishService},
+		{title: "Fifth act: a Gateway is served as a Service.", name: "gateway served", usual: 9, needsGatewayAPI: true, run: (*stage).serveGateway, resultText: "its frontend, rule, probe and public IP are deleted"},
 	}
 }
 

@@ -26,6 +26,8 @@ type Summary struct {
 	Evictions *EvictionsSummary `json:"evictions,omitempty"`
 	// PrivateLink is nil if the story did not reach act four.
 	PrivateLink *PrivateLinkSummary `json:"published,omitempty"`
+	// Gateway is nil if the story did not reach act five.
+	Gateway *GatewaySummary `json:"gateway,omitempty"`
 	// Connections is nil if the story opened none.
 	Connections *ConnectionsSummary `json:"connections,omitempty"`
 	// Notes are deviations from an idle machine's result. They do not fail a run.
@@ -187,6 +189,9 @@ func (s Summary) formatTable() []string {
 	}
 	if s.PrivateLink != nil {
 		lines = append(append(lines, ""), s.PrivateLink.formatLines()...)
+	}
+	if s.Gateway != nil {
+		lines = append(append(lines, ""), s.Gateway.formatLines()...)
 	}
 	return lines
 }
