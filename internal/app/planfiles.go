@@ -71,7 +71,7 @@ func (p *planner) readFiles(ctx context.Context) error {
 		}
 		broken = append(broken, p.objects.DecodeFile("-f "+called, from)...)
 	}
-	invalid, warnings := p.objects.CheckGateways()
+	invalid, warnings := checkGateways(&p.objects)
 	broken, p.warnings = append(broken, invalid...), warnings
 	if len(broken) == 0 {
 		broken = p.objects.MissingNamespaces()

@@ -23,7 +23,7 @@ import (
 )
 
 // DecodeFile adds the objects of a YAML or JSON file, including lists. It returns one error per
-// document with a Service, BackendPool or Namespace that an API server would reject; see also CheckGateways.
+// document with a Service, BackendPool or Namespace that an API server would reject; see also InvalidGateways.
 func (o *Objects) DecodeFile(file string, from io.Reader) []error {
 	docs := utilyaml.NewYAMLReader(bufio.NewReader(from))
 	var errs []error

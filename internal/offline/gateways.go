@@ -5,7 +5,6 @@ package offline
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,13 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-
-	"weir.dev/weir/internal/controllers/gateways/routing"
 )
 
 // newGatewayObject returns an object of Gateway API; nil for other types. The versions have the same fields.
@@ -66,13 +62,13 @@ func ReadGateways(ctx context.Context, from client.Reader) ([]client.Object, err
 	return all, nil
 }
 
-// invalidGateway is an object of Gateway API that an API server with Weir's version of the types would reject.
-type invalidGateway struct {
-	object client.Object
-	err    error
+// InvalidGateway is an object of Gateway API that an API server with Weir's version of the types would reject.
+type InvalidGateway struct {
+	Object client.Object
+	Err    error
 }
 
-// addGatewayObject adds an object as far as it can be decoded. CheckGateways decides what its errors mean.
+// addGatewayObject adds an object as far as it can be decoded. The user of InvalidGateways decides what its errors mean.
 func (o *Objects) addGatewayObject(doc []byte, obj client.Object, of metav1.TypeMeta, m metav1.ObjectMeta) {
 	err := decodeStrict(doc, obj)
 	_, isClass := obj.(*gatewayv1.GatewayClass)
@@ -90,50 +86,8 @@ func (o *Objects) addGatewayObject(doc []byte, obj client.Object, of metav1.Type
 		err = joinErrors(append(validateMeta(m, !isClass, apivalidation.NameIsDNSSubdomain), validateGatewayObject(obj)...))
 	}
 	if err != nil {
-		o.invalidGateways = append(o.invalidGateways, invalidGateway{obj, fmt.Errorf("%s: %s %s: %w", o.currentDocument, of.Kind, objectName(m), err)})
+		o.InvalidGateways = append(o.InvalidGateways, InvalidGateway{obj, fmt.Errorf("%s: %s %s: %w", o.currentDocument, of.Kind, objectName(m), err)})
 	}
-}
-
-// CheckGateways returns the errors of invalid objects of Gateway API. For objects that Weir does not serve they are
-// only warnings: another controller may know newer fields. Call it after the last file.
-func (o *Objects) CheckGateways() (failed []error, warnings []string) {
-	classes, gateways := map[gatewayv1.ObjectName]bool{"": true}, map[types.NamespacedName]bool{}
-	for _, obj := range o.Gateways {
-		if class, is := obj.(*gatewayv1.GatewayClass); is && class.Spec.ControllerName == routing.ControllerName {
-			classes[gatewayv1.ObjectName(class.Name)] = true
-		}
-	}
-	for _, obj := range o.Gateways {
-		if gw, is := obj.(*gatewayv1.Gateway); is && classes[gw.Spec.GatewayClassName] {
-			gateways[client.ObjectKeyFromObject(gw)] = true
-		}
-	}
-	for _, invalid := range o.invalidGateways {
-		if isServed(invalid.object, gateways) {
-			failed = append(failed, invalid.err)
-		} else {
-			warnings = append(warnings, invalid.err.Error()+": ignored, because Weir does not serve it")
-		}
-	}
-	return failed, warnings
-}
-
-// isServed reports whether Weir serves an object, or whether this cannot be decided for lack of a field.
-func isServed(obj client.Object, gateways map[types.NamespacedName]bool) bool {
-	switch x := obj.(type) {
-	case *gatewayv1.GatewayClass:
-		return x.Spec.ControllerName == routing.ControllerName || x.Spec.ControllerName == ""
-	case *gatewayv1.Gateway:
-		return gateways[client.ObjectKeyFromObject(x)]
-	}
-	route, isRoute := routing.RouteOf(obj)
-	if !isRoute { // a ReferenceGrant is for all routes
-		return len(gateways) > 0
-	}
-	return len(route.Parents) == 0 || slices.ContainsFunc(route.Parents, func(p gatewayv1.ParentReference) bool {
-		name, is := route.GatewayOf(p)
-		return is && gateways[name]
-	})
 }
 
 // validateGatewayObject returns what the CRDs reject and the controller does not check again.

@@ -24,8 +24,9 @@ type Objects struct {
 	Namespaces []corev1.Namespace
 	// Gateways are objects of Gateway API.
 	Gateways []client.Object
+	// InvalidGateways are those of them with an error.
+	InvalidGateways []InvalidGateway
 
-	invalidGateways []invalidGateway
 	// currentDocument is the document being read.
 	sources         []objectSource
 	currentDocument string
