@@ -8,8 +8,8 @@ import "time"
 // used-up quota lowers it to a part of what Weir has just spent. Clients that do the same
 // converge to equal shares, because those with more lose more.
 const (
-	// raiseWrites is added to a lowered share in five minutes, and half of it beyond quietShare: equal steps alone let a
-	// client with a large share keep it for long.
+	// raiseWrites is added to a lowered share in five minutes, and beyond quietShare the less the closer it is to the
+	// configured share: equal steps let a client with a large share keep it for long.
 	raiseWrites = 10
 	// lowerFactor is the part of it that is left after a cut. A cut counts at least half of the share as spent: a client
 	// that was quiet must not start at nothing.
@@ -18,6 +18,9 @@ const (
 	quietShare = 0.1
 	// limitingPart of the share is spent if it limits Weir.
 	limitingPart = 0.5
+	// limitingTTL is how long a share that limited Weir counts as limiting. Otherwise pauses between bursts keep a share
+	// below that of a client that writes all the time.
+	limitingTTL = 20 * time.Minute
 	// minAdaptiveShare bounds cuts: the shares of a hundred clusters together are the quota.
 	minAdaptiveShare = 0.01
 )
@@ -40,6 +43,8 @@ type fleetShare struct {
 	cutUntil time.Time
 	// raisedAt is the time of the last raise, or when the next one may begin.
 	raisedAt time.Time
+	// limitedAt is when the share last limited Weir.
+	limitedAt time.Time
 	// closedUntil is when the used-up quota is available again.
 	closedUntil time.Time
 	throttles   int
@@ -67,8 +72,8 @@ func (s *fleetShare) lower(spent float64, reason string, until, now time.Time) {
 	s.loweredAt, s.raisedAt, s.reason = now, s.cutUntil, reason
 }
 
-// raise adds what is due since the last call; beyond quietShare only if the share limits Weir, or many clients that are
-// quiet for long would spend too much at once.
+// raise adds what is due since the last call; beyond quietShare only if the share has limited Weir recently, or many
+// clients that are quiet for long would spend too much at once.
 func (s *fleetShare) raise(spent float64, now time.Time) {
 	passed := now.Sub(s.raisedAt)
 	if passed <= 0 {
@@ -76,11 +81,15 @@ func (s *fleetShare) raise(spent float64, now time.Time) {
 	}
 	s.raisedAt = now
 	raised := s.current + raiseWrites/float64(windowWrites)*passed.Seconds()/windowLength.Seconds()
-	switch {
-	case spent < limitingPart*s.current*windowWrites:
+	if spent >= limitingPart*s.current*windowWrites {
+		s.limitedAt = now
+	}
+	switch base := max(s.current, quietShare); {
+	case now.Sub(s.limitedAt) > limitingTTL:
 		raised = min(raised, quietShare)
-	case raised > quietShare:
-		raised -= (raised - max(s.current, quietShare)) / 2
+	case raised > base:
+		lowered := max(0, 1-base/s.configured)
+		raised = base + (raised-base)*lowered*lowered
 	}
 	raised = min(raised, s.configured)
 	s.current = max(s.current, raised)

@@ -3,6 +3,7 @@
 package ratelimit
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -146,5 +147,30 @@ func TestOneNamespaceDoesNotStretchTheWaitOfOthers(t *testing.T) {
 	_, share, _ := b.UsageAt(now)
 	if s := b.PaceAt(now).ScheduleFor(aPool(1000)); !b.fleet.isLowered() || s.Longest > 2*30*time.Second {
 		t.Errorf("with a share of %.0f writes the pool of a quiet namespace waits up to %s", share, s.Longest)
+	}
+}
+
+// Beyond a tenth of the quota, a share rises slower the larger it is, and only if it limited Weir in the last twenty minutes.
+func TestLowShareRisesFaster(t *testing.T) {
+	for _, tt := range []struct {
+		share, spent float64
+		quiet        time.Duration // since the share limited Weir
+		want         float64       // raised in five minutes
+	}{
+		{20, 0, time.Hour, 10},
+		{20, 20, 0, 10},
+		{100, 100, 0, 6.4},
+		{200, 200, 0, 3.6},
+		{200, 200, time.Hour, 3.6},
+		{400, 400, 0, 0.4},
+		{200, 0, 14 * time.Minute, 3.6},
+		{200, 0, 16 * time.Minute, 0},
+		{500, 500, 0, 0},
+	} {
+		s := fleetShare{configured: 0.5, current: tt.share / windowWrites, limitedAt: start.Add(-tt.quiet), raisedAt: start}
+		s.raise(tt.spent, start.Add(windowLength))
+		if got := s.current*windowWrites - tt.share; math.Abs(got-tt.want) > 0.001 {
+			t.Errorf("%+v: the share rises by %.3f", tt, got)
+		}
 	}
 }
