@@ -22,7 +22,7 @@ var healthy = map[string]func(minute int) float64{
 	`weir_backendpools_out_of_sync_oldest_seconds`:                 constant(40),
 	`weir_services{state="ready"}`:                                 constant(9),
 	`weir_services{state="failed"}`:                                constant(0),
-	`weir_services{state="retained"}`:                                  constant(0),
+	`weir_services{state="retained"}`:                              constant(0),
 	`weir_contested{kind="Service"}`:                               constant(0),
 	`weir_pool_oldest_operation_seconds`:                           constant(20),
 	`weir_arm_calls_total{operation="put",status="200"}`:           increasing(60),
