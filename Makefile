@@ -136,7 +136,7 @@ BUILT   := ./test/e2e ./test/takeover ./internal/provisioning/charts
 # Packages whose tests mostly wait.
 WAITING := ./internal/controllers/... ./lab/demo ./lab/process ./test/...
 # Packages that start no goroutine, nor do their tests: the race detector would find nothing in them.
-PURE    := ./internal ./internal/armerror ./internal/humanize ./internal/lb ./internal/nic ./internal/pool/diff ./internal/pool/membership ./internal/pool/schedule ./internal/provisioning/policy ./internal/skumigration/phase ./tools/house
+PURE    := ./internal ./internal/armerror ./internal/azure/codec ./internal/humanize ./internal/k8s/metadata ./internal/k8s/store ./internal/lb ./internal/lb/behavior ./internal/loadbalancer/conflict ./internal/loadbalancer/plan ./internal/loadbalancer/securitygroup ./internal/nic ./internal/offline ./internal/pool/diff ./internal/pool/membership ./internal/pool/schedule ./internal/provisioning/policy ./internal/service ./internal/skumigration/phase ./lab/armemu/schema ./tools/chartfiles ./tools/dashboard ./tools/house ./tools/plugin
 # Packages with tests that -short skips or cuts: these tests run again without -short and without the race
 # detector, which would slow them down tenfold. The longest packages are first.
 LONG    := ./lab/cluster ./lab/simulate ./internal/provisioning ./lab/scenario ./internal/loadbalancer ./lab/lag ./lab/payload ./internal/azure ./lab/probe ./lab/fleet

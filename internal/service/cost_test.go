@@ -3,6 +3,7 @@
 package service
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -78,16 +79,10 @@ func manyPorts(size int) []Port {
 // clearly is far more than linear time and far less than quadratic time on any machine.
 const clearly = 10 * time.Second
 
-// requireFinished fails the test if do does not return in time.
-func requireFinished(t *testing.T, what string, do func()) {
-	t.Helper()
-	done := make(chan struct{})
-	go func() { defer close(done); do() }()
-	select {
-	case <-done:
-	case <-time.After(clearly):
-		t.Fatalf("%s: no end within %s", what, clearly)
-	}
+// requireFinished panics if do does not return in time.
+func requireFinished(what string, do func()) {
+	defer time.AfterFunc(clearly, func() { panic(fmt.Sprintf("%s: no end within %s", what, clearly)) }).Stop()
+	do()
 }
 
 func BenchmarkLargest(b *testing.B) {
@@ -113,7 +108,7 @@ func BenchmarkLargest(b *testing.B) {
 // The largest Services are parsed in linear time.
 func TestTheLargestServicesAreRead(t *testing.T) {
 	for name, s := range largestServices() {
-		requireFinished(t, name, func() {
+		requireFinished(name, func() {
 			for range 3 {
 				w, problems := BuildSpec(s, testSettings())
 				w.AccessRules([]netip.Addr{netip.MustParseAddr("20.0.0.1")}, nil)

@@ -62,6 +62,9 @@ func openSubnets(c *config.Config) {
 // Each invalid annotation value causes one event with annotation, value and hint; nothing is
 // written for a new or an already published Service.
 func TestABadValueIsOneEvent(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; make test does not leave it out")
+	}
 	for _, bad := range badLinks {
 		t.Run(bad.field+" "+bad.value[:min(len(bad.value), 20)], func(t *testing.T) {
 			runStage(t, Options{Configure: openSubnets}, func(s *Stage) {

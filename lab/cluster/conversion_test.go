@@ -28,6 +28,9 @@ func useAddresses(c *config.Config) { c.BackendPoolType = config.NodeIP }
 // Pools are converted from network interfaces to addresses and back: every rule has members at all
 // times.
 func TestFromOneKindOfPoolToTheOther(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; make test does not leave it out")
+	}
 	for about, first := range map[string]func(*config.Config){"from interfaces": useInterfaces, "from addresses": useAddresses} {
 		t.Run(about, func(t *testing.T) {
 			runStage(t, Options{Configure: first, Machines: true, CheckRuleMembers: true}, func(s *Stage) {

@@ -84,6 +84,9 @@ func gatewayAPIModule(t *testing.T) string {
 // 50 Gateways with 100 routes cost at most a write of the load balancer for ten routes. An isolated change of a route is
 // written as a change of a Service is: with as many writes, and as fast.
 func TestFiftyGateways(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; make test does not leave it out")
+	}
 	const gateways = 50
 	dir := gatewayAPIModule(t)
 	runStage(t, Options{GatewayAPI: true, Limits: armemu.AzureLimits(), Latency: armemu.Busy, LatencyScale: twoSecondWrites}, func(s *Stage) {

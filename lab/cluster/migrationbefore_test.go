@@ -18,6 +18,9 @@ import (
 // unreadable subnet, too few Standard public IPs. A security group on either the interface or the
 // subnet suffices.
 func TestWhatAMigrationFindsBefore(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; make test does not leave it out")
+	}
 	public := 0
 	for _, b := range basicServices() {
 		if !b.internal {

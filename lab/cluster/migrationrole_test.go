@@ -60,6 +60,9 @@ func (s *Stage) setOwnGroups(nodes []int) error {
 // Weir's role and the migration role cover all requests of a migration and its undo, for each kind
 // of machine, and the migration role has nothing unused.
 func TestTheRoleForMigrations(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; make test does not leave it out")
+	}
 	asked := map[string]bool{}
 	for n, kind := range slices.Concat(machineKinds, []string{"Manual"}) {
 		for _, call := range migratesWith(t, kind, n == 0 || n == len(machineKinds), shipped.MigrationRoles()) {

@@ -143,8 +143,11 @@ func (s *Stage) nicOf(node int) string { return network + "networkInterfaces/" +
 // restores every machine and address until a user requests a migration again, which completes
 // normally.
 func TestFromBasicToStandardAndBack(t *testing.T) {
-	back, ends := 0, 0
-	for seed := range uint64(max(*seeds/3, 1)) {
+	back, ends, count := 0, 0, max(*seeds/3, 1)
+	if testing.Short() {
+		count = min(count, 3)
+	}
+	for seed := range uint64(count) { //nolint:gosec // small
 		seed += *firstSeed
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 3))
@@ -190,7 +193,7 @@ func TestFromBasicToStandardAndBack(t *testing.T) {
 		})
 	}
 	t.Logf("%d were taken back, and %d ended", back, ends)
-	if *seeds >= 30 && (back == 0 || ends == 0) {
+	if count >= 10 && (back == 0 || ends == 0) {
 		t.Errorf("%d were taken back, and %d ended: want some of each", back, ends)
 	}
 }

@@ -5,4 +5,4 @@
 package simulate
 
 // defaultSeeds is small because of the race detector's overhead; the Makefile runs the others without it.
-const defaultSeeds = 200
+const defaultSeeds = 80
