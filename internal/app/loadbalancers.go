@@ -35,7 +35,7 @@ func loadBalancerSettings(cfg config.Config, cluster string) (loadbalancer.Setti
 			LocalPools: service.LocalPools(cfg.LocalServicePools), SeveralLoadBalancers: len(cfg.Configurations) > 0, DisableOutboundSNAT: cfg.DisableOutboundSNAT, RetainAddresses: cfg.RetainAddresses, Tags: cfg.ResourceTags(),
 		},
 		Place:    lb.LoadBalancerID{SubscriptionID: cfg.NetworkSubscriptionID(), ResourceGroup: cfg.BackendResourceGroup()},
-		Location: cfg.Location, DefaultZones: cfg.ZoneChoice(),
+		Location: cfg.Location, ExtendedLocation: cfg.ExtendedLocationName, DefaultZones: cfg.ZoneChoice(),
 		MaxRules: cfg.MaxRules(), RulesBy: cfg.RuleLimitSource(),
 
 		SecurityGroup: cfg.SecurityGroup(), RequireEffectiveRestrictions: cfg.RequireEffectiveRestrictions,

@@ -18,7 +18,7 @@ var webPublicIP = lb.ResourceID{SubscriptionID: "s1", ResourceGroup: "rg", Type:
 
 // richPublicIP is a public IP with foreign properties, used by a load balancer.
 const richPublicIP = `{
-  "name": "web", "id": "` + webIP + `", "etag": "W/\"e1\"", "location": "eastus", "zones": ["1", "2"],
+  "name": "web", "id": "` + webIP + `", "etag": "W/\"e1\"", "location": "eastus", "zones": ["1", "2"], "extendedLocation": {"name": "losangeles", "type": "EdgeZone"},
   "sku": {"name": "Standard", "tier": "Regional"}, "tags": {"team": "net"},
   "properties": {
     "provisioningState": "Succeeded", "resourceGuid": "0-1", "ipAddress": "20.1.2.3", "publicIPAddressVersion": "IPv4", "publicIPAllocationMethod": "Static",
@@ -44,7 +44,7 @@ func TestAPublicIPIsRead(t *testing.T) {
 	}{
 		{"in use", richPublicIP, lb.PublicIP{
 			ID: webPublicIP, Etag: `W/"e1"`, Address: netip.MustParseAddr("20.1.2.3"), Location: "eastus", SKU: lb.Standard, Static: true, Family: lb.IPv4,
-			Zones: []string{"1", "2"}, Prefix: "/prefix", IPTags: map[string]string{"RoutingPreference": "Internet"}, DNSLabel: "shop",
+			Zones: []string{"1", "2"}, ExtendedLocation: "losangeles", Prefix: "/prefix", IPTags: map[string]string{"RoutingPreference": "Internet"}, DNSLabel: "shop",
 			Tags: map[string]string{"team": "net"}, UsedBy: balancer + "/frontendIPConfigurations/web", Provisioning: lb.Succeeded,
 		}},
 		{"of a NAT gateway", `{"name":"web","properties":{"natGateway":{"id":"/nat"}}}`, lb.PublicIP{ID: webPublicIP, Etag: lb.NoEtag, SKU: lb.Basic, Family: lb.IPv4, UsedBy: "/nat"}},
@@ -71,11 +71,11 @@ func putPublicIP(t *testing.T, ip lb.PublicIP) sent {
 
 func TestAPublicIPIsMade(t *testing.T) {
 	request := putPublicIP(t, lb.PublicIP{
-		ID: webPublicIP, Location: "eastus", SKU: lb.Standard, Static: true, Family: lb.IPv6, Zones: []string{"1"}, Prefix: "/prefix",
+		ID: webPublicIP, Location: "eastus", SKU: lb.Standard, Static: true, Family: lb.IPv6, Zones: []string{"1"}, ExtendedLocation: "losangeles", Prefix: "/prefix",
 		IPTags: map[string]string{"b": "2", "a": "1"}, DNSLabel: "shop", Tags: map[string]string{"k": "v"},
 		Address: netip.MustParseAddr("20.1.2.3"), UsedBy: "/somebody",
 	})
-	const want = `{"location": "eastus", "sku": {"name": "Standard"}, "zones": ["1"], "tags": {"k": "v"}, "properties": {
+	const want = `{"location": "eastus", "sku": {"name": "Standard"}, "zones": ["1"], "extendedLocation": {"name": "losangeles", "type": "EdgeZone"}, "tags": {"k": "v"}, "properties": {
 	  "publicIPAddressVersion": "IPv6", "publicIPAllocationMethod": "Static", "publicIPPrefix": {"id": "/prefix"},
 	  "ipTags": [{"ipTagType": "a", "tag": "1"}, {"ipTagType": "b", "tag": "2"}], "dnsSettings": {"domainNameLabel": "shop"}}}`
 	if diff := cmp.Diff(canonical(t, want), canonical(t, request.body)); diff != "" {

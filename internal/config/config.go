@@ -46,6 +46,9 @@ type Cloud struct {
 	SubscriptionID string `json:"subscriptionId,omitempty"`
 	ResourceGroup  string `json:"resourceGroup,omitempty"`
 	Location       string `json:"location,omitempty"`
+	// ExtendedLocationName is the edge zone of new load balancers; ExtendedLocationType is then EdgeZone.
+	ExtendedLocationName string `json:"extendedLocationName,omitempty"`
+	ExtendedLocationType string `json:"extendedLocationType,omitempty"`
 	// Tags has the form "a=b,c=d". ResourceTags merges it with TagsMap.
 	Tags    string            `json:"tags,omitempty"`
 	TagsMap map[string]string `json:"tagsMap,omitempty"`

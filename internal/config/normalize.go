@@ -46,6 +46,11 @@ var (
 	subnetRule = regexp.MustCompile(`^[0-9A-Za-z]([0-9A-Za-z_.-]{0,78}[0-9A-Za-z_])?$`)
 )
 
+// edgeZone is the type of an extended location in Azure.
+const edgeZone = "EdgeZone"
+
+var edgeZoneRule = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
+
 // Normalize sets defaults and validates. It sets every pointer except those of identities and selectors. On
 // an error, c is unchanged.
 func (c *Config) Normalize() error {
@@ -76,6 +81,12 @@ func (c *Config) validateConfig() error {
 		return errors.New(`keys "networkResourceTenantID" and "tenantId" differ, but the subscription is the same: a subscription has one tenant; correct "networkResourceSubscriptionID"`)
 	case c.NetworkTenantID() != "" && c.ManagedIdentity() && !c.WorkloadIdentity():
 		return errors.New(`key "networkResourceTenantID" cannot be combined with "useManagedIdentityExtension": a managed identity gets tokens of its own tenant only; use workload identity, or "aadClientId" with a secret or a certificate`)
+	case (c.ExtendedLocationName != "" || c.ExtendedLocationType != "") && !strings.EqualFold(c.ExtendedLocationType, edgeZone):
+		return fmt.Errorf(`key "extendedLocationType" is %q: want %q, with the name of an edge zone in "extendedLocationName", or remove both keys`, c.ExtendedLocationType, edgeZone)
+	case c.ExtendedLocationType != "" && !edgeZoneRule.MatchString(c.ExtendedLocationName):
+		return fmt.Errorf(`key "extendedLocationName" is %q: want the name of an edge zone, 1 to 64 letters, digits or '-', or remove it and "extendedLocationType"`, c.ExtendedLocationName)
+	case c.ExtendedLocationName != "" && len(c.AvailabilityZones) > 0:
+		return errors.New(`keys "extendedLocationName" and "availabilityZones" are set: an edge zone has no availability zones; remove one of them`)
 	case c.IntervalSeconds != nil && *c.IntervalSeconds > maxInterval:
 		return fmt.Errorf(`key "loadBalancerBackendPoolUpdateIntervalInSeconds" is %d: want 1 to %d, or 0 or less for the default of %d`,
 			*c.IntervalSeconds, maxInterval, DefaultLoadBalancerBackendPoolUpdateIntervalInSeconds)

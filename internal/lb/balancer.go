@@ -187,14 +187,16 @@ type PublicIP struct {
 	Location string
 	SKU      SKU
 	// Global is set for the tier Global, which only a Global load balancer uses.
-	Global   bool
-	Static   bool
-	Family   Family
-	Zones    []string
-	Prefix   string
-	IPTags   map[string]string
-	DNSLabel string
-	Tags     map[string]string
+	Global bool
+	Static bool
+	Family Family
+	Zones  []string
+	Prefix string
+	// ExtendedLocation is the edge zone; may be empty.
+	ExtendedLocation string
+	IPTags           map[string]string
+	DNSLabel         string
+	Tags             map[string]string
 	// UsedBy is the ARM ID of an IP configuration.
 	UsedBy       string
 	Provisioning Provisioning

@@ -14,11 +14,13 @@ const (
 type PrivateLinkService struct {
 	ID ResourceID
 	// Etag is empty for a new one.
-	Etag         string
-	Location     string
-	Provisioning Provisioning
-	Alias        string
-	Frontends    []string
+	Etag     string
+	Location string
+	// ExtendedLocation is the edge zone; may be empty.
+	ExtendedLocation string
+	Provisioning     Provisioning
+	Alias            string
+	Frontends        []string
 	// NAT are the source addresses of consumer flows.
 	NAT           []NATAddress
 	FQDNs         []string

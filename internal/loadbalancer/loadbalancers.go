@@ -46,7 +46,7 @@ func New(cfg Config) *LoadBalancers {
 	b.leftPools = NewLeftPoolTracker(cfg.LeftPools)
 	b.publicIPManager = publicip.New(publicip.Config{
 		Azure: cfg.Azure, Lease: cfg.Lease, Conflicts: &b.conflicts, InProgress: &b.inProgress, Log: cfg.Log,
-		ClusterName: cfg.ClusterName, Group: cfg.PublicIPs, Location: cfg.Location, Zones: cfg.Zones, DefaultZones: cfg.DefaultZones, LoadBalancers: cfg.loadBalancerIDs(),
+		ClusterName: cfg.ClusterName, Group: cfg.PublicIPs, Location: cfg.Location, EdgeZoneOf: b.edgeZoneOf, Zones: cfg.Zones, DefaultZones: cfg.DefaultZones, LoadBalancers: cfg.loadBalancerIDs(),
 		Owners: cfg.Owners, Groups: cfg.PublicIPGroups, GrantsOf: func(namespace string) string { return cfg.Cluster.AllowedPublicIPs(namespace) },
 		Services: func() func(string) string { return serviceOf(cfg.Cluster) }, RulesAt: b.cache.rulesAt, ReadRules: b.ensureState,
 	})

@@ -131,6 +131,8 @@ type Settings struct {
 	// Place is the resource group of the load balancers; its Name is not used.
 	Place    lb.LoadBalancerID
 	Location string
+	// ExtendedLocation is the edge zone of new load balancers; may be empty.
+	ExtendedLocation string
 	// DefaultZones are the zones of new public IPs and private frontends of Services that name none.
 	DefaultZones zones.Choice
 	// Configurations are the cluster's load balancers, at least one; each has an internal twin.

@@ -100,7 +100,7 @@ func (l *loadBalancer) readOrTemplate(ctx context.Context, jobs []*job) (lb.Load
 		if needed && l.cfg.Location == "" {
 			return lb.LoadBalancer{}, fmt.Errorf(`%s has to be made, and azure.json does not say where: set its key "location"`, l.name())
 		}
-		return lb.LoadBalancer{ID: l.id, Location: l.cfg.Location, SKU: lb.Standard, Tags: maps.Clone(l.cfg.Tags)}, nil
+		return lb.LoadBalancer{ID: l.id, Location: l.cfg.Location, ExtendedLocation: l.cfg.ExtendedLocation, SKU: lb.Standard, Tags: maps.Clone(l.cfg.Tags)}, nil
 	case err != nil:
 		return lb.LoadBalancer{}, err
 	case l.checkKind(observed) != nil:

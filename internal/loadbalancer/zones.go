@@ -3,6 +3,7 @@
 package loadbalancer
 
 import (
+	"context"
 	"errors"
 
 	"weir.dev/weir/internal/lb"
@@ -45,4 +46,20 @@ func (l *loadBalancer) pickZones(jobs []*job, observed lb.LoadBalancer) (picked 
 		}
 	}
 	return picked, rejected, nil
+}
+
+// edgeZoneOf returns the edge zone of a load balancer, or the one that it will have: its public IPs must be there, too.
+func (b *LoadBalancers) edgeZoneOf(ctx context.Context, id lb.LoadBalancerID) (string, error) {
+	if b.cfg.ExtendedLocation != "" {
+		if err := b.ensureState(ctx, id); err != nil {
+			return "", err
+		}
+	}
+	b.cache.mu.Lock()
+	observed, _ := b.cache.observedLocked(id.Name)
+	b.cache.mu.Unlock()
+	if observed.Etag == "" {
+		return b.cfg.ExtendedLocation, nil
+	}
+	return observed.ExtendedLocation, nil
 }

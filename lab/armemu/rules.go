@@ -83,7 +83,7 @@ func Rules() []Rule {
 	rules := nameRules()
 	for _, more := range [][]Rule{
 		poolRules(), memberRules(), loadBalancerRules(), frontendRules(), privateIPRules(), balancingRules(), probeRules(),
-		nicLimitRules(), backendPortRules(), healthProbeRules(), globalRules(), publicIPRules(), publicIPChangeRules(), publicIPPrefixRules(), zoneRules(), networkInterfaceRules(), basicRules(), availabilitySetRules(), networkRules(), privateLinkRules(), securityGroupRules(), deleteRules(), privateLinkUseRules(),
+		nicLimitRules(), backendPortRules(), healthProbeRules(), globalRules(), publicIPRules(), publicIPChangeRules(), publicIPPrefixRules(), zoneRules(), edgeZoneRules(), networkInterfaceRules(), basicRules(), availabilitySetRules(), networkRules(), privateLinkRules(), securityGroupRules(), deleteRules(), privateLinkUseRules(),
 	} {
 		rules = append(rules, more...)
 	}

@@ -28,10 +28,12 @@ type armLoadBalancer struct {
 		Name lb.SKU `json:"name"`
 		Tier string `json:"tier"`
 	} `json:"sku"`
-	Extended struct {
-		Name string `json:"name"`
-	} `json:"extendedLocation"`
+	Extended   armExtendedLocation       `json:"extendedLocation"`
 	Properties armLoadBalancerProperties `json:"properties"`
+}
+
+type armExtendedLocation struct {
+	Name string `json:"name"`
 }
 
 type armLoadBalancerProperties struct {

@@ -18,10 +18,11 @@ type armSubscriptionList struct {
 }
 
 type armPrivateLinkService struct {
-	ID         string            `json:"id"`
-	Etag       string            `json:"etag"`
-	Location   string            `json:"location"`
-	Tags       map[string]string `json:"tags"`
+	ID         string              `json:"id"`
+	Etag       string              `json:"etag"`
+	Location   string              `json:"location"`
+	Tags       map[string]string   `json:"tags"`
+	Extended   armExtendedLocation `json:"extendedLocation"`
 	Properties struct {
 		State            lb.Provisioning       `json:"provisioningState"`
 		Alias            string                `json:"alias"`
@@ -66,7 +67,7 @@ func DecodePrivateLinkService(place lb.ResourceID, doc Document) (lb.PrivateLink
 	}
 	place.Name = path.Base(resource.ID)
 	p := lb.PrivateLinkService{
-		ID: place, Etag: etagOrAny(resource.Etag), Location: resource.Location, Provisioning: resource.Properties.State, Alias: resource.Properties.Alias,
+		ID: place, Etag: etagOrAny(resource.Etag), Location: resource.Location, ExtendedLocation: resource.Extended.Name, Provisioning: resource.Properties.State, Alias: resource.Properties.Alias,
 		FQDNs: resource.Properties.FQDNs, ProxyProtocol: resource.Properties.ProxyProtocol,
 		Visibility: resource.Properties.Visibility.IDs, AutoApproval: resource.Properties.AutoApproval.IDs,
 		Tags: resource.Tags, Origin: doc,
@@ -109,6 +110,7 @@ func EncodePrivateLinkService(next lb.PrivateLinkService) (any, error) {
 		}
 	}
 	deleteKeys(body, "etag", "id", "name", "type")
+	editExtendedLocation(body, was.ExtendedLocation, next.ExtendedLocation)
 	properties := childObject(body, keyProperties)
 	deleteKeys(properties, "alias", "networkInterfaces", "privateEndpointConnections", "provisioningState", "resourceGuid")
 	body.set("tags", next.Tags)

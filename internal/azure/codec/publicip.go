@@ -13,10 +13,11 @@ import (
 )
 
 type armPublicIP struct {
-	Etag     string            `json:"etag"`
-	Location string            `json:"location"`
-	Tags     map[string]string `json:"tags"`
-	Zones    []string          `json:"zones"`
+	Etag     string              `json:"etag"`
+	Location string              `json:"location"`
+	Tags     map[string]string   `json:"tags"`
+	Zones    []string            `json:"zones"`
+	Extended armExtendedLocation `json:"extendedLocation"`
 	SKU      struct {
 		Name lb.SKU `json:"name"`
 		Tier string `json:"tier"`
@@ -49,7 +50,7 @@ func DecodePublicIP(id lb.ResourceID, doc Document) (lb.PublicIP, error) {
 	ip := lb.PublicIP{
 		ID: id, Etag: etagOrAny(resource.Etag), Location: resource.Location, SKU: cmp.Or(resource.SKU.Name, lb.Basic), Global: isGlobalTier(resource.SKU.Tier), Family: cmp.Or(p.Version, lb.IPv4),
 		Static: p.Method == staticMethod, Prefix: p.Prefix.ID, DNSLabel: p.DNS.Label, Provisioning: provisioningState(p.State),
-		Zones: resource.Zones, IPTags: map[string]string{}, Tags: decodeTags(resource.Tags), Origin: doc,
+		Zones: resource.Zones, ExtendedLocation: resource.Extended.Name, IPTags: map[string]string{}, Tags: decodeTags(resource.Tags), Origin: doc,
 	}
 	ip.Address, _ = netip.ParseAddr(p.Address)
 	for _, tag := range p.IPTags {
@@ -82,6 +83,7 @@ func EncodePublicIP(ip lb.PublicIP) (any, error) {
 	if fresh || was.SKU != ip.SKU {
 		ensureObject(body, "sku").set("name", ip.SKU)
 	}
+	editExtendedLocation(body, was.ExtendedLocation, ip.ExtendedLocation)
 	if !slices.Equal(was.Zones, ip.Zones) {
 		body.set("zones", append([]string{}, ip.Zones...))
 	}

@@ -75,7 +75,7 @@ func (a *Azure) withoutZones(byRegion map[string][]string) (found []string) {
 	}
 	for _, ip := range a.ips {
 		hasZones := len(zones.NewRegion(ip.Location, byRegion).Zones) > 0
-		if hasZones && ip.SKU == lb.Standard && len(ip.Zones) == 0 && strings.Contains(strings.ToLower(ip.UsedBy), "/loadbalancers/") {
+		if hasZones && ip.SKU == lb.Standard && ip.ExtendedLocation == "" && len(ip.Zones) == 0 && strings.Contains(strings.ToLower(ip.UsedBy), "/loadbalancers/") {
 			found = append(found, fmt.Sprintf("public IP %s (%s)", ip.ID.Name, ip.Address))
 		}
 	}

@@ -43,6 +43,7 @@ func TestZones(t *testing.T) {
 		"a region without zones":  {"", armemu.Options{}, onLB(standard, private("a")), ip(lb.Standard, used), OK, "no frontend"},
 		"Basic":                   {"", zoned, onLB(lb.LoadBalancer{SKU: lb.Basic}, private("a")), ip(lb.Basic, used), OK, "no frontend"},
 		"an edge zone":            {"", zoned, onLB(lb.LoadBalancer{SKU: lb.Standard, ExtendedLocation: "losangeles"}, private("a")), ip(lb.Standard, used, "1"), OK, "no frontend"},
+		"an IP of an edge zone":   {"", zoned, onLB(standard), lb.PublicIP{ID: lb.ResourceID{Name: "i"}, Location: "eastus", SKU: lb.Standard, UsedBy: used, ExtendedLocation: "losangeles"}, OK, "no frontend"},
 		"an IP of a machine":      {"", zoned, onLB(standard), ip(lb.Standard, "/x/networkInterfaces/n/ipConfigurations/ip"), OK, "no frontend"},
 		"no right":                {"", denied, onLB(standard), ip(lb.Standard, ""), Warn, "403 AuthorizationFailed"},
 		"no right, and named":     {`,"availabilityZones":["1"]`, denied, onLB(standard, private("a")), ip(lb.Standard, ""), OK, "not compared with those of the region"},

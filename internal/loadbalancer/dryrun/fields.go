@@ -136,7 +136,7 @@ func (v formatter) publicIPFields(ip lb.PublicIP, was lb.Provisioning) []fieldVa
 	}
 	return slices.Concat([]fieldValue{
 		{name: "address", text: address}, {name: "family", text: string(ip.Family)},
-		{name: "location", text: ip.Location}, {name: "sku", text: string(ip.SKU)}, {name: "static", text: formatTrue(ip.Static)},
+		{name: "location", text: ip.Location}, {name: "edgeZone", text: ip.ExtendedLocation}, {name: "sku", text: string(ip.SKU)}, {name: "static", text: formatTrue(ip.Static)},
 		{name: "zones", text: strings.Join(ip.Zones, ", ")},
 		{name: "prefix", text: ip.Prefix}, {name: "dnsLabel", text: ip.DNSLabel},
 	}, mapFields("ipTags", ip.IPTags), mapFields("tags", ip.Tags), stateFields(ip.Provisioning, was))
@@ -146,7 +146,7 @@ func loadBalancerFields(b lb.LoadBalancer, was lb.Provisioning) []fieldValue {
 	if b.Etag == "" {
 		return nil
 	}
-	return slices.Concat([]fieldValue{{name: "location", text: b.Location}, {name: "sku", text: string(b.SKU)}}, mapFields("tags", b.Tags), stateFields(b.Provisioning, was))
+	return slices.Concat([]fieldValue{{name: "location", text: b.Location}, {name: "edgeZone", text: b.ExtendedLocation}, {name: "sku", text: string(b.SKU)}}, mapFields("tags", b.Tags), stateFields(b.Provisioning, was))
 }
 
 // stateFields is shown after a failed write, which causes a full rewrite.

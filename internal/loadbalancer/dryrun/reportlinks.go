@@ -46,7 +46,7 @@ func linkFields(p lb.PrivateLinkService, was lb.Provisioning) []fieldValue {
 		}
 	}
 	return slices.Concat([]fieldValue{
-		{name: "location", text: p.Location}, {name: "frontends", list: p.Frontends}, {name: "addresses", list: numberDuplicates(nat)},
+		{name: "location", text: p.Location}, {name: "edgeZone", text: p.ExtendedLocation}, {name: "frontends", list: p.Frontends}, {name: "addresses", list: numberDuplicates(nat)},
 		{name: "fqdns", list: p.FQDNs}, {name: "proxyProtocol", text: formatTrue(p.ProxyProtocol)},
 		{name: "visibility", list: p.Visibility}, {name: "autoApproval", list: p.AutoApproval},
 	}, mapFields("tags", p.Tags), stateFields(p.Provisioning, was))

@@ -39,7 +39,7 @@ func findFrontends(b LoadBalancer, requests []*Request, links []lb.PrivateLinkSe
 	for _, f := range b.Observed.Frontends {
 		is := frontend{Frontend: desired.Frontend{
 			ID: FrontendID(b.Observed.ID, f.Name), Name: f.Name, Family: frontendFamily(f, b.Observed.Rules), Public: f.PublicIP != "",
-			LoadBalancer: desired.LoadBalancer{Location: b.Observed.Location, SKU: b.Observed.SKU, HasAddressPools: b.HasAddressPools, IPv6: six},
+			LoadBalancer: desired.LoadBalancer{Location: b.Observed.Location, ExtendedLocation: b.Observed.ExtendedLocation, SKU: b.Observed.SKU, HasAddressPools: b.HasAddressPools, IPv6: six},
 		}}
 		for _, r := range b.Observed.Rules {
 			if owner := ruleOwner(r.Name); strings.EqualFold(r.Frontend, f.Name) && !slices.Contains(is.owners, owner) {

@@ -20,8 +20,8 @@ import (
 
 // choosePublicIP returns the desired state of the public IP for a Service's frontend and whether it must be written.
 // known are the existing public IPs by key; check returns why the Service may not use one that Weir did not
-// make, and pickZones the zones of a new one.
-func choosePublicIP(want service.PublicIP, known map[string]lb.PublicIP, req *Request, on lb.LoadBalancerID, location string, check func(lb.PublicIP) error, pickZones func(service.PublicIP) ([]string, error)) (next lb.PublicIP, write bool, err error) {
+// make, and place sets the zones of a new one.
+func choosePublicIP(want service.PublicIP, known map[string]lb.PublicIP, req *Request, on lb.LoadBalancerID, location string, check func(lb.PublicIP) error, place func(*lb.PublicIP, service.PublicIP) error) (next lb.PublicIP, write bool, err error) {
 	ip, found := findPublicIP(want, known)
 	switch {
 	case !found && want.Address.IsValid():
@@ -34,8 +34,7 @@ func choosePublicIP(want service.PublicIP, known map[string]lb.PublicIP, req *Re
 		return ip, false, fmt.Errorf(`public IP %s has to be made, and azure.json does not say where: set its key "location"`, want.ID.Name)
 	case !found:
 		next = newPublicIP(want, location)
-		next.Zones, err = pickZones(want)
-		return next, true, err
+		return next, true, place(&next, want)
 	}
 	if err := checkUsable(ip, want, req.Owner, on); err != nil {
 		return ip, false, err

@@ -35,6 +35,9 @@ type Config struct {
 	// Group is the default resource group; its Name is not used.
 	Group    lb.ResourceID
 	Location string
+	// EdgeZoneOf returns the edge zone of a load balancer, where its new public IPs are made; empty for none. Nil knows
+	// none.
+	EdgeZoneOf func(ctx context.Context, on lb.LoadBalancerID) (string, error)
 	// Zones are the zones of the regions; nil knows none. DefaultZones are those of new public IPs of Services that
 	// name none.
 	Zones         *zones.Regions

@@ -100,12 +100,17 @@ func (k *Manager) ReadRound(ctx context.Context, on lb.LoadBalancerID) (*Round, 
 	return r, r.readGroup(ctx, resourceGroup(k.cfg.Group))
 }
 
-// pickZones returns the zones of a new public IP. One from a prefix gets those of the prefix.
-func (c *Config) pickZones(ctx context.Context, want service.PublicIP) ([]string, error) {
-	if want.Prefix != "" && len(want.Zones) == 0 {
-		return nil, nil
+// setZones sets the edge zone of a new public IP, or its availability zones. One from a prefix gets those of the prefix. An
+// edge zone has no availability zones.
+func (r *Round) setZones(ctx context.Context, ip *lb.PublicIP, want service.PublicIP) (err error) {
+	if r.cfg.EdgeZoneOf != nil {
+		ip.ExtendedLocation, err = r.cfg.EdgeZoneOf(ctx, r.on)
 	}
-	return c.Zones.Region(ctx, c.Location).Pick(service.ZoneChoice(want.Zones), c.DefaultZones)
+	if err != nil || ip.ExtendedLocation != "" || want.Prefix != "" && len(want.Zones) == 0 {
+		return err
+	}
+	ip.Zones, err = r.cfg.Zones.Region(ctx, r.cfg.Location).Pick(service.ZoneChoice(want.Zones), r.cfg.DefaultZones)
+	return err
 }
 
 func (r *Round) pickPublicIPs(ctx context.Context, req *Request) {
@@ -159,7 +164,7 @@ func (r *Round) chooseAvailable(ctx context.Context, want service.PublicIP, req 
 		u = r.usageOf(ip, req)
 		claims, err = u.checkUse()
 		return err
-	}, func(want service.PublicIP) ([]string, error) { return r.cfg.pickZones(ctx, want) })
+	}, func(ip *lb.PublicIP, want service.PublicIP) error { return r.setZones(ctx, ip, want) })
 	if _, exists := r.known[next.ID.Key()]; err == nil && !exists {
 		err = r.checkNew(req)
 	}

@@ -24,8 +24,8 @@ type Frontend struct {
 
 // LoadBalancer has the relevant properties of a frontend's load balancer.
 type LoadBalancer struct {
-	Location string
-	SKU      lb.SKU
+	Location, ExtendedLocation string
+	SKU                        lb.SKU
 	// HasAddressPools is true if any pool has addresses, or will have: Azure then rejects Private Link
 	// Services.
 	HasAddressPools bool
@@ -68,8 +68,8 @@ func defaultName(f Frontend) string {
 func buildDesired(l service.PrivateLink, owner string, f Frontend, settings Settings) lb.PrivateLinkService {
 	l = withDefaults(l, f, settings)
 	return lb.PrivateLinkService{
-		ID:        lb.ResourceID{SubscriptionID: settings.Group.SubscriptionID, ResourceGroup: l.ResourceGroup, Type: lb.TypePrivateLinkService, Name: l.Name},
-		Location:  f.LoadBalancer.Location,
+		ID:       lb.ResourceID{SubscriptionID: settings.Group.SubscriptionID, ResourceGroup: l.ResourceGroup, Type: lb.TypePrivateLinkService, Name: l.Name},
+		Location: f.LoadBalancer.Location, ExtendedLocation: f.LoadBalancer.ExtendedLocation,
 		Frontends: []string{f.ID},
 		NAT:       natAddresses(l, settings.VirtualNetwork+"/subnets/"+l.Subnet),
 		FQDNs:     l.FQDNs, ProxyProtocol: l.ProxyProtocol, Visibility: l.Visibility, AutoApproval: l.AutoApproval,
