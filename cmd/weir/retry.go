@@ -21,9 +21,8 @@ func newRetry() *cobra.Command {
 		Short: "Retry BackendPools, and failed writes of load balancers, now",
 		Long: `Retries BackendPools at once, with a full retry budget. service/NAME retries the pools of a Service, and the write of
 its load balancer if that failed; gateway/NAME retries the latter. After a rejection by Azure, it retries once until
-Weir's next own attempt, at most five minutes later. The controller still waits for a Retry-After of Azure, and for the
-pace of a pool that changes often. It writes an annotation on each, with your own rights to list and patch BackendPools,
-Services and Gateways. weir status shows the result.
+Weir's next own attempt, at most five minutes later. A Retry-After of Azure, and the pace of a pool that changes often,
+still apply. It annotates each with your own rights to list and patch them. weir status shows the result.
 
 Exit codes: 0 requested, 1 an object does not exist or could not be patched, 2 a flag is wrong.`,
 		Example: `  # The pools of a Service
