@@ -17,13 +17,12 @@ func newRetry() *cobra.Command {
 	var output outputFormat
 	var all, failed bool
 	cmd := &cobra.Command{
-		Use:   "retry [POOL|service/NAME]...",
+		Use:   "retry [POOL|service/NAME|gateway/NAME]...",
 		Short: "Retry BackendPools, and failed writes of load balancers, now",
 		Long: `Retries BackendPools at once, with a full retry budget. service/NAME retries the pools of a Service, and the write of
-its load balancer if that failed; after a rejection by Azure, once until Weir's next own attempt, which is at most five
-minutes later. The controller still waits for a Retry-After of Azure, and for the pace of a pool that changes often. It
-writes an annotation on each, with your own rights to list and patch BackendPools and Services. Gateways are not
-retried. weir status shows the result.
+its load balancer if that failed; gateway/NAME retries the latter. After a rejection by Azure, it retries once until
+Weir's next own attempt, at most five minutes later. A Retry-After of Azure, and the pace of a pool that changes often,
+still apply. It annotates each with your own rights to list and patch them. weir status shows the result.
 
 Exit codes: 0 requested, 1 an object does not exist or could not be patched, 2 a flag is wrong.`,
 		Example: `  # The pools of a Service
@@ -34,7 +33,7 @@ Exit codes: 0 requested, 1 an object does not exist or could not be patched, 2 a
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case failed == (len(args) > 0):
-				return &app.UsageError{Err: errors.New("want names of BackendPools, or service/NAME, or --all-failed")}
+				return &app.UsageError{Err: errors.New("want names of BackendPools, service/NAME or gateway/NAME, or --all-failed")}
 			case all && (connection.HasNamespace() || !failed):
 				return &app.UsageError{Err: errors.New("-A requires --all-failed, and excludes -n")}
 			}
@@ -54,7 +53,7 @@ Exit codes: 0 requested, 1 an object does not exist or could not be patched, 2 a
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.BoolVar(&failed, "all-failed", false, "all BackendPools that have failed or wait for a retry, and all Services with a failed write")
+	f.BoolVar(&failed, "all-failed", false, "all BackendPools that have failed or wait for a retry, and all Services and Gateways with a failed write")
 	f.BoolVarP(&all, "all-namespaces", "A", false, "of all namespaces")
 	addOutputFlag(cmd, f, &output, "text, or json")
 	addConnectionFlags(cmd, f, connection, "")

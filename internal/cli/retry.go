@@ -19,7 +19,7 @@ import (
 	"weir.dev/weir/internal/humanize"
 )
 
-// RetryCommand requests retries of BackendPools, and of writes of Services' load balancers.
+// RetryCommand requests retries of BackendPools, and of writes of load balancers of Services and Gateways.
 type RetryCommand struct {
 	API       client.Client
 	Namespace string // empty means all, for Failed only
@@ -27,7 +27,7 @@ type RetryCommand struct {
 	JSON      bool
 }
 
-// RetriedObject is a BackendPool or Service to retry.
+// RetriedObject is a BackendPool, Service or Gateway to retry.
 type RetriedObject struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace"`
@@ -37,8 +37,8 @@ type RetriedObject struct {
 	NotBefore *metav1.Time `json:"notBefore,omitempty"`
 }
 
-// RetryPools retries BackendPools by name or service/NAME, and Services with a failed write of their load balancer. If one
-// is missing, it retries none.
+// RetryPools retries BackendPools by name or service/NAME, and Services and gateway/NAME with a failed write of their load
+// balancer. If one is missing, it retries none.
 func (d RetryCommand) RetryPools(ctx context.Context, names []string, now time.Time) error {
 	pools, err := ListPools(ctx, d.API, d.Namespace)
 	if err != nil {
@@ -51,8 +51,8 @@ func (d RetryCommand) RetryPools(ctx context.Context, names []string, now time.T
 	return d.annotateObjects(ctx, chosen, "", now)
 }
 
-// RetryFailed retries all BackendPools in state Failed or Retrying, and all Services with a failed write of their load
-// balancer.
+// RetryFailed retries all BackendPools in state Failed or Retrying, and all Services and Gateways with a failed write of
+// their load balancer.
 func (d RetryCommand) RetryFailed(ctx context.Context, now time.Time) error {
 	pools, err := ListPools(ctx, d.API, d.Namespace)
 	if err != nil {
@@ -72,6 +72,12 @@ func (d RetryCommand) RetryFailed(ctx context.Context, now time.Time) error {
 	if !seen {
 		unseen = "You may not list Services: failed writes of their load balancers are not retried.\n"
 	}
+	if failed.gateways, seen, err = listFailedGateways(ctx, d.API, d.Namespace); err != nil {
+		return err
+	}
+	if !seen {
+		unseen += "You may not list Gateways and their routes: failed writes of their load balancers are not retried.\n"
+	}
 	return d.annotateObjects(ctx, failed, unseen, now)
 }
 
@@ -83,6 +89,14 @@ func (d RetryCommand) annotateObjects(ctx context.Context, chosen selection, not
 	retried, failed := []RetriedObject{}, []error{}
 	for i := range chosen.services {
 		is, err := retryService(ctx, d.API, &chosen.services[i], now)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		retried = append(retried, is)
+	}
+	for i := range chosen.gateways {
+		is, err := retryGateway(ctx, d.API, &chosen.gateways[i], now)
 		if err != nil {
 			failed = append(failed, err)
 			continue
@@ -116,12 +130,12 @@ func (d RetryCommand) printResults(retried []RetriedObject, note string) error {
 	case note != "":
 		text = "No BackendPool has failed.\n"
 	default:
-		text = "No BackendPool has failed, and no write of a Service's load balancer.\n"
+		text = "No BackendPool has failed, and no write of a load balancer of a Service or Gateway.\n"
 	}
 	for _, p := range retried {
 		when := "is tried again now"
 		switch {
-		case p.Kind == "Service": // Weir limits early tries after a rejection
+		case p.Kind != "BackendPool": // Weir limits early tries after a rejection
 			when += ", or within 5 minutes if an early try has just failed"
 		case p.State == v1alpha1.ReasonPaused:
 			when = "is retried after the pause (weir resume)"

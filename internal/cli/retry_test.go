@@ -83,7 +83,7 @@ func TestRetry(t *testing.T) {
 					t.Errorf("said %q", out.String())
 				}
 			}
-			if len(asked) == 0 && tt.err == "" && out.String() != "No BackendPool has failed, and no write of a Service's load balancer.\n" {
+			if len(asked) == 0 && tt.err == "" && out.String() != "No BackendPool has failed, and no write of a load balancer of a Service or Gateway.\n" {
 				t.Errorf("said %q", out.String())
 			}
 		})

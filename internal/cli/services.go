@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/controllers/cache"
@@ -54,32 +55,42 @@ const (
 	verbRetry  = "retry"
 )
 
-// selection are the BackendPools and Services that a user named.
+// selection are the BackendPools, Services and Gateways that a user named.
 type selection struct {
 	pools    []v1alpha1.BackendPool
-	services []corev1.Service // with a failed write
+	services []corev1.Service    // with a failed write
+	gateways []gatewayv1.Gateway // with a failed write
 }
 
 // selectObjects selects BackendPools by name, and with service/NAME those of a Service. For a retry it also
-// selects the Service itself, if its write failed. If one is missing, it returns only an error.
+// selects the Service itself, if its write failed, and gateway/NAME. If one is missing, it returns only an error.
 func selectObjects(ctx context.Context, api client.Reader, pools []v1alpha1.BackendPool, namespace string, names []string, verb string) (selection, error) {
-	var is selection
+	var chosen selection
 	var missing []error
 	for _, name := range names {
+		if gateway, is := strings.CutPrefix(name, "gateway/"); is && verb == verbRetry {
+			gw, err := findFailedGateway(ctx, api, namespace, gateway)
+			if err != nil {
+				missing = append(missing, err)
+				continue
+			}
+			chosen.gateways = append(chosen.gateways, *gw)
+			continue
+		}
 		service, ofService := strings.CutPrefix(name, "service/")
-		before := len(is.pools)
+		before := len(chosen.pools)
 		for _, p := range pools {
 			if p.Name == name || ofService && p.Spec.ServiceRef != nil && p.Spec.ServiceRef.Name == service {
-				is.pools = append(is.pools, p)
+				chosen.pools = append(chosen.pools, p)
 			}
 		}
-		found := len(is.pools) > before
+		found := len(chosen.pools) > before
 		switch {
 		case ofService:
 			s, err := findService(ctx, api, namespace, service)
 			switch {
 			case verb == verbRetry && s != nil && failedReason(s) != "":
-				is.services = append(is.services, *s)
+				chosen.services = append(chosen.services, *s)
 			case found: // a pool may be left of a Service, and the caller may lack the right to get it
 			case err != nil:
 				missing = append(missing, err)
@@ -93,7 +104,7 @@ func selectObjects(ctx context.Context, api client.Reader, pools []v1alpha1.Back
 	if len(missing) > 0 {
 		return selection{}, errors.Join(missing...)
 	}
-	return is, nil
+	return chosen, nil
 }
 
 func findService(ctx context.Context, api client.Reader, namespace, name string) (*corev1.Service, error) {

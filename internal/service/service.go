@@ -118,3 +118,21 @@ func (s Service) loadBalancerIPFor(f lb.Family) string {
 	}
 	return ""
 }
+
+// gatewayPrefix marks a Gateway among Services. Names of Services have no colon.
+const gatewayPrefix = "gateway:"
+
+// GatewayServiceName returns the name of a Gateway among Services.
+func GatewayServiceName(gateway string) string { return gatewayPrefix + gateway }
+
+// GatewayOf returns the Gateway of a name among Services; false if it is that of a Service.
+func GatewayOf(name string) (gateway string, is bool) { return strings.CutPrefix(name, gatewayPrefix) }
+
+// DescribeOwner returns the kind and the name of a Service or Gateway, from its namespace and name among Services.
+func DescribeOwner(key string) string {
+	namespace, name, _ := strings.Cut(key, "/")
+	if gateway, is := GatewayOf(name); is {
+		return "Gateway " + namespace + "/" + gateway
+	}
+	return "Service " + key
+}

@@ -202,7 +202,7 @@ func TestGateway(t *testing.T) {
 	l.expectPorts(fmt.Sprintf("tcp 443 %d", port))
 	l.becomes(l.namespace, "10.0.0.1")
 	l.eventually("plan of a served Gateway", func() error {
-		if out, code := l.runPlan(); code != 0 || !strings.Contains(out, "No changes (1 Service).") {
+		if out, code := l.runPlan(); code != 0 || !strings.Contains(out, "No changes (1 Gateway).") {
 			return fmt.Errorf("exit code %d:\n%s", code, out)
 		}
 		return nil

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -95,7 +96,7 @@ func (r Reader) ExplainGateway(ctx context.Context, namespace, name string) (Exp
 		return Explanation{}, err
 	}
 	for i, route := range gateways.Routes[:min(len(gateways.Routes), maxRoutes)] {
-		out.Routes[i].Backends = r.describeBackends(ctx, route)
+		out.Routes[i].Backends = r.describeBackends(ctx, client.ObjectKeyFromObject(&gw), route)
 	}
 	seen, err := status.ReadRunning(ctx, r.API, r.Now)
 	if err != nil {
@@ -228,8 +229,9 @@ func (r Reader) readController(ctx context.Context, name gatewayv1.ObjectName) (
 	return string(class.Spec.ControllerName), nil
 }
 
-// describeBackends returns the backends of a route with their node ports, where the Services can be read.
-func (r Reader) describeBackends(ctx context.Context, route routing.Route) []string {
+// describeBackends returns the backends of a route with their node ports and those of copies for the Gateway, where the
+// Services can be read.
+func (r Reader) describeBackends(ctx context.Context, gateway types.NamespacedName, route routing.Route) []string {
 	all := []string{}
 	for _, ref := range route.Backends {
 		name, is := route.ServiceOf(ref)
@@ -243,7 +245,7 @@ func (r Reader) describeBackends(ctx context.Context, route routing.Route) []str
 		if err := r.API.Get(ctx, name, &s); err == nil {
 			for _, p := range s.Spec.Ports {
 				if ref.Port != nil && p.Port == *ref.Port && p.NodePort != 0 && (p.Protocol == corev1.ProtocolUDP) == (route.Kind == routing.KindUDPRoute) {
-					text += fmt.Sprintf(" on node port %d", p.NodePort)
+					text += fmt.Sprintf(" on node port %d", p.NodePort) + r.describeCopies(ctx, gateway, name, p)
 				}
 			}
 		}
@@ -253,6 +255,23 @@ func (r Reader) describeBackends(ctx context.Context, route routing.Route) []str
 		all = append(all, text)
 	}
 	return all
+}
+
+// describeCopies returns the node ports of the copies of a backend for listeners of a Gateway; empty if there are none, or
+// the Services cannot be listed.
+func (r Reader) describeCopies(ctx context.Context, gateway, backend types.NamespacedName, port corev1.ServicePort) (text string) {
+	var all corev1.ServiceList
+	if err := r.API.List(ctx, &all, client.InNamespace(backend.Namespace), client.MatchingLabels{metadata.ManagedBy: "weir"}); err != nil {
+		return ""
+	}
+	for i := range all.Items {
+		s := &all.Items[i]
+		source, is := routing.CopySourceOf(s)
+		if is && source.Gateway == gateway && source.Backend == backend && s.Spec.Ports[0].Port == port.Port && s.Spec.Ports[0].Protocol == port.Protocol {
+			text += fmt.Sprintf(", for listener %s on node port %d of copy %s", source.Listener, s.Spec.Ports[0].NodePort, s.Name)
+		}
+	}
+	return text
 }
 
 func (v *Gateway) addSteps(r status.Report) {

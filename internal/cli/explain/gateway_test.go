@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"weir.dev/weir/api/v1alpha1"
@@ -63,7 +64,11 @@ func TestExplainGateway(t *testing.T) {
 			p.Status.MadeFor, p.Spec.LoadBalancer.Name = v1alpha1.MadeForNodes, "kubernetes"
 		}
 	}
-	api = append(api, gw, route, other, event,
+	web := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP, NodePort: 30080}}}}
+	rule := routing.Rule{Listener: "spare", Backend: routing.Backend{Service: client.ObjectKeyFromObject(web), Protocol: corev1.ProtocolTCP, NodePort: 30080}}
+	copied, foreign := routing.NewCopy(gw, rule, web), routing.NewCopy(&gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other", UID: "88bb"}}, rule, web)
+	copied.Spec.Ports[0].NodePort, foreign.Spec.Ports[0].NodePort = 32100, 32101
+	api = append(api, gw, route, other, event, copied, foreign,
 		&gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "weir"}, Spec: gatewayv1.GatewayClassSpec{ControllerName: routing.ControllerName}},
 	)
 	story, err := Reader{API: serverWith(api...), Now: noon}.ExplainGateway(t.Context(), "shop", "edge")
@@ -80,7 +85,7 @@ func TestExplainGateway(t *testing.T) {
 		"web        443/TCP   1        a77aa-TCP-443\n",
 		"dns        53/UDP    1        none: Invalid: Gateway a/b already forwards to node port 30053\n",
 		"spare      80/TCP    0        none\n",
-		"tcproute shop/web   web         Service shop/web:80 on node port 30080, Service shop/gone:80 with weight 0   BackendNotFound: Service shop/gone does not exist\n",
+		"tcproute shop/web   web         Service shop/web:80 on node port 30080, for listener spare on node port 32100 of copy " + copied.Name + ", Service shop/gone:80 with weight 0   BackendNotFound: Service shop/gone does not exist\n",
 		"BackendNotResolved: Service shop/gone does not exist\n  What to do: create what the message names, or change backendRefs (kubectl edit tcproute -n shop web)",
 		"BackendPool weir-system/nodes.kubernetes:",
 		"gateway edge   EnsuredLoadBalancer: done",
@@ -89,7 +94,7 @@ func TestExplainGateway(t *testing.T) {
 			t.Errorf("%q is missing in\n%s", want, text.String())
 		}
 	}
-	if strings.Contains(text.String(), "shop/other") {
+	if strings.Contains(text.String(), "shop/other") || strings.Contains(text.String(), "32101") {
 		t.Errorf("a route of another Gateway is in\n%s", text.String())
 	}
 }

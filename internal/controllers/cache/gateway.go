@@ -9,18 +9,15 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
+
+	"weir.dev/weir/internal/service"
 )
 
-// gatewayPrefix marks the name under which a Gateway is in Snapshot.Services. Names of Services have no colon.
-const gatewayPrefix = "gateway:"
-
 // GatewayServiceName returns the name under which a Gateway is in Snapshot.Services.
-func GatewayServiceName(gateway string) string { return gatewayPrefix + gateway }
+func GatewayServiceName(gateway string) string { return service.GatewayServiceName(gateway) }
 
 // GatewayOf returns the Gateway of a name in Snapshot.Services; false if it is that of a Service.
-func GatewayOf(service string) (gateway string, is bool) {
-	return strings.CutPrefix(service, gatewayPrefix)
-}
+func GatewayOf(name string) (gateway string, is bool) { return service.GatewayOf(name) }
 
 // IsGatewayKey reports whether namespace/name in Snapshot.Services is a Gateway.
 func IsGatewayKey(key string) bool {

@@ -50,7 +50,7 @@ func (p *planner) buildRequests(ctx context.Context) error {
 		}
 		found = true
 		if err := p.buildRequest(ctx, s); err != nil {
-			return fmt.Errorf("Service %s: %w", s.Key(), err)
+			return fmt.Errorf("%s: %w", service.DescribeOwner(s.Key()), err)
 		}
 	}
 	if p.scope.Service != "" && !found {
@@ -92,7 +92,7 @@ func (p *planner) runRequests(ctx context.Context) (err error) {
 	}
 	for _, r := range p.result.Results {
 		if err := p.cluster.ResolveResult(ctx, r); err != nil {
-			return fmt.Errorf("Service %s: %w", r.Service, err)
+			return fmt.Errorf("%s: %w", service.DescribeOwner(r.Service), err)
 		}
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"weir.dev/weir/internal/loadbalancer/plan"
 	"weir.dev/weir/internal/loadbalancer/privatelink"
 	"weir.dev/weir/internal/loadbalancer/publicip"
+	"weir.dev/weir/internal/service"
 )
 
 // PlanResult is the result of a plan.
@@ -60,7 +61,7 @@ func (o PlanResult) CheckComplete() error {
 	var failed []error
 	for _, r := range o.Results {
 		if err := UnknownReason(r); err != nil {
-			failed = append(failed, fmt.Errorf("Service %s: %w", r.Service, err))
+			failed = append(failed, fmt.Errorf("%s: %w", service.DescribeOwner(r.Service), err))
 		}
 	}
 	switch more := len(failed) - 1; {

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
 )
 
 var kindNames = map[string]string{
@@ -91,11 +92,11 @@ func kindName(kind string) string {
 	return kind
 }
 
-func serviceSuffix(service string) string {
-	if service == "" {
+func serviceSuffix(owner string) string {
+	if owner == "" {
 		return ""
 	}
-	return "  # Service " + service
+	return "  # " + service.DescribeOwner(owner)
 }
 
 func formatMember(m MemberReport) string {
@@ -148,12 +149,12 @@ func (w *textWriter) writeServices(p Report) {
 	before := w.out.Len()
 	for _, s := range p.Services {
 		if s.Refused != "" {
-			w.writeLine(0, "!", "Service "+s.Service+" is refused: "+s.Refused)
+			w.writeLine(0, "!", service.DescribeOwner(s.Service)+" is refused: "+s.Refused)
 		}
 	}
 	for _, s := range p.Services {
 		if s.NoEffect != "" {
-			w.writeLine(0, "!", "Service "+s.Service+": "+s.NoEffect)
+			w.writeLine(0, "!", service.DescribeOwner(s.Service)+": "+s.NoEffect)
 		}
 	}
 	w.writeGrouped(p.Services, "!", func(s ServiceReport) string { return s.Failed }, func(subject, why string) string { return subject + " could not be planned: " + why })
@@ -176,7 +177,7 @@ func (w *textWriter) writeGrouped(all []ServiceReport, mark lb.Action, of func(S
 			continue
 		}
 		said[what] = true
-		subject, more := "Service "+s.Service, 0
+		subject, more := service.DescribeOwner(s.Service), 0
 		for _, o := range all[i+1:] {
 			if of(o) == what {
 				more++
@@ -190,13 +191,22 @@ func (w *textWriter) writeGrouped(all []ServiceReport, mark lb.Action, of func(S
 }
 
 func (p Report) formatSummary() string {
-	refused, failed := p.CountRejected(), 0
+	refused, failed, gateways := p.CountRejected(), 0, 0
 	for _, s := range p.Services {
+		if _, is := service.GatewayOf(path.Base(s.Service)); is {
+			gateways++
+		}
 		if s.Failed != "" {
 			failed++
 		}
 	}
-	planned := formatCount(len(p.Services), "Service")
+	planned := formatCount(len(p.Services)-gateways, "Service")
+	switch {
+	case gateways == len(p.Services) && gateways > 0:
+		planned = formatCount(gateways, "Gateway")
+	case gateways > 0:
+		planned += ", " + formatCount(gateways, "Gateway")
+	}
 	if refused > 0 {
 		planned += fmt.Sprintf(", %d refused", refused)
 	}
