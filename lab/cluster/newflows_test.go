@@ -20,7 +20,7 @@ import (
 )
 
 // This file models new flows to Services, one per second and Service, to the address in its status: the load balancer
-// forwards by its rule, whose probe requests each member every five seconds. kube-proxy forwards to ready endpoints,
+// forwards by its rule, and its probe requests each member every five seconds. kube-proxy forwards to ready endpoints,
 // with Local to those of the node, or to those that terminate and still serve if none is ready.
 
 const (
