@@ -38,7 +38,7 @@ func (j *job) isMovingTo(observed lb.LoadBalancer, pool string) bool {
 }
 
 func (j *job) hasLaterRemoval() bool {
-	return slices.ContainsFunc(j.steps, func(s step) bool { return s.remove })
+	return j.KeepFormer || slices.ContainsFunc(j.steps, func(s step) bool { return s.remove })
 }
 
 // nodesIn returns a function that removes foreign members from a pool of network interfaces. It calls Azure

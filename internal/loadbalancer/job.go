@@ -171,6 +171,9 @@ func loadBalancerSteps(req Request) []step {
 		return all
 	}
 	here := step{on: req.On}
+	if req.KeepFormer {
+		return []step{here}
+	}
 	if req.Desired.Internal {
 		return append([]step{here}, all...)
 	}

@@ -32,6 +32,8 @@ type Request struct {
 	Desired    *service.Spec
 	On         lb.LoadBalancerID
 	RemoveFrom []lb.LoadBalancerID
+	// KeepFormer keeps the Service on RemoveFrom as well: its new addresses must serve first.
+	KeepFormer bool
 	// LoadBalancers are all load balancers that may hold parts of the Service, including those no longer configured.
 	LoadBalancers []string
 	// ProtectAddresses makes a request with Desired fail with a AddressLossError before it would remove an address.

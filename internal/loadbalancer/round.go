@@ -128,7 +128,7 @@ func (l *loadBalancer) preparePublicIPs(ctx context.Context, jobs []*job) (ips *
 			if j.ipRequest.IsLeaving && !j.isLeaving() {
 				j.steps = append([]step{{on: l.id, remove: true}}, j.steps...)
 			}
-			j.ipRequest.IsMoving = j.hasNextLoadBalancer()
+			j.ipRequest.IsMoving = j.KeepFormer || j.hasNextLoadBalancer()
 		}
 		l.rejectAddressLoss(within, jobs, ips)
 		ips.WriteRequired(within)

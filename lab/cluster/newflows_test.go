@@ -4,9 +4,9 @@ package cluster
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -15,12 +15,13 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/lab/armemu"
 )
 
-// This file models new flows to Local Services, one per second and Service: Azure's probe requests kube-proxy's health
-// check of each member every five seconds, and kube-proxy forwards to ready endpoints of the node, or to those
-// that terminate and still serve if none is ready.
+// This file models new flows to Services, one per second and Service, to the address in its status: the load balancer
+// forwards by its rule, and its probe requests each member every five seconds. kube-proxy forwards to ready endpoints,
+// with Local to those of the node, or to those that terminate and still serve if none is ready.
 
 const (
 	probeInterval = 5 // seconds
@@ -79,19 +80,27 @@ func (p *probeState) addAnswer(ok bool, r probeReading) {
 	p.isUp = p.isUp && p.bad < r.downAfter || p.good >= r.upAfter
 }
 
-// poolMember is a member of a Service's pool.
-type poolMember struct {
+// probeKey identifies a probe of a node: another rule, probe or probe setting starts without answers.
+type probeKey struct {
+	probe armemu.ForwardingProbe
 	node  int
-	down  bool // its admin state
-	reads [2]probeState
 }
 
-// serviceSim is a Service, its pods and the members of its pool.
+// probeReads is what a probe knows of a node by the readings: mild, then strict.
+type probeReads [2]probeState
+
+// serviceSim is a Service, its pods and the members that its rule has.
 type serviceSim struct {
-	key     string
-	pods    []*podSim
-	members map[int]*poolMember
+	key       string
+	isCluster bool // its traffic policy
+	pods      []*podSim
+	// rule is the one at the address of its status.
+	rule    armemu.ForwardingRule
+	members map[int]bool
 }
+
+// healthCheckPath is that of kube-proxy's health check of a Local Service.
+const healthCheckPath = "/healthz"
 
 func (s *serviceSim) onNode(node int) (pods []*podSim) {
 	for _, p := range s.pods {
@@ -116,7 +125,9 @@ type flowModel struct {
 	*Stage
 	flowOptions
 	services []*serviceSim
-	revision int // of the pools read last
+	rules    []armemu.ForwardingRule
+	revision int // of the rules read last
+	probes   map[probeKey]*probeReads
 	second   int
 	cordoned map[int]bool
 	gates    gateSim
@@ -138,8 +149,9 @@ func (c flowCounts) String() string {
 // flowOptions describe the cluster of a model.
 type flowOptions struct {
 	nodes, services int
-	// pods is the number for each Service; zero is two.
+	// pods is the number for each Service; zero is two. edit changes each new Service, which is Local.
 	pods int
+	edit func(*corev1.Service)
 	// preStop is how long a pod that terminates serves. minReady is minReadySeconds of a Deployment.
 	preStop, minReady time.Duration
 }
@@ -153,8 +165,14 @@ func newFlowModel(s *Stage, o flowOptions) *flowModel {
 	}
 	s.Start()
 	for i := range services {
-		v := &serviceSim{key: fmt.Sprintf("shop/s%d", i), members: map[int]*poolMember{}}
-		failOn(s.AddService(v.key, func(svc *corev1.Service) { setPolicy(svc, corev1.ServiceExternalTrafficPolicyLocal) }))
+		v := &serviceSim{key: fmt.Sprintf("shop/s%d", i), members: map[int]bool{}}
+		failOn(s.AddService(v.key, func(svc *corev1.Service) {
+			setPolicy(svc, corev1.ServiceExternalTrafficPolicyLocal)
+			if o.edit != nil {
+				o.edit(svc)
+			}
+			v.isCluster = svc.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal
+		}))
 		for r := range cmp.Or(o.pods, 2) {
 			v.pods = append(v.pods, &podSim{node: (i + r*(1+i%7)) % nodes, startedAt: time.Now()})
 		}
@@ -214,9 +232,9 @@ func (m *flowModel) passSecond() {
 		}
 	}
 	m.Sleep(0)
-	m.readPools(now)
-	for i, v := range m.services {
-		m.sendFlow(i, v, now)
+	m.readRules(now)
+	for _, v := range m.services {
+		m.sendFlow(v, now)
 	}
 	m.second++
 }
@@ -232,60 +250,82 @@ func (m *flowModel) finish() flowCounts {
 	return m.total
 }
 
-// readPools reads the members from Azure. It counts serving members that left.
-func (m *flowModel) readPools(now time.Time) {
-	revision := m.emulator.Revision()
-	if revision == m.revision {
-		return
-	}
-	m.revision = revision
-	body, _ := m.emulator.Get(network + "loadBalancers/" + clusterName)
-	var b loadBalancer
-	failOn(json.Unmarshal(body, &b))
-	byName := map[string]pool{}
-	for _, p := range b.Properties.Pools {
-		byName[p.Name] = p
-	}
-	for _, v := range m.services {
-		at, shown := parseKey(v.key), map[int]bool{}
-		for _, a := range byName[at.Namespace+"-"+at.Name].Properties.Addresses {
-			var node int
-			_, err := fmt.Sscanf(a.Properties.IP, "10.0.1.%d", &node)
-			failOn(err)
-			node -= 4
-			shown[node] = true
-			if v.members[node] == nil {
-				v.members[node] = &poolMember{node: node}
-			}
-			v.members[node].down = a.Properties.Admin == "Down"
+// nodeOf returns the number of the node with an address.
+func nodeOf(member armemu.ForwardingMember) int { return int(member.IP.As4()[3]) - 4 }
+
+// readRules reads the addresses of the Services, and the rules there from Azure. It probes the members of all rules, and
+// counts serving members that left.
+func (m *flowModel) readRules(now time.Time) {
+	var all corev1.ServiceList
+	failOn(m.userClient.List(ctx, &all))
+	addresses := map[string]netip.Addr{}
+	for i := range all.Items {
+		for _, in := range all.Items[i].Status.LoadBalancer.Ingress {
+			addresses[metadata.Key(all.Items[i].Namespace, all.Items[i].Name)] = netip.MustParseAddr(in.IP)
 		}
-		for node := range v.members {
-			if shown[node] {
-				continue
+	}
+	rules, probes := map[netip.Addr]armemu.ForwardingRule{}, map[probeKey]*probeReads{}
+	if revision := m.emulator.Revision(); revision != m.revision {
+		m.rules, m.revision = m.emulator.ForwardingRules(), revision
+	}
+	for _, r := range m.rules {
+		rules[r.Frontend] = r
+		owner, _, _ := strings.Cut(r.Rule[strings.LastIndex(r.Rule, "/")+1:], "-")
+		at := slices.IndexFunc(m.services, func(v *serviceSim) bool { return v.key == m.serviceOwners[owner] })
+		if at < 0 {
+			continue
+		}
+		for _, member := range r.Members {
+			key := probeKey{*r.Probe, nodeOf(member)}
+			if probes[key] = m.probes[key]; probes[key] == nil {
+				probes[key] = &probeReads{}
 			}
-			delete(v.members, node)
-			if slices.ContainsFunc(v.onNode(node), func(p *podSim) bool { return p.acceptsFlows(now, m.preStop) }) {
-				m.total.cut++
+			if (m.second+at+key.node*3)%probeInterval == 0 {
+				probes[key].addAnswer(r.Probe.Path != healthCheckPath || m.services[at].isReadyOn(key.node, now))
 			}
+		}
+	}
+	m.probes = probes
+	for _, v := range m.services {
+		m.recordRule(v, rules[addresses[v.key]], now)
+	}
+}
+
+func (p *probeReads) addAnswer(ok bool) {
+	p[0].addAnswer(ok, mildReading)
+	p[1].addAnswer(ok, strictReading)
+}
+
+func (s *serviceSim) isReadyOn(node int, now time.Time) bool {
+	return slices.ContainsFunc(s.onNode(node), func(p *podSim) bool { return p.isReady(now) })
+}
+
+func (m *flowModel) recordRule(v *serviceSim, rule armemu.ForwardingRule, now time.Time) {
+	before := v.members
+	v.rule, v.members = rule, map[int]bool{}
+	for _, member := range rule.Members {
+		v.members[nodeOf(member)] = true
+	}
+	for node := range before {
+		if !v.members[node] && slices.ContainsFunc(v.onNode(node), func(p *podSim) bool { return p.acceptsFlows(now, m.preStop) }) {
+			m.total.cut++
 		}
 	}
 }
 
-// sendFlow probes the members of a Service and sends a flow to each that accepts new ones, as a share.
-func (m *flowModel) sendFlow(index int, v *serviceSim, now time.Time) {
+// sendFlow sends a flow to each member that accepts new ones, as a share.
+func (m *flowModel) sendFlow(v *serviceSim, now time.Time) {
 	m.total.flows++
 	var takers, failing [2]int
-	for _, member := range v.members {
-		local := v.onNode(member.node)
-		hasReady := slices.ContainsFunc(local, func(p *podSim) bool { return p.isReady(now) })
-		serves := slices.ContainsFunc(local, func(p *podSim) bool {
+	for _, member := range v.rule.Members {
+		node := nodeOf(member)
+		hasReady := v.isReadyOn(node, now)
+		serves := v.isCluster || slices.ContainsFunc(v.onNode(node), func(p *podSim) bool {
 			return p.acceptsFlows(now, m.preStop) && (p.isReady(now) || !hasReady)
 		})
-		for i, reading := range []probeReading{mildReading, strictReading} {
-			if (m.second+index+member.node*3)%probeInterval == 0 {
-				member.reads[i].addAnswer(hasReady, reading)
-			}
-			if !member.down && member.reads[i].isUp {
+		reads := m.probes[probeKey{*v.rule.Probe, node}]
+		for i := range reads {
+			if member.AdminState != "Down" && reads[i].isUp {
 				takers[i]++
 				if !serves {
 					failing[i]++

@@ -77,8 +77,8 @@ func TestFlowFigures(t *testing.T) {
 		t.Skip("it takes long; make test does not leave it out")
 	}
 	documented := documentedFlows(t)
-	if len(documented) != len(rollouts) {
-		t.Errorf("the guide has %d rows with figures, want %d", len(documented), len(rollouts))
+	if want := len(rollouts) + len(moves); len(documented) != want {
+		t.Errorf("the guide has %d rows with figures, want %d", len(documented), want)
 	}
 	for _, rollout := range rollouts {
 		for j, seconds := range []int{2, 27} {

@@ -233,6 +233,8 @@ func (st *State) waitReason() (reason, text string) {
 	switch {
 	case st.Events.lastWarning != "":
 		return ConditionReasonRetryAfter, "Azure is throttling: " + st.Events.lastWarning
+	case st.PoolWait.reason == waitMove:
+		return ConditionReasonUpdating, "It moves to another load balancer; the former one serves until the new addresses are probed and published"
 	case st.PoolWait.reason == waitFill:
 		return ConditionReasonPoolFilling, "Its backend pools are filled before flows are sent there: their BackendPools say what keeps them"
 	}

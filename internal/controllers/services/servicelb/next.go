@@ -31,6 +31,7 @@ const (
 	StepDefer   Step = "defer"   // its namespace or the Service waits for its next write
 	StepSkip    Step = "skip"    // a resync without an Azure call: nothing is known to be wrong
 	StepFill    Step = "fill"    // create the BackendPools that must fill first
+	StepMove    Step = "move"    // the former load balancer serves until the new addresses do, and are published
 	StepDrain   Step = "drain"   // remove network interfaces that block the deletion
 	StepRelease Step = "release" // nothing is left: remove the finalizer
 	StepDrop    Step = "drop"    // the Service is leaving: create nothing more
@@ -80,6 +81,8 @@ func ResolveStep(r loadbalancer.Result, managed, isResync bool) Step {
 		return StepRelease
 	case !managed:
 		return StepDrop
+	case r.KeepFormer:
+		return StepMove
 	}
 	return StepFinish
 }

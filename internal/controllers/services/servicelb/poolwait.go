@@ -23,6 +23,7 @@ type poolWaitReason string
 
 const (
 	waitFill  poolWaitReason = "fill"  // pools are filled before flows are sent there
+	waitMove  poolWaitReason = "move"  // the new load balancer is probed, or its addresses become known
 	waitDrain poolWaitReason = "drain" // network interfaces block the deletion of a load balancer, which stays recorded
 )
 
@@ -47,6 +48,10 @@ func (w *PoolWait) startWait(reason poolWaitReason, r loadbalancer.Result, now t
 	} else {
 		w.drains = r.DrainingPools
 	}
+}
+
+func (w *PoolWait) startMoveWait(r loadbalancer.Result, until time.Time) {
+	*w = PoolWait{reason: waitMove, request: &r.Request, until: until}
 }
 
 func (w *PoolWait) stopWait() { *w = PoolWait{} }

@@ -229,6 +229,7 @@ func (r *Reconciler) sendRequest(ctx context.Context, s Service, e *entry, d Des
 	}
 	req.OnlyRestricts = narrows
 	req.ProtectAddresses, req.LoadBalancers = protect, addFormer(places, st.Placement.LoadBalancers)
+	req.KeepFormer = st.Move.keepsFormer(req, st.Placement.LoadBalancers, now)
 	st.Closing.resetIfWider(d.Spec)
 	err = r.persistRecord(ctx, s, st, Record{LoadBalancers: req.LoadBalancers, Groups: req.Groups, LinkGroups: req.LinkGroups, Properties: mergeNames(st.Placement.Properties, d.properties())}) // before Azure can hold any part of it
 	if err == nil {

@@ -55,7 +55,7 @@ func (r *Reconciler) processResult(ctx context.Context, s Service, e *entry, res
 		failed = &retryError{error: res.Err}
 	case StepDrop:
 		st.Sync.markStale() // Azure has changed
-	case StepFill, StepDrain, StepRelease, StepFinish:
+	case StepFill, StepMove, StepDrain, StepRelease, StepFinish:
 		st.Events.hadLoadBalancer = st.Events.hadLoadBalancer || (step == StepDrain || step == StepRelease) && res.Changed
 		if err := r.persistResult(ctx, s, e, step, res, now); err != nil {
 			r.warnPersistError(s, st, err)
@@ -99,6 +99,8 @@ func (r *Reconciler) persistResult(ctx context.Context, s Service, e *entry, ste
 		}
 	case StepFill: // a moving Service keeps its address until it can leave
 		publishes = len(res.RemoveFrom) == 0
+	case StepMove:
+		publishes = e.Move.publishes()
 	case StepDrain, StepRelease: // it keeps the retained address
 		observed, publishes = nil, !s.Deleting && !res.NeedsDrain
 	}
@@ -127,6 +129,12 @@ func (r *Reconciler) writePools(ctx context.Context, s Service, e *entry, step S
 		st.PoolWait.startWait(waitFill, res, now)
 		r.States.publishPoolWait(e) // publish first: the pool may be filled at once
 		r.events.reportFilling(s, &st.Events, res.FillingPools)
+		if _, err := r.createPools(ctx, s, res.On, res.Pools); err != nil {
+			return err
+		}
+	case StepMove:
+		st.Sync.markStale()
+		st.PoolWait.startMoveWait(res, st.Move.advance(res.Request, st.Placement.LoadBalancers, now))
 		if _, err := r.createPools(ctx, s, res.On, res.Pools); err != nil {
 			return err
 		}

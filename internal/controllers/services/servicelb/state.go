@@ -25,6 +25,7 @@ type State struct {
 	Events    EventState
 	Removal   Removal
 	PoolWait  PoolWait
+	Move      MoveState
 	DryRun    DryRunState
 	Endpoints Endpoints
 	EmptyPool EmptyPoolState
