@@ -28,7 +28,7 @@ func TestAskingWhileTheLeaderWrites(t *testing.T) {
 			if !moved {
 				moved = true
 				m := obj.DeepCopyObject().(*corev1.ConfigMap)
-				m.Data = map[string]string{"else": "x", keyMigration: `{"apart":true}`}
+				m.Data = map[string]string{"else": "x", keyMigration: `{"trafficStopped":true}`}
 				if err := api.Update(ctx, m); err != nil {
 					return err
 				}
