@@ -72,13 +72,13 @@ group = begun=$$(date +%s); failed=; for part in $(1); do $(MAKE) --no-print-dir
   echo "weir: $(1): $$(( $$(date +%s) - begun )) s"; [ -z "$$failed" ]
 .PHONY: group-built group-shipped group-waiting group-computing
 group-built:
-	@$(call group,unit-built)
+	@+$(call group,unit-built)
 group-shipped:
-	@$(call group,conformance chart kubelab-tests alerts page)
+	@+$(call group,conformance chart kubelab-tests alerts page)
 group-waiting:
-	@$(call group,unit-waiting)
+	@+$(call group,unit-waiting)
 group-computing:
-	@$(call group,unit-long unit-race)
+	@+$(call group,unit-long unit-race)
 
 # The base of "what changed": the merge base with main, or HEAD.
 BASE ?= $(shell git merge-base HEAD main 2>/dev/null || echo HEAD)
@@ -145,7 +145,7 @@ PURE    := ./internal ./internal/armerror ./internal/azure/codec ./internal/huma
 LONG    := ./lab/cluster ./lab/simulate ./internal/provisioning ./lab/scenario ./internal/loadbalancer ./lab/lag ./lab/payload ./internal/azure ./lab/probe ./lab/fleet
 # internal/provisioning mostly waits, so three run in parallel. go vet is a linter of make check. Tests allocate much
 # and keep little: with the default GOGC, a fifth of their time is garbage collection.
-TEST    := GOGC=400 $(GO) test -vet=off -timeout 40m
+TEST    := env GOGC=400 $(GO) test -vet=off -timeout 40m
 
 # Prints the tests of packages that call testing.Short, as a pattern for -run.
 longtests = awk '/^func Test/ { name = $$2; sub(/[(].*/, "", name) } /testing[.]Short[(][)]/ { print name }' $(patsubst %,%/*_test.go,$(LONG)) | sort -u | paste -sd '|' -

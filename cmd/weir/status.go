@@ -34,7 +34,7 @@ With --health it also names Services without a member that is up according to Az
 pools, one after the other; each read counts as a write in Azure and can take ten seconds. It needs what weir explain --health needs.
 
 Exit codes: 0 nothing is wrong, 1 the API server cannot be reached or the namespace does not exist, 2 a flag is wrong,
-3 something is wrong.`,
+3 something is wrong. --watch ends with Ctrl-C and 0.`,
 		Example: `  # Is all well?
   weir status -A
 

@@ -85,7 +85,7 @@ func (g *gates) Do(req *policy.Request) (*http.Response, error) {
 	}
 	resp, err := req.Next()
 	if c != nil && err == nil && resp.StatusCode == http.StatusTooManyRequests {
-		g.recordThrottle(c, resp, time.Now())
+		g.closeGates(c, resp, time.Now())
 	}
 	return resp, err
 }
@@ -119,7 +119,8 @@ func (g *gates) checkOpen(c *call) error {
 	return nil
 }
 
-func (g *gates) recordThrottle(c *call, resp *http.Response, now time.Time) {
+// closeGates closes the gates of the quotas or lock that a 429 names.
+func (g *gates) closeGates(c *call, resp *http.Response, now time.Time) {
 	until, named := ratelimit.RetryAfter(resp.Header, now)
 	if !named {
 		until = now.Add(closedWithoutRetryAfter)

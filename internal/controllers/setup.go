@@ -213,7 +213,7 @@ func (c *Cluster) releaseRetained(ctx context.Context) {
 		case isStale && !wasStale:
 			c.opts.Log.WarnContext(ctx, "a watch of the API server is broken, so what is known of endpoints and nodes may be old: no member leaves its pool until the watches are in sync again; members join, and admin states change", "atMost", k8s.StaleWatchTimeout.String())
 		case !isStale && (wasStale || held > 0): // a break may fall between two polls
-			c.opts.Log.InfoContext(ctx, "members leave their pools again", "held", held, "inSync", c.opts.Connection.Watches.InSync())
+			c.opts.Log.InfoContext(ctx, "members leave their pools again", "held", held, "watchesOpen", c.opts.Connection.Watches.AllOpen())
 			c.Pools.ReleaseRetained(now)
 		}
 		wasStale = isStale

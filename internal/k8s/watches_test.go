@@ -54,7 +54,7 @@ func TestWhichWatchesAreThere(t *testing.T) {
 				_ = res.Body.Close()
 			}()
 			synctest.Wait()
-			if !reach.Watches.InSync() {
+			if !reach.Watches.AllOpen() {
 				t.Errorf("%s: broken from the start", tt.name)
 			}
 			_ = end.Close()

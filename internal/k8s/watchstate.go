@@ -71,8 +71,8 @@ func (w *Watches) IsStale(now time.Time) bool {
 	return !w.staleSince.IsZero() && now.Sub(w.staleSince) < StaleWatchTimeout
 }
 
-// InSync reports whether all watches are open.
-func (w *Watches) InSync() bool {
+// AllOpen reports whether all watches are open.
+func (w *Watches) AllOpen() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.allOpen()

@@ -157,7 +157,7 @@ func (p *process) makePools(res loadbalancer.Result) (needed map[string]bool) {
 			s.uids++
 			b.ref = schedule.Ref{Namespace: "default", Name: name, UID: fmt.Sprint(s.uids)}
 			s.backends[name] = b
-			p.lanes.Add(schedule.Operation{Ref: b.ref, Pool: b.id, ChangedAt: time.Now(), New: true})
+			p.lanes.Add(schedule.Operation{Ref: b.ref, Pool: b.id, ChangedAt: time.Now(), FillsPool: true})
 		}
 	}
 	return needed

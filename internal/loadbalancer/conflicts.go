@@ -16,7 +16,7 @@ import (
 )
 
 // withoutConflicts returns the jobs without conflicts; the parts of the others stay as they are. A missing load
-// balancer is a conflict of its own: deleting it again is the only change that keeps it missing.
+// balancer has its own conflict: all of its parts are missing, and only another deletion is a revert.
 func (l *loadBalancer) withoutConflicts(jobs []*job, p plan.Plan, missing bool) []*job {
 	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool {
 		switch {
@@ -30,7 +30,7 @@ func (l *loadBalancer) withoutConflicts(jobs []*job, p plan.Plan, missing bool) 
 		if missing && len(differ) > 0 {
 			differ = []conflict.RevertedPart{{Part: string(conflict.LoadBalancer), Text: "it is gone"}}
 		}
-		return l.conflicts.ShouldSkip(conflict.LoadBalancer, j.Service, j.desiredKey(), l.name(), differ, time.Now())
+		return l.conflicts.RecordReverts(conflict.LoadBalancer, j.Service, j.desiredKey(), l.name(), differ, time.Now())
 	})
 }
 

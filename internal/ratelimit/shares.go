@@ -25,8 +25,8 @@ const minWrites = 50
 const (
 	// waitTTL is how long a namespace counts as waiting.
 	waitTTL = 10 * time.Second
-	// maxDeferral is the longest time until another check.
-	maxDeferral = time.Minute
+	// serviceRecheck is the longest time until a deferred Service is checked again.
+	serviceRecheck = time.Minute
 	// namespaceTTL is how long a namespace counts as present. Its pools and Services are checked more
 	// often.
 	namespaceTTL = 24 * time.Hour
@@ -242,8 +242,8 @@ func (b *Budget) DeferService(namespace string, rejected bool, now time.Time) (D
 			Namespace: namespace, Used: t.window.countWrites(now), Share: share, TotalUsed: b.window.countWrites(now), Max: b.maxServiceWrites(), RoomAt: at,
 		})
 	}
-	if t.deferral.Until = at; at.After(now.Add(maxDeferral)) {
-		t.deferral.Until = now.Add(maxDeferral)
+	if t.deferral.Until = at; at.After(now.Add(serviceRecheck)) {
+		t.deferral.Until = now.Add(serviceRecheck)
 	}
 	t.waitingUntil = t.deferral.Until.Add(waitTTL)
 	return t.deferral, true

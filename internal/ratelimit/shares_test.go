@@ -63,7 +63,7 @@ func TestLawShares(t *testing.T) {
 					t.Fatalf("%s is deferred though all is calm: %v spent", name, spent)
 				case !wrote && fresh && !othersWait && spent < weirs-reserve-1:
 					t.Fatalf("%s is deferred though no other one waits: %v used, %v spent", name, used, spent)
-				case !wrote && (!d.Until.After(now) || d.Until.After(now.Add(maxDeferral)) || !strings.Contains(d.String(), name)):
+				case !wrote && (!d.Until.After(now) || d.Until.After(now.Add(serviceRecheck)) || !strings.Contains(d.String(), name)):
 					t.Fatalf("%s at %s", d, now)
 				}
 				waits[name] = now
@@ -313,7 +313,7 @@ func TestADeferralKeepsItsTime(t *testing.T) {
 	}
 	b.RecordThrottle(Throttle{Until: now.Add(20 * time.Second), Network: true}, now)
 	first, deferred := b.DeferService("shop", false, now)
-	if !deferred || first.RoomAt.Sub(now) <= 2*maxDeferral || first.Until != now.Add(maxDeferral) {
+	if !deferred || first.RoomAt.Sub(now) <= 2*serviceRecheck || first.Until != now.Add(serviceRecheck) {
 		t.Fatalf("%+v", first)
 	}
 	for _, want := range []string{"may send no write before " + first.RoomAt.UTC().Format(time.RFC3339), "lowered at " + start.UTC().Format(time.RFC3339) + ": 429 for the quota of Microsoft.Network"} {
@@ -322,7 +322,7 @@ func TestADeferralKeepsItsTime(t *testing.T) {
 		}
 	}
 	again, deferred := b.DeferService("shop", false, first.Until)
-	if !deferred || again.String() != first.String() || again.Until != first.Until.Add(maxDeferral) {
+	if !deferred || again.String() != first.String() || again.Until != first.Until.Add(serviceRecheck) {
 		t.Errorf("it is now %q until %s, and was %q", again, again.Until, first)
 	}
 	later := first.RoomAt.Add(time.Minute)

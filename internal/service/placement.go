@@ -86,8 +86,8 @@ type Candidate struct {
 	RequestedConfiguration string
 }
 
-// ChooseConfiguration returns the configuration for a Service. The Service remains where it is while annotation and
-// selectors allow it; an IPv6-only Service needs a load balancer with an IPv4 frontend. Errors are for users.
+// ChooseConfiguration returns the configuration for a Service: of those that annotation and selectors allow, the one with
+// the requested address, else the current one, else the best by placementRank. An IPv6-only Service needs a load balancer with an IPv4 frontend. Errors are for users.
 //
 // Source: https://cloud-provider-azure.sigs.k8s.io/topics/multislb/
 func ChooseConfiguration(c Candidate, all []Configuration, occupied map[string]LoadBalancerUsage, maxRules int) (string, error) {

@@ -60,9 +60,9 @@ type Conflicts struct {
 	records map[conflictKey]*record
 }
 
-// ShouldSkip processes the parts of a Service that are out of sync, and reports whether to leave them
+// RecordReverts records the parts of a Service that are out of sync after a read, and reports whether to leave them
 // unchanged. name is the resource's, for messages.
-func (c *Conflicts) ShouldSkip(in Scope, service string, desired DesiredKey, name string, changed []RevertedPart, now time.Time) bool {
+func (c *Conflicts) RecordReverts(in Scope, service string, desired DesiredKey, name string, changed []RevertedPart, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := conflictKey{in, service}

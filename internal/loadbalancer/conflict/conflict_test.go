@@ -20,7 +20,7 @@ func TestWhatIsUndoneTwiceIsLeft(t *testing.T) {
 	asked := DesiredKey{Desired: &service.Spec{Owner: "a1"}, LoadBalancer: "lb"}
 	undone := []RevertedPart{{"rule r", "rule r: gone"}}
 	leaves := func(differ []RevertedPart) bool {
-		return all.ShouldSkip(LoadBalancer, "shop/web", asked, "load balancer kubernetes", differ, now)
+		return all.RecordReverts(LoadBalancer, "shop/web", asked, "load balancer kubernetes", differ, now)
 	}
 	step := func(what string, leave, want bool) {
 		t.Helper()
@@ -56,7 +56,7 @@ func TestWhatAzureShowsOtherwiseAtOnceIsLeftAfterAWhile(t *testing.T) {
 	var all Conflicts
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var tries int
-	for ; tries < 20 && !all.ShouldSkip(PublicIPs, "shop/web", DesiredKey{}, "its public IPs", []RevertedPart{{"ip", "ip"}}, now); tries++ {
+	for ; tries < 20 && !all.RecordReverts(PublicIPs, "shop/web", DesiredKey{}, "its public IPs", []RevertedPart{{"ip", "ip"}}, now); tries++ {
 		all.RecordMismatch(PublicIPs, "shop/web", now)
 		now = now.Add(time.Minute)
 	}

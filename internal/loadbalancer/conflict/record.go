@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Contested parts are left for a pause, which doubles each time, and then written again.
+// A contested part is not written for minBackoff, then for twice as long each time, at most maxBackoff.
 const (
 	minBackoff = 30 * time.Minute
 	maxBackoff = 24 * time.Hour
@@ -27,7 +27,7 @@ type record struct {
 	// mismatches counts consecutive writes that Azure did not show.
 	mismatches struct {
 		first, last time.Time
-		times       int
+		count       int
 	}
 	// reverted maps reverted parts to the last detection.
 	reverted     map[string]time.Time
@@ -42,7 +42,7 @@ func (a DesiredKey) isEqual(b DesiredKey) bool {
 // processRead processes a read in which the changed parts are out of sync.
 func (r *record) processRead(name string, changed []RevertedPart, now time.Time) (leave bool) {
 	switch {
-	case !r.isConfirmed && (r.mismatches.times < minMismatches || r.mismatches.last.Sub(r.mismatches.first) < minMismatchTime):
+	case !r.isConfirmed && (r.mismatches.count < minMismatches || r.mismatches.last.Sub(r.mismatches.first) < minMismatchTime):
 		return false // Weir's own write is pending or its result unknown
 	case len(changed) == 0:
 		r.setInSync(now)
@@ -52,18 +52,18 @@ func (r *record) processRead(name string, changed []RevertedPart, now time.Time)
 }
 
 func (r *record) addMismatch(now time.Time) {
-	if r.mismatches.times == 0 {
+	if r.mismatches.count == 0 {
 		r.mismatches.first = now
 	}
 	r.mismatches.last = now
-	r.mismatches.times++
+	r.mismatches.count++
 }
 
 // confirmMatch processes a read or write that shows everything as written.
 func (r *record) confirmMatch() *Conflict {
 	r.isConfirmed = true
 	if r.conflict == nil {
-		r.mismatches.times = 0
+		r.mismatches.count = 0
 		return nil
 	}
 	c := *r.conflict
@@ -71,7 +71,7 @@ func (r *record) confirmMatch() *Conflict {
 }
 
 func (r *record) setInSync(now time.Time) {
-	r.conflict, r.mismatches.times = nil, 0
+	r.conflict, r.mismatches.count = nil, 0
 	for part, at := range r.reverted {
 		if now.Sub(at) >= revertTTL {
 			delete(r.reverted, part)

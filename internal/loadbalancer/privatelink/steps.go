@@ -131,7 +131,7 @@ func (w *frontendWork) leaveConflict(step desired.Step) bool {
 	if step.Action == desired.ActionUpdate {
 		diffs = append(diffs, conflict.RevertedPart{Part: strings.ToLower(name), Text: step.Reason})
 	}
-	return w.Conflicts.ShouldSkip(conflict.PrivateLinks, w.decision.Owner, w.requests[at].DesiredKey, name, diffs, time.Now())
+	return w.Conflicts.RecordReverts(conflict.PrivateLinks, w.decision.Owner, w.requests[at].DesiredKey, name, diffs, time.Now())
 }
 
 // ownerRequest returns a negative index if the owner is not in this round.

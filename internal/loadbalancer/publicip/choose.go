@@ -244,7 +244,7 @@ func (r *Round) skipConflicting(req *Request, updates []lb.PublicIP, changes []b
 	for _, next := range updates {
 		differ = append(differ, changedFields(r.known[next.ID.Key()], next)...)
 	}
-	if !r.cfg.Conflicts.ShouldSkip(conflict.PublicIPs, req.Service, req.DesiredKey, "its public IPs", differ, time.Now()) {
+	if !r.cfg.Conflicts.RecordReverts(conflict.PublicIPs, req.Service, req.DesiredKey, "its public IPs", differ, time.Now()) {
 		return
 	}
 	for i, next := range updates {

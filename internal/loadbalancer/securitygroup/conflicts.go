@@ -29,7 +29,7 @@ func (g *Group) findConflicts(due []*Request, s planInput, p service.SecurityPla
 		for _, a := range g.accessRules(s.owners.filterDemand(of)) {
 			at = append(at, a.Destinations...)
 		}
-		stay[owner] = g.cfg.Conflicts.ShouldSkip(conflict.SecurityGroup, of.Service, of.desiredKey(), g.displayName(), changesAt(at, touched), time.Now())
+		stay[owner] = g.cfg.Conflicts.RecordReverts(conflict.SecurityGroup, of.Service, of.desiredKey(), g.displayName(), changesAt(at, touched), time.Now())
 	}
 	maps.DeleteFunc(stay, func(_ string, stays bool) bool { return !stays })
 	return stay

@@ -4,8 +4,8 @@ package membership
 
 import "strings"
 
-// Labels that exclude a node from every pool. The first is a Kubernetes label; the second marks nodes not
-// managed by Azure.
+// Labels that exclude a node from every pool; a member that serves is Down for LeavingTimeout first. The first is a
+// Kubernetes label; the second marks nodes not managed by Azure.
 const (
 	labelExclude = "node.kubernetes.io/exclude-from-external-load-balancers"
 	labelManaged = "kubernetes.azure.com/managed"

@@ -8,11 +8,11 @@ import "testing"
 func TestAFillCoalesces(t *testing.T) {
 	op := Operation{Ref: Ref{Name: "web"}, Pool: web, Service: ServiceName{Name: "web"}, QueuedAt: seconds(0)}
 	all := MergeOperations([]Operation{op}, op.Subject().NewFill(seconds(1)))
-	if len(all) != 1 || !all[0].New || !all[0].QueuedAt.Equal(seconds(0)) || !all[0].ChangedAt.Equal(seconds(1)) {
+	if len(all) != 1 || !all[0].FillsPool || !all[0].QueuedAt.Equal(seconds(0)) || !all[0].ChangedAt.Equal(seconds(1)) {
 		t.Errorf("%+v", all)
 	}
-	nobodys := Operation{Ref: op.Ref, Pool: web, New: true, QueuedAt: seconds(0)}
-	if all = MergeOperations([]Operation{nobodys}, op); len(all) != 1 || !all[0].New || all[0].Service != op.Service {
+	nobodys := Operation{Ref: op.Ref, Pool: web, FillsPool: true, QueuedAt: seconds(0)}
+	if all = MergeOperations([]Operation{nobodys}, op); len(all) != 1 || !all[0].FillsPool || all[0].Service != op.Service {
 		t.Errorf("%+v", all)
 	}
 }
@@ -55,7 +55,7 @@ func TestMergedOperationsKeepWhatIsUrgent(t *testing.T) {
 	} {
 		newer := Operation{Ref: Ref{Name: "web"}, Pool: web, Service: service, QueuedAt: seconds(5), ChangedAt: seconds(4), Impact: Impact{Starting: 1}}
 		for _, set := range []func(*Operation) *bool{
-			func(o *Operation) *bool { return &o.New }, func(o *Operation) *bool { return &o.OutOfSync }, func(o *Operation) *bool { return &o.Exempt },
+			func(o *Operation) *bool { return &o.FillsPool }, func(o *Operation) *bool { return &o.OutOfSync }, func(o *Operation) *bool { return &o.Exempt },
 		} {
 			for _, of := range []string{"neither", "older", "newer", "both"} {
 				a, b := older, newer

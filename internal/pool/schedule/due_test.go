@@ -59,7 +59,7 @@ func TestReadyAt(t *testing.T) {
 
 // Whatever its hold, a pool waits no longer than an interval, unless the share of writes is lowered or the quota used up.
 func TestAPaceIsBoundedByTheInterval(t *testing.T) {
-	g := Group{hasNew: true, FirstQueued: seconds(1), HoldFor: time.Hour, history: History{LastChange: seconds(0)}}
+	g := Group{hasFirstAttempt: true, FirstQueued: seconds(1), HoldFor: time.Hour, history: History{LastChange: seconds(0)}}
 	if got := g.ReadyAt(interval); !got.Equal(seconds(30)) {
 		t.Errorf("it may be written at +%s", got.Sub(start))
 	}
@@ -92,7 +92,7 @@ func TestDeferredByItsShare(t *testing.T) {
 	}
 	change := Operation{QueuedAt: start, ChangedAt: start}
 	fills, fails, exempt, admin, look := change, change, change, change, change
-	fills.New, fails.RetryCount, exempt.Exempt, admin.Admin, look.ChangedAt = true, 1, true, true, time.Time{}
+	fills.FillsPool, fails.RetryCount, exempt.Exempt, admin.Admin, look.ChangedAt = true, 1, true, true, time.Time{}
 	for _, tt := range []struct {
 		about string
 		g     Group
@@ -119,9 +119,9 @@ func TestDeferredByItsShare(t *testing.T) {
 
 func TestAdmit(t *testing.T) {
 	retry := Group{Pool: "retry", Retry: true, FirstQueued: seconds(0), history: History{LastAttempt: seconds(1)}}
-	fresh := Group{Pool: "fresh", hasNew: true, FirstQueued: seconds(30)}
-	older := Group{Pool: "older", hasNew: true, FirstQueued: seconds(29)}
-	waits := Group{Pool: "waits", hasNew: true, FirstQueued: seconds(39.9)}
+	fresh := Group{Pool: "fresh", hasFirstAttempt: true, FirstQueued: seconds(30)}
+	older := Group{Pool: "older", hasFirstAttempt: true, FirstQueued: seconds(29)}
+	waits := Group{Pool: "waits", hasFirstAttempt: true, FirstQueued: seconds(39.9)}
 	tests := []struct {
 		name   string
 		groups []Group
@@ -146,7 +146,7 @@ func TestAdmit(t *testing.T) {
 // Debouncing does not cut Retry-After short.
 func TestAPoolThatIsParkedJoinsNoCompany(t *testing.T) {
 	at := seconds(1000)
-	g := Group{hasNew: true, FirstQueued: at.Add(-100 * time.Millisecond)}
+	g := Group{hasFirstAttempt: true, FirstQueued: at.Add(-100 * time.Millisecond)}
 	if !g.isDebouncing(at, interval) {
 		t.Error("it waits for company alone")
 	}
@@ -158,7 +158,7 @@ func TestAPoolThatIsParkedJoinsNoCompany(t *testing.T) {
 
 // A newly created pool ignores debouncing and pace, but not Retry-After.
 func TestANewPoolIsNotKeptWaiting(t *testing.T) {
-	fills := Operation{New: true, QueuedAt: seconds(1)}
+	fills := Operation{FillsPool: true, QueuedAt: seconds(1)}
 	for _, row := range []struct {
 		name string
 		ops  []Operation
@@ -171,7 +171,7 @@ func TestANewPoolIsNotKeptWaiting(t *testing.T) {
 		{"but for a Retry-After", []Operation{fills}, History{NotBefore: seconds(60)}, seconds(60)},
 		{"but for what is ours and not ready", []Operation{fills}, History{WaitUntil: seconds(8)}, seconds(8)},
 		{"but for a retry, which has met something", []Operation{{RetryCount: 1}, fills}, History{LastAttempt: seconds(0)}, seconds(30)},
-		{"once it has failed it is one like any other", []Operation{{New: true, RetryCount: 1}}, History{LastAttempt: seconds(0)}, seconds(30)},
+		{"once it has failed it is one like any other", []Operation{{FillsPool: true, RetryCount: 1}}, History{LastAttempt: seconds(0)}, seconds(30)},
 	} {
 		if got := NewGroup("p", row.ops, row.h).ReadyAt(interval); !got.Equal(row.want) {
 			t.Errorf("%s: ready at %s, want %s", row.name, got.Sub(start), row.want.Sub(start))
@@ -186,11 +186,11 @@ func TestANewPoolIsNotKeptWaiting(t *testing.T) {
 // A new pool that cannot be filled keeps the normal pace.
 func TestANewPoolThatFailsKeepsItsPace(t *testing.T) {
 	for about, h := range map[string]History{"given up": {FinalError: "Terminal Poison"}, "refused": {MustBeAlone: true}} {
-		if g := NewGroup("p", []Operation{{New: true, ChangedAt: seconds(1)}}, h); g.needsFill || !g.hasNew {
+		if g := NewGroup("p", []Operation{{FillsPool: true, ChangedAt: seconds(1)}}, h); g.needsFill || !g.hasFirstAttempt {
 			t.Errorf("%s: it waits for no pace", about)
 		}
 	}
-	if g := NewGroup("p", []Operation{{New: true, ChangedAt: seconds(1)}}, History{}); !g.needsFill {
+	if g := NewGroup("p", []Operation{{FillsPool: true, ChangedAt: seconds(1)}}, History{}); !g.needsFill {
 		t.Error("a new pool is kept waiting")
 	}
 }
@@ -205,7 +205,7 @@ func TestGroupsSummarize(t *testing.T) {
 		{Ref: Ref{Namespace: "a"}, Admin: true, QueuedAt: seconds(1)},
 	}
 	g := NewGroup("p", ops, History{})
-	if g.Namespace != "a" || g.ChangeCount != 3 || !g.hasNew || !g.Retry || !g.exempt || g.onlyChecks || g.impact.Stopping != 3 || !g.FirstQueued.Equal(seconds(4)) || !g.ParkedUntil.Equal(seconds(30)) {
+	if g.Namespace != "a" || g.ChangeCount != 3 || !g.hasFirstAttempt || !g.Retry || !g.exempt || g.onlyChecks || g.impact.Stopping != 3 || !g.FirstQueued.Equal(seconds(4)) || !g.ParkedUntil.Equal(seconds(30)) {
 		t.Errorf("%+v", g)
 	}
 	if !g.OldestQueued().Equal(seconds(1)) || !g.NotBefore().Equal(seconds(30)) || !g.EligibleAt(seconds(29)).Equal(seconds(30)) || !g.EligibleAt(seconds(30)).IsZero() {
@@ -263,7 +263,7 @@ func TestWhatNeedsAPace(t *testing.T) {
 		"never":                       {change, History{}, false},
 		"a retry":                     {[]Operation{{ChangedAt: now, RetryCount: 1}}, recent, false},
 		"admin states alone":          {[]Operation{{Admin: true}}, recent, false},
-		"a new pool":                  {[]Operation{{ChangedAt: now, New: true}}, recent, false},
+		"a new pool":                  {[]Operation{{ChangedAt: now, FillsPool: true}}, recent, false},
 	} {
 		g := NewGroup("p", tt.ops, tt.h)
 		if got := g.NeedsPace(now, interval); got != tt.want {

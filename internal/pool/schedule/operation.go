@@ -39,8 +39,8 @@ type Operation struct {
 	OutOfSync bool
 	// Exempt changes ignore the namespace's share.
 	Exempt bool
-	// New pools are empty: they are filled without debouncing or pace.
-	New bool
+	// FillsPool is true for a new pool, which is empty: it is filled without debouncing or pace.
+	FillsPool bool
 
 	Resync         bool
 	RetryCount     int
@@ -53,7 +53,7 @@ type Operation struct {
 	QueuedAt   time.Time
 }
 
-func (o Operation) isNew() bool { return !o.Resync && !o.Admin && o.RetryCount == 0 }
+func (o Operation) isFirstAttempt() bool { return !o.Resync && !o.Admin && o.RetryCount == 0 }
 
 // IsMember reports whether it is for the membership.
 func (o Operation) IsMember() bool { return !o.Admin }
@@ -81,7 +81,7 @@ func (o Operation) covers(older Operation) bool {
 	if o.Admin || older.Admin {
 		return o.Admin && older.Admin
 	}
-	return older.isNew() && o.isNew() && o.Ref == older.Ref && (older.Service == o.Service || older.Service == ServiceName{})
+	return older.isFirstAttempt() && o.isFirstAttempt() && o.Ref == older.Ref && (older.Service == o.Service || older.Service == ServiceName{})
 }
 
 // mergeInto keeps the older backoff: a flapping taint must not bypass it.
@@ -108,7 +108,7 @@ func (o Operation) ResetRetries() Operation {
 
 // NewFill returns the operation that fills a recreated pool.
 func (s Subject) NewFill(now time.Time) Operation {
-	return Operation{Ref: s.Ref, Pool: s.Pool, Service: s.Service, ChangedAt: now, New: true, QueuedAt: now}
+	return Operation{Ref: s.Ref, Pool: s.Pool, Service: s.Service, ChangedAt: now, FillsPool: true, QueuedAt: now}
 }
 
 // MergeOperations appends operations, or replaces older ones. One with a Service also replaces one without.
@@ -123,7 +123,7 @@ func MergeOperations(older []Operation, newer ...Operation) []Operation {
 		default:
 			o := older[at]
 			op.QueuedAt, op.ChangedAt, op.NextEligibleAt = o.QueuedAt, ratelimit.MinTime(o.ChangedAt, op.ChangedAt), ratelimit.MaxTime(o.NextEligibleAt, op.NextEligibleAt)
-			op.New, op.OutOfSync, op.Exempt = op.New || o.New, op.OutOfSync || o.OutOfSync, op.Exempt || o.Exempt
+			op.FillsPool, op.OutOfSync, op.Exempt = op.FillsPool || o.FillsPool, op.OutOfSync || o.OutOfSync, op.Exempt || o.Exempt
 			op.mergeCount += 1 + o.mergeCount
 			older[at] = op
 		}

@@ -253,7 +253,7 @@ func TestAnOperationThatIsDueEarlierWakesItsLane(t *testing.T) {
 		w.change(web, "n2=10.0.0.2") // waits for its pace
 		w.wait(2 * time.Second)
 		w.lanes.Add(schedule.Operation{
-			Ref: schedule.Ref{Name: "web"}, Pool: web, Service: schedule.ServiceName{Name: "web"}, ChangedAt: time.Now(), New: true,
+			Ref: schedule.Ref{Name: "web"}, Pool: web, Service: schedule.ServiceName{Name: "web"}, ChangedAt: time.Now(), FillsPool: true,
 		})
 		w.wait(3 * time.Second)
 		w.expectPool(web, "n2=10.0.0.2")

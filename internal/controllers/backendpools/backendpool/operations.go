@@ -67,7 +67,7 @@ func (c *Controller) queueIfNeeded(ctx context.Context, p *v1alpha1.BackendPool,
 	}
 	op := schedule.Operation{
 		Ref: e.ref, Pool: is.Pool, Service: is.Service, NotBefore: e.notBefore,
-		LastNotification: e.lastNotification(is.Service.Name), New: c.isNew(p, e, is),
+		LastNotification: e.lastNotification(is.Service.Name), FillsPool: c.isNew(p, e, is),
 	}
 	if changed {
 		op.ChangedAt = now

@@ -209,7 +209,7 @@ func (l *life) Add(ops ...schedule.Operation) {
 		if !op.NotBefore.IsZero() {
 			text += ", not before " + op.NotBefore.Sub(l.startedAt).String()
 		}
-		if op.New {
+		if op.FillsPool {
 			text += ", new"
 		}
 		if op.LastNotification != (schedule.LastNotification{}) {

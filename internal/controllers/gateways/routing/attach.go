@@ -66,7 +66,7 @@ func (a *Attachment) attachRoute(r Route) {
 			}
 			if !l.allows(a.gateway, r, a.cluster) {
 				if reason == gatewayv1.RouteReasonNoMatchingParent {
-					reason, text = gatewayv1.RouteReasonNotAllowedByListeners, fmt.Sprintf("no listener that matches allows a %s of namespace %s", r.Kind, r.Object.GetNamespace())
+					reason, text = gatewayv1.RouteReasonNotAllowedByListeners, fmt.Sprintf("no valid listener that matches allows a %s of namespace %s", r.Kind, r.Object.GetNamespace())
 				}
 				continue
 			}
