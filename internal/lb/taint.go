@@ -118,9 +118,11 @@ func IsSpotEviction(reasons []string) bool {
 }
 
 // IsAtOnce reports whether one of the reasons makes even the last member that takes new flows drain: the node is shut down,
-// or evicted within seconds.
-func IsAtOnce(reasons []string) bool {
-	return slices.Contains(reasons, fixedPatterns[0].Reason()) || slices.Contains(reasons, ValueSpotEviction)
+// or evicted within seconds, or the signal is configured by an operator.
+func (s DrainSignals) IsAtOnce(reasons []string) bool {
+	return slices.ContainsFunc(reasons, func(reason string) bool {
+		return reason != ReasonDeleting && !slices.ContainsFunc(fixedPatterns[2:], func(p ConditionPattern) bool { return p.Reason() == reason })
+	})
 }
 
 // AllReasons returns the reasons of all taints and conditions.

@@ -66,7 +66,8 @@ func TestWhichTaintsSayThatANodeLeaves(t *testing.T) {
 		if got := strings.Join(reasons, " "); got != tt.want {
 			t.Errorf("%s (further: %s): %q, want %q", tt.taints, tt.further, got, tt.want)
 		}
-		if atOnce := slices.Contains(reasons, "out-of-service") || slices.Contains(reasons, "spot-eviction"); lb.IsAtOnce(reasons) != atOnce {
+		atOnce := slices.ContainsFunc(reasons, func(r string) bool { return r != "ToBeDeletedByClusterAutoscaler" && r != "karpenter.sh/disrupted" })
+		if s.IsAtOnce(reasons) != atOnce {
 			t.Errorf("%s (further: %s): at once: %v", tt.taints, tt.further, !atOnce)
 		}
 	}

@@ -257,6 +257,7 @@ type child struct {
 func startProvisioner(t *testing.T, server string) *child {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], provisionerCommand, server) //nolint:gosec // this program
+	cmd.Env = append(os.Environ(), "GOGC=")                                         // its memory is measured
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -17,14 +17,14 @@ func TestAMemberDelaysTheClusterAutoscaler(t *testing.T) {
 	l := newLab(t, armemu.Options{})
 	l.withoutAdminStates()
 	l.pool("web")
-	n1, n2 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
-	l.service("web", n1)
+	n1, n2, n3 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2"), l.node("n3", "10.0.0.3")
+	l.service("web", n1, n3)
 	l.kubectl("apply", "--server-side", "-k", "../../config/delay-node-deletion")
 	l.t.Cleanup(func() {
 		_, _ = l.cluster.kubectl(context.WithoutCancel(l.t.Context()), "delete", "-k", "../../config/delay-node-deletion")
 	})
 	l.controller("--leader-elect=false", "--delay-node-deletion")
-	l.becomes("web", "10.0.0.1")
+	l.becomes("web", "10.0.0.1", "10.0.0.3")
 	expect := func(node, want string) {
 		t.Helper()
 		l.eventually("annotation of node "+node, func() error {
@@ -37,6 +37,7 @@ func TestAMemberDelaysTheClusterAutoscaler(t *testing.T) {
 	}
 	expect(n1, "true")
 	expect(n2, "")
+	expect(n3, "true")
 	l.kubectl("taint", "node", n1, fmt.Sprintf("ToBeDeletedByClusterAutoscaler=%d:NoSchedule", time.Now().Unix()))
 	l.expectDown("web", "10.0.0.1")
 	expect(n1, "")

@@ -41,15 +41,15 @@ func TestDoctor(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "weir"), append([]string{"doctor", "-o", "json", "--kubeconfig", kubeconfig}, flags...)...)
 		out, _ := cmd.Output()
 		var r struct {
-			Checks []struct{ Name, Verdict, Why, Do string }
+			Checks []struct{ Name, Result, Why, Do string }
 		}
 		if err := json.Unmarshal(out, &r); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 		verdicts = map[string]string{}
 		for _, c := range r.Checks {
-			verdicts[c.Name] = c.Verdict + " " + c.Why
-			if (c.Verdict == "FAIL" || c.Verdict == "WARN") && c.Do == "" {
+			verdicts[c.Name] = c.Result + " " + c.Why
+			if (c.Result == "FAIL" || c.Result == "WARN") && c.Do == "" {
 				t.Errorf("%s: nothing helps", c.Name)
 			}
 		}

@@ -132,7 +132,7 @@ func (s *Snapshot) addressOf(n *corev1.Node) membership.Node {
 	node := nodeOf(n, s.ExcludeControlPlane)
 	if s.Draining != nil {
 		reasons := s.Draining.DrainReasons(StateOf(n))
-		node.DrainReason, node.DrainsAtOnce = strings.Join(reasons, ", "), lb.IsAtOnce(reasons)
+		node.DrainReason, node.DrainsAtOnce = strings.Join(reasons, ", "), s.Draining.IsAtOnce(reasons)
 		if node.EvictionAnnounced = lb.IsSpotEviction(reasons); node.EvictionAnnounced {
 			node.EvictionAnnouncedAt = lb.ParseEvictionRecord(n.Annotations[metadata.PreemptionAnnotation]).At
 		}
