@@ -10,6 +10,7 @@ import (
 	"net/http"
 
 	"weir.dev/weir/internal/azure"
+	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/loadbalancer/plan"
 	"weir.dev/weir/internal/observe/metrics"
 	"weir.dev/weir/internal/requestlog"
@@ -56,9 +57,16 @@ func limitRatios(list func() []plan.LimitUsage) func() []metrics.LimitUsage {
 	}
 }
 
+// UsagesAction is the action that reads the quotas of a region. It exists at the subscription only.
+const UsagesAction = "Microsoft.Network/locations/usages/read"
+
 // ListRegionUsages returns the usage of the subscription's quotas in a region.
 func (a Azure) ListRegionUsages(ctx context.Context, location string) ([]plan.RegionUsage, error) {
-	reported, err := azure.ListUsages(ctx, a.Client, a.Config.NetworkSubscriptionID(), location)
+	return listRegionUsages(ctx, a.Client, a.Config, location)
+}
+
+func listRegionUsages(ctx context.Context, client *azure.Client, cfg config.Config, location string) ([]plan.RegionUsage, error) {
+	reported, err := azure.ListUsages(ctx, client, cfg.NetworkSubscriptionID(), location)
 	all := make([]plan.RegionUsage, len(reported))
 	for i, u := range reported {
 		all[i] = plan.RegionUsage{Name: u.Name, Used: u.Used, Max: u.Limit}

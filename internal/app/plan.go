@@ -134,6 +134,9 @@ func (p *planner) runDryRun(ctx context.Context) (dryrun.Report, error) {
 		return dryrun.Report{}, err
 	}
 	shown := dryrun.NewClusterReport(outcome)
+	quotas, unknown := p.listRegionLimits(ctx, outcome.Changes)
+	shown.Limits = append(shown.Limits, quotas...)
+	problems = append(problems, unknown...)
 	shown.Notes, shown.Stops = append(p.listHints(outcome), problems...), p.listBlockers(outcome)
 	if ips, err := p.client.ListPublicIPs(ctx, p.cfg.NetworkSubscriptionID(), p.cfg.ResourceGroup); err == nil { // a failure is that of the plan
 		if n := len(publicip.ListRetained(ips, p.ClusterName)); n > 0 {

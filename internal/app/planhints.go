@@ -13,6 +13,7 @@ import (
 	"weir.dev/weir/internal/controllers/services/servicelb"
 	"weir.dev/weir/internal/k8s/store"
 	"weir.dev/weir/internal/loadbalancer/dryrun"
+	"weir.dev/weir/internal/loadbalancer/plan"
 	"weir.dev/weir/internal/offline"
 )
 
@@ -90,4 +91,17 @@ func (p *planner) listHints(o dryrun.PlanResult) []string {
 		notes = append(notes, "UIDs of Gateways and node ports that the files do not have are stand-ins, and so are the node ports of copies of Services")
 	}
 	return notes
+}
+
+// listRegionLimits returns the quotas that would be near or exceeded, and notes of those that could not be read.
+func (p *planner) listRegionLimits(ctx context.Context, d dryrun.Changes) (all []plan.LimitUsage, notes []string) {
+	for _, region := range d.ListCreatedRegions() {
+		reported, err := listRegionUsages(ctx, p.client, p.cfg, region)
+		if err != nil {
+			notes = append(notes, fmt.Sprintf("the quotas of region %s are not known; if Azure refuses to show them, permit %s on the subscription: %v", region, UsagesAction, err))
+			continue
+		}
+		all = append(all, dryrun.RegionLimitsOf(d, region, reported)...)
+	}
+	return all, notes
 }

@@ -121,7 +121,8 @@ func RunWith(ctx context.Context, o Options, in Dependencies) error {
 	var cluster *controllers.Cluster
 	health := newHealthReader(client, writes, func() *controllers.Cluster { return cluster }) // the server starts with the manager
 	var balancers *loadbalancer.LoadBalancers
-	limits := func() []plan.LimitUsage { return balancers.ListUsages() }
+	quotas := newRegionQuotas(o, cfg, client, func() []string { return balancers.ListRegions() })
+	limits := func() []plan.LimitUsage { return append(balancers.ListUsages(), quotas.ListUsages()...) }
 	if err := addOperatorServer(ctx, o, mgr, callLog, writes, health, limits); err != nil {
 		return err
 	}
@@ -150,7 +151,7 @@ func RunWith(ctx context.Context, o Options, in Dependencies) error {
 	}
 	listen := addStartupMigration(o, cfg, client, cluster, locker, record, giveUp)
 	registerMetrics(in.Metrics, cfg, cluster, lanes, members, writes, limits)
-	if err := cluster.Setup(lanes, members.Run, listen, gateways, delays); err != nil {
+	if err := cluster.Setup(lanes, members.Run, listen, gateways, delays, quotas.Run); err != nil {
 		return err
 	}
 	o.Log.Info("weir starts", "version", Version, "cluster", o.ClusterName, "azure", cfg)

@@ -49,3 +49,18 @@ func TestListUsages(t *testing.T) {
 		}
 	}
 }
+
+// Each region of the load balancers, and that of new ones, is listed once.
+func TestListRegions(t *testing.T) {
+	b := listed(&lists{})
+	if b.cfg.Location = ""; len(b.ListRegions()) > 0 {
+		t.Errorf("without a load balancer: %q", b.ListRegions())
+	}
+	for name, location := range map[string]string{"a": "East US", "b": "westus", "c": ""} {
+		b.cache.recordState(lb.LoadBalancer{ID: lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: name}, Etag: "1", Location: location})
+	}
+	b.cfg.Location = "EastUS"
+	if got := b.ListRegions(); !slices.Equal(got, []string{"eastus", "westus"}) {
+		t.Errorf("got %q", got)
+	}
+}

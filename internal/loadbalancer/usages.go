@@ -43,3 +43,19 @@ func (b *usageCounter) ListUsages(s usageState, isNIC func(name string) bool) us
 	}
 	return slices.Concat(withMembers(byInterfaces), withMembers(s))
 }
+
+// ListRegions returns the regions of the load balancers, as last observed, and that of new ones.
+func (b *LoadBalancers) ListRegions() []string {
+	return b.cache.machines.listRegions(b.cfg.Location)
+}
+
+func (b *usageCounter) listRegions(ofNew string) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := map[string]bool{plan.NormalizeLocation(ofNew): true}
+	for _, balancer := range b.balancers {
+		all[plan.NormalizeLocation(balancer.Location)] = true
+	}
+	delete(all, "")
+	return slices.Sorted(maps.Keys(all))
+}

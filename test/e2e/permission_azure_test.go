@@ -99,7 +99,7 @@ var actionRows = []struct{ action, on, why string }{
 	{"Microsoft.Network/networkSecurityGroups/write", "the group of `securityGroupName`", "who may connect"},
 	{"Microsoft.Network/networkInterfaces/read", "the resource group of the machines", "admin states in pools of network interfaces"},
 	{"Microsoft.Network/locations/operations/read", "the subscription", "to follow a write to its end"},
-	{"Microsoft.Network/locations/usages/read", "the subscription", "`weir doctor`: load balancers and public IPs of the region; without it they are unknown, and nothing fails"},
+	{"Microsoft.Network/locations/usages/read", "the subscription", "load balancers and public IPs left in the region; without it they are unknown"},
 	{"Microsoft.Compute/virtualMachines/read", "the machines of the nodes", "several load balancers by availability set; with pools of network interfaces, machines whose primary interface is in another resource group"},
 	{"Microsoft.Resources/subscriptions/locations/read", "the subscription", "the [zones](zones.md) of the region; without it none are set, and nothing fails"},
 }

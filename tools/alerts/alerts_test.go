@@ -28,6 +28,7 @@ var healthy = map[string]func(minute int) float64{
 	`weir_arm_calls_total{operation="put",status="200"}`:           increasing(60),
 	`weir_arm_calls_total{operation="put",status="429"}`:           constant(3),
 	`weir_arm_calls_total{operation="put",status="403"}`:           constant(1),
+	`weir_arm_calls_total{operation="get",status="403"}`:           func(m int) float64 { return float64(m / 60) }, // quotas, hourly
 	`weir_arm_calls_total{operation="get",status="0"}`:             increasing(2),
 	`weir_resource_lease_refusals_total`:                           constant(4),
 	`weir_machines{state="failed"}`:                                constant(0),
@@ -140,6 +141,7 @@ func TestAlertsFire(t *testing.T) {
 		{one(`weir_resource_lease_refusals_total`, increasing(2)), "WeirResourceLeaseRefused", 16, false},
 		{one(`weir_machines{state="failed"}`, constant(2)), "WeirMachinesFailed", 15, false},
 		{one(`weir_limit_usage_ratio{resource="kubernetes",limit="rules"}`, constant(0.8)), "WeirLimitNear", 15, false},
+		{one(`weir_limit_usage_ratio{resource="region eastus",limit="public IPs"}`, constant(0.8)), "WeirLimitNear", 15, false},
 		{one(`weir_leftovers`, constant(1)), "WeirLeftovers", 60, false},
 		{late(8), "WeirEndpointToPoolSlow", 16, true},
 		{late(20), "WeirEndpointToPoolFast", 3, true}, // the slow alert fires too

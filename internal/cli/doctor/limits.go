@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"weir.dev/weir/internal/app"
 	"weir.dev/weir/internal/humanize"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer/plan"
@@ -38,7 +39,7 @@ func (a *Azure) checkLimits() []Check {
 	return compareUsages(slices.Concat(plan.ListLimitUsages(managed), plan.ListLimitUsages(state)), limitsPage)
 }
 
-const usagesAction = "Microsoft.Network/locations/usages/read"
+const usagesAction = app.UsagesAction
 
 // checkRegionLimits compares the quotas of the subscription in the region of azure.json, or in that of a load balancer.
 func (a *Azure) checkRegionLimits(ctx context.Context) []Check {

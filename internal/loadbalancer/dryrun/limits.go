@@ -3,6 +3,9 @@
 package dryrun
 
 import (
+	"maps"
+	"slices"
+
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer/plan"
 )
@@ -41,4 +44,53 @@ func split[T any](changes []ResourceChange[T], exists func(T) bool) (before, aft
 		}
 	}
 	return before, after
+}
+
+// ListCreatedRegions returns the regions in which the plan creates load balancers or public IPs.
+func (d Changes) ListCreatedRegions() []string {
+	return slices.Sorted(maps.Keys(d.countCreated()))
+}
+
+// countCreated counts what the plan creates, by region and quota.
+func (d Changes) countCreated() map[string]map[string]int {
+	created := map[string]map[string]int{}
+	add := func(location string, sku lb.SKU, general, standard string) {
+		region := plan.NormalizeLocation(location)
+		if created[region] == nil {
+			created[region] = map[string]int{}
+		}
+		created[region][general]++
+		if sku == lb.Standard {
+			created[region][standard]++
+		}
+	}
+	for _, c := range d.LoadBalancers {
+		if c.Before.Etag == "" && c.After.Etag != "" {
+			add(c.After.Location, c.After.SKU, plan.QuotaLoadBalancers, plan.QuotaStandardLoadBalancers)
+		}
+	}
+	for _, c := range d.PublicIPs {
+		if c.Before.Etag != "" || c.After.Etag == "" {
+			continue
+		}
+		standard := plan.QuotaStandardIPv4
+		if c.After.Family == lb.IPv6 {
+			standard = plan.QuotaStandardIPv6
+		}
+		add(c.After.Location, c.After.SKU, plan.QuotaPublicIPs, standard)
+	}
+	return created
+}
+
+// RegionLimitsOf returns the quotas of a region that the plan uses more of, if they would be near or exceeded. What the plan
+// deletes still counts: Weir creates before it deletes.
+func RegionLimitsOf(d Changes, region string, reported []plan.RegionUsage) []plan.LimitUsage {
+	created := d.countCreated()[region]
+	var all []plan.LimitUsage
+	for _, u := range plan.ListRegionUsages(region, reported) {
+		if u.Used += created[u.Name]; u.IsChanged() && u.IsNear() {
+			all = append(all, u)
+		}
+	}
+	return all
 }

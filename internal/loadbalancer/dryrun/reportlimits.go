@@ -29,6 +29,8 @@ func (w *textWriter) limits(p Report) {
 	for _, l := range p.Limits {
 		switch {
 		case !l.IsNear():
+		case l.IsOfRegion():
+			w.writeLine(0, "!", fmt.Sprintf("%s would have %d of %d %s. Beyond the quota, Azure rejects new ones: delete unused ones, or request a higher quota (docs/runbooks/WeirLimitNear.md).", l.Resource, l.Used, l.Max, l.Name))
 		case l.Name == plan.LimitAvailabilitySets:
 			w.writeLine(0, "!", fmt.Sprintf("%s would have machines of up to %d of %d %s; a machine in none counts as one. Beyond the limit, Azure rejects further machines in the pool: "+
 				"create machines in availability sets or scale sets, or set loadBalancerBackendPoolConfigurationType to nodeIP.", l.Resource, l.Used, l.Max, l.Name))

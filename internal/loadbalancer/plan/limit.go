@@ -16,7 +16,7 @@ const nearPercent = 80
 
 // LimitUsage is how much of a limit a resource uses, before and after a planned change.
 type LimitUsage struct {
-	// Resource is the name of the load balancer or security group.
+	// Resource is the name of the load balancer or security group, or "region" and the name of the region.
 	Resource string `json:"resource"`
 	// Name is what Azure counts.
 	Name string `json:"name"`

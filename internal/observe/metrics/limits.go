@@ -18,7 +18,7 @@ type limitGauge struct {
 // RegisterLimits registers the gauge of Azure's limits.
 func RegisterLimits(reg prometheus.Registerer, list func() []LimitUsage) {
 	reg.MustRegister(limitGauge{list, prometheus.NewDesc("weir_limit_usage_ratio",
-		"Share of a limit of Azure that a load balancer or the security group uses, as last observed.", []string{"resource", "limit"}, nil)})
+		"Share of a limit of Azure that a load balancer, the security group or the subscription in a region uses, as last observed.", []string{"resource", "limit"}, nil)})
 }
 
 // Describe implements prometheus.Collector.
