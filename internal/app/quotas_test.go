@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,10 +25,18 @@ func TestRegionQuotasAreReadHourly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		var reads []string
+		var mu sync.Mutex
 		refused := map[string]bool{}
+		setRefused := func(region string, is bool) {
+			mu.Lock()
+			defer mu.Unlock()
+			refused[region] = is
+		}
 		q := &regionQuotas{
 			regions: func() []string { return []string{"eastus", "westus"} }, log: slog.New(slog.NewTextHandler(&log, nil)),
 			read: func(_ context.Context, region string) ([]plan.RegionUsage, error) {
+				mu.Lock()
+				defer mu.Unlock()
 				reads = append(reads, region)
 				if refused[region] {
 					return nil, errors.New("403 AuthorizationFailed")
@@ -55,14 +64,14 @@ func TestRegionQuotasAreReadHourly(t *testing.T) {
 		expect("before the load balancers are known", 0, 0)
 		time.Sleep(quotaDelay)
 		expect("after the start", 2, 0, usage("eastus", 1), usage("westus", 2))
-		refused["westus"] = true
+		setRefused("westus", true)
 		time.Sleep(quotaInterval - quotaDelay)
 		expect("within the hour", 2, 0, usage("eastus", 1), usage("westus", 2))
 		time.Sleep(quotaInterval / 8)
 		expect("without the right in a region", 4, 1, usage("eastus", 3))
 		time.Sleep(quotaInterval * 9 / 8)
 		expect("still without it", 6, 1, usage("eastus", 5))
-		refused["westus"] = false
+		setRefused("westus", false)
 		time.Sleep(quotaInterval * 9 / 8)
 		expect("with the right", 8, 1, usage("eastus", 7), usage("westus", 8))
 		if !strings.Contains(log.String(), UsagesAction) || !strings.Contains(log.String(), "region=westus") {
