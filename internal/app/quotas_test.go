@@ -25,7 +25,7 @@ func TestRegionQuotasAreReadHourly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		var reads []string
-		var mu sync.Mutex
+		var mu sync.Mutex // guards the log, reads and refused
 		refused := map[string]bool{}
 		setRefused := func(region string, is bool) {
 			mu.Lock()
@@ -33,7 +33,7 @@ func TestRegionQuotasAreReadHourly(t *testing.T) {
 			refused[region] = is
 		}
 		q := &regionQuotas{
-			regions: func() []string { return []string{"eastus", "westus"} }, log: slog.New(slog.NewTextHandler(&log, nil)),
+			regions: func() []string { return []string{"eastus", "westus"} }, log: slog.New(slog.NewTextHandler(lockedWriter{&mu, &log}, nil)),
 			read: func(_ context.Context, region string) ([]plan.RegionUsage, error) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -53,6 +53,8 @@ func TestRegionQuotasAreReadHourly(t *testing.T) {
 		expect := func(about string, wantReads, wantLogs int, usages ...plan.LimitUsage) {
 			t.Helper()
 			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
 			if got := q.ListUsages(); len(reads) != wantReads || !slices.Equal(got, usages) || strings.Count(log.String(), "\n") != wantLogs {
 				t.Errorf("%s: %d reads, want %d; usages %+v, want %+v; want %d logs:\n%s", about, len(reads), wantReads, got, usages, wantLogs, log.String())
 			}
@@ -80,6 +82,17 @@ func TestRegionQuotasAreReadHourly(t *testing.T) {
 		cancel()
 		<-done
 	})
+}
+
+type lockedWriter struct {
+	mu *sync.Mutex
+	to *bytes.Buffer
+}
+
+func (w lockedWriter) Write(text []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.to.Write(text)
 }
 
 // A plan warns if it creates more than a quota of the region permits, with one read, and notes that it cannot know.
