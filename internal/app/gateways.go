@@ -5,13 +5,11 @@ package app
 import (
 	"context"
 	"slices"
-	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"weir.dev/weir/internal/controllers"
 	"weir.dev/weir/internal/controllers/gateways"
-	"weir.dev/weir/internal/ratelimit"
 )
 
 // addGateways enables Gateway API and returns what the leader runs for it.
@@ -27,10 +25,6 @@ func addGateways(o Options, cluster *controllers.Cluster, mgr ctrl.Manager) func
 	cluster.Services.SetGateways(r)
 	cluster.AddRetry(r.RetryFailed)
 	return func(ctx context.Context) {
-		// A controller locks itself while its first sources start, and Watch waits for that.
-		if !mgr.GetCache().WaitForCacheSync(ctx) || ratelimit.Sleep(ctx, time.Second) != nil {
-			return
-		}
 		if err := r.Watch(ctx, mgr); err != nil && ctx.Err() == nil {
 			o.Log.ErrorContext(ctx, "Gateways are not reconciled until weir restarts", "err", err)
 		}

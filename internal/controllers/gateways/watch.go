@@ -84,6 +84,10 @@ func (r *Reconciler) watchTLSRoutes(ctx context.Context, c controller.Controller
 		return err
 	}
 	r.objects.hasTLSRoutes.Store(true)
+	// The controller is locked while its first sources start: add another one only after that.
+	if !objects.WaitForCacheSync(ctx) || ratelimit.Sleep(ctx, time.Second) != nil {
+		return nil
+	}
 	if err := c.Watch(source.Kind(objects, client.Object(&gatewayv1.TLSRoute{}), k8s.MapHandler(r.requestsOfRoute))); err != nil {
 		return fmt.Errorf("watch of TLSRoutes: %w", err)
 	}
