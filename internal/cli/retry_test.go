@@ -69,21 +69,21 @@ func TestRetry(t *testing.T) {
 			if err := api.List(t.Context(), &all, client.InNamespace("")); err != nil {
 				t.Fatal(err)
 			}
-			var asked []string
+			var patched []string
 			for _, p := range all.Items {
 				if p.Annotations[v1alpha1.RetryNowAnnotation] == "2026-03-01T12:00:00Z" {
-					asked = append(asked, p.Namespace+"/"+p.Name)
+					patched = append(patched, p.Namespace+"/"+p.Name)
 				}
 			}
-			if got := strings.Join(asked, " "); got != tt.want {
-				t.Errorf("asked for %q, want %q", got, tt.want)
+			if got := strings.Join(patched, " "); got != tt.want {
+				t.Errorf("patched for %q, want %q", got, tt.want)
 			}
-			for _, name := range asked {
+			for _, name := range patched {
 				if !strings.Contains(out.String(), "backendpool "+name+" is tried again now; it was ") {
 					t.Errorf("said %q", out.String())
 				}
 			}
-			if len(asked) == 0 && tt.err == "" && out.String() != "No BackendPool has failed, and no write of a load balancer of a Service or Gateway.\n" {
+			if len(patched) == 0 && tt.err == "" && out.String() != "No BackendPool has failed, and no write of a load balancer of a Service or Gateway.\n" {
 				t.Errorf("said %q", out.String())
 			}
 		})
@@ -138,7 +138,7 @@ func TestServicesOnTheSharedPool(t *testing.T) {
 		run       func(RetryCommand) error
 		forbidden bool
 		want, err string
-		asked     string
+		patched   string
 	}{
 		"one that failed":  {"shop", retryNamed("service/failed"), false, "service shop/failed is tried again now, or within 5 minutes if an early try has just failed; it was Failed\n", "", "shop/failed"},
 		"one in sync":      {"shop", retryNamed("service/well"), false, "", next + "retry -n weir-system nodes.kubernetes", ""},
@@ -170,14 +170,14 @@ func TestServicesOnTheSharedPool(t *testing.T) {
 		if err := c.List(t.Context(), &all); err != nil {
 			t.Fatal(err)
 		}
-		var asked []string
+		var patched []string
 		for _, s := range all.Items {
 			if s.Annotations[metadata.WriteAgainAnnotation] != "" {
-				asked = append(asked, s.Namespace+"/"+s.Name)
+				patched = append(patched, s.Namespace+"/"+s.Name)
 			}
 		}
-		if got := strings.Join(asked, " "); got != tt.asked {
-			t.Errorf("%s: asked for %q, want %q", name, got, tt.asked)
+		if got := strings.Join(patched, " "); got != tt.patched {
+			t.Errorf("%s: patched for %q, want %q", name, got, tt.patched)
 		}
 	}
 }
