@@ -5,16 +5,11 @@ package servicelb
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"time"
 
 	"weir.dev/weir/internal/armerror"
-	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer"
-	"weir.dev/weir/internal/loadbalancer/conflict"
 	"weir.dev/weir/internal/loadbalancer/dryrun"
-	"weir.dev/weir/internal/service"
 )
 
 // processResult processes the result of a request. A *retryError means the request must be repeated. After any other
@@ -87,173 +82,17 @@ func (r *Reconciler) warnPersistError(s Service, st *State, err error) {
 
 // persistResult persists the result of a request: BackendPools, then the status, then the record.
 func (r *Reconciler) persistResult(ctx context.Context, s Service, e *entry, step Step, res loadbalancer.Result, now time.Time) error {
-	if err := r.writePools(ctx, s, e, step, res, now); err != nil {
-		return err
-	}
-	observed, publishes := e.Sync.addresses, true
 	switch step {
-	case StepFinish:
-		publishes = false
-		if err := r.publishInSync(ctx, s, &e.State, res, now); err != nil {
-			return err
-		}
-	case StepFill: // a moving Service keeps its address until it can leave
-		publishes = len(res.RemoveFrom) == 0
-	case StepMove:
-		publishes = e.Move.publishes()
-	case StepDrain, StepRelease: // it keeps the retained address
-		observed, publishes = nil, !s.Deleting && !res.NeedsDrain
-	}
-	if publishes {
-		if err := r.cfg.Store.PublishAddresses(ctx, s, observed); err != nil {
-			return err
-		}
-	}
-	return r.completeResult(ctx, s, &e.State, step, res, now)
-}
-
-func (r *Reconciler) writePools(ctx context.Context, s Service, e *entry, step Step, res loadbalancer.Result, now time.Time) error {
-	st := &e.State
-	switch step {
-	case StepDrain:
-		return r.drainPools(ctx, s, e, res, now)
-	case StepRelease: // Azure has no parts of it left
-		if err := r.cfg.Store.DropInterimPools(ctx, res.MissingPools); err != nil {
-			return err
-		}
-		return r.cfg.Store.DropPools(ctx, s, nil, res.MissingPools)
 	case StepFill:
-		// Fill the new pools before flows move. Until then, the present rules, BackendPools and addresses
-		// remain.
-		st.Sync.markStale()
-		st.PoolWait.startWait(waitFill, res, now)
-		r.States.publishPoolWait(e) // publish first: the pool may be filled at once
-		r.events.reportFilling(s, &st.Events, res.FillingPools)
-		if _, err := r.createPools(ctx, s, res.On, res.Pools); err != nil {
-			return err
-		}
+		return r.persistFill(ctx, s, e, res, now)
 	case StepMove:
-		st.Sync.markStale()
-		st.PoolWait.startMoveWait(res, st.Move.advance(res.Request, st.Placement.LoadBalancers, now))
-		if _, err := r.createPools(ctx, s, res.On, res.Pools); err != nil {
-			return err
-		}
-	default:
-		if err := r.MakePools(ctx, s, res); err != nil {
-			// Nodes are usually placed by the next try.
-			if reason, ok := errors.AsType[NotPlacedError](err); ok && reason.Reason != "" {
-				r.events.warnOnce(s, &st.Events, ConditionFailed, err.Error(), nil)
-			}
-			return err
-		}
-		if err := r.drainPools(ctx, s, e, res, now); err != nil {
-			return err
-		}
-		has := Record{LoadBalancers: mergeNames([]string{res.On.Name}, e.PoolWait.drainingLoadBalancers()), Groups: r.cfg.Settings.groupsOf(res.Desired), LinkGroups: r.cfg.Settings.linkGroups(res.Desired), Properties: res.Desired.RequestedProperties}
-		if len(res.DrainingPools) > 0 { // a public IP remains with the load balancer
-			has.Groups = mergeNames(has.Groups, res.Groups)
-		}
-		if res.Link.Err != nil || res.Link.IsIncomplete { // unwanted parts may still exist
-			has.LinkGroups = res.LinkGroups
-		}
-		if err := r.persistRecord(ctx, s, st, has); err != nil {
-			return err
-		}
-	}
-	st.Sync.setStatusAddresses(res.Addresses)
-	return nil
-}
-
-func (r *Reconciler) completeResult(ctx context.Context, s Service, st *State, step Step, res loadbalancer.Result, now time.Time) error {
-	switch step {
-	case StepFinish:
-		if err := r.reportConflicts(ctx, s, st, res.Conflicts); err != nil {
-			return err
-		}
-		r.events.reportUnusedIPs(s, &st.Events, res.Unused)
-		if res.Link.Err == nil || st.Events.isAnnounced {
-			r.events.reportReady(s, &st.Events, res) // before Removal is cleared
-		}
-		r.clearBlocked(s, st)
-		st.Sync.recordInSync(res, st.Pending, now, r.cfg.Settings.ResyncPeriod)
-		st.Closing.setRestriction(res.Desired.Restriction())
+		return r.persistMove(ctx, s, e, res, now)
 	case StepDrain:
-		r.States.SetObserved(s, nil)
-		st.Sync.markStale()
-		if !res.NeedsDrain {
-			st.Sync.setStatusAddresses(nil)
-		}
+		return r.persistDrain(ctx, s, e, res, now)
 	case StepRelease:
-		if !s.Deleting {
-			if err := r.reportConflicts(ctx, s, st, nil); err != nil {
-				return err
-			}
-			if err := r.writeConditions(ctx, s, st, StatusUpdate{Conditions: clearedConditions()}); err != nil {
-				return err
-			}
-		}
-		r.States.SetObserved(s, nil)
-		if err := r.persistRecord(ctx, s, st, Record{}); err != nil {
-			return err
-		}
-		r.events.reportDeleted(s, &st.Events)
-		r.clearBlocked(s, st)
-		st.Sync.markStale()
-		st.Sync.setStatusAddresses(nil)
-		st.Placement.free = true
-		st.Closing = AccessClosing{}
+		return r.persistRelease(ctx, s, &e.State, res)
 	}
-	return nil
-}
-
-func (r *Reconciler) dropNodePools(ctx context.Context, res loadbalancer.Result) error {
-	for _, id := range res.DeletedLoadBalancers {
-		if err := r.cfg.Store.DropNodePools(ctx, id); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// MakePools creates the BackendPools of a Service, now that Azure has its pools, and deletes former ones.
-func (r *Reconciler) MakePools(ctx context.Context, s Service, res loadbalancer.Result) error {
-	names, err := r.createPools(ctx, s, res.On, res.Pools)
-	if err != nil {
-		return err
-	}
-	if err := r.cfg.Store.DropInterimPools(ctx, res.MissingPools); err != nil {
-		return err
-	}
-	return r.cfg.Store.DropPools(ctx, s, names, res.MissingPools)
-}
-
-func (r *Reconciler) createPools(ctx context.Context, s Service, on lb.LoadBalancerID, pools []service.Pool) (names []string, err error) {
-	if r.States.SetObserved(s, &ObservedPools{on, pools}) { // existing BackendPools wait for this
-		r.cfg.Store.RequeuePools(s)
-	}
-	return r.cfg.Store.MakePools(ctx, s, on, pools)
-}
-
-func (r *Reconciler) reportConflicts(ctx context.Context, s Service, st *State, contests []conflict.Conflict) error {
-	if st.Placement.isGone {
-		return nil
-	}
-	is := StatusCondition{Type: typeConflicts}
-	if len(contests) > 0 {
-		is.Text = fmt.Sprint(contests)
-	}
-	if err := r.cfg.Store.UpdateConflicts(ctx, s, contests, st.Events.recordCondition(is)); err != nil {
-		return err
-	}
-	st.Events.lastConditions[typeConflicts] = is
-	for _, c := range contests {
-		reported := slices.ContainsFunc(st.Sync.conflicts, func(o conflict.Conflict) bool { return o.Resource == c.Resource && o.Until.Equal(c.Until) })
-		if !reported && !c.Until.IsZero() {
-			r.cfg.Events.RecordEvent(s, Event{Reason: ReasonConflict, Warning: true, Conflict: &c, Of: len(contests)})
-		}
-	}
-	st.Sync.conflicts = contests
-	return nil
+	return r.persistFinish(ctx, s, e, res, now)
 }
 
 // retryDelay returns when to reconcile a Service again. The work queue retries Kubernetes errors. If no load
