@@ -23,25 +23,60 @@ type Entry struct {
 	ref schedule.Ref
 
 	// writeSlot is a one-slot semaphore that serializes writes. Its holder owns version, the resource version
-	// of the last read or write, and own.
+	// of the last read or write, and written.
 	writeSlot chan struct{}
 	version   string
 	written   writtenStatuses
-	// finalizerSeen (guarded by mu) is true once the status was read from an object with Weir's finalizer, or this
-	// process has set it. Before that, another process may have recorded more.
-	finalizerSeen bool
 
-	mu     sync.Mutex // guards the fields below; held briefly
+	mu sync.Mutex // guards the fields below; held briefly
+	unsavedStatus
+	operationSchedule
+	observedPool
+	// deletedByController is true once this process deleted the BackendPool because its Service no longer needs it.
+	deletedByController bool
+}
+
+// unsavedStatus is the status of a BackendPool, which the API server may not have yet.
+type unsavedStatus struct {
 	status v1alpha1.BackendPoolStatus
+	// finalizerSeen is true once the status was read from an object with Weir's finalizer, or this process has set it.
+	// Before that, another process may have recorded more.
+	finalizerSeen bool
 	// otherRecord is what another process recorded and no attempt has read yet; nil if nothing.
 	otherRecord *v1alpha1.BackendPoolStatus
-	// revision counts changes of status; saved is the revision that the API server has.
+	// revision counts changes of status; savedRevision is the revision that the API server has.
 	revision, savedRevision int
 	// writeDeadline is the deadline for writing unsaved changes; zero means immediately.
 	writeDeadline time.Time
 	// isAbandoned rejects further writes: the finalizer is about to be removed.
 	isAbandoned bool
+}
 
+// operationSchedule decides when the next operation is queued.
+type operationSchedule struct {
+	// lastInput is the input of the last queued operation, or of the last attempt that read the cluster.
+	lastInput operationInput
+	// notBefore is a Retry-After received by an earlier process.
+	notBefore time.Time
+	// nextCheckAt is when to queue an operation without a change; zero for never.
+	nextCheckAt time.Time
+	// checkRequested is true from a request for a check until the next operation is queued: an attempt that was running
+	// at the time of the request may not have seen its cause.
+	checkRequested bool
+}
+
+// observedPool is what attempts have read of the pool in Azure.
+type observedPool struct {
+	// pool is the last known target.
+	pool lb.PoolID
+	// reportedAt is when the last reported attempt ended.
+	reportedAt time.Time
+	// poolMissing is true from an attempt that found no pool to write until one that did.
+	poolMissing bool
+	// hadUnnamedNotFound is true after a first 404 without a resource name.
+	hadUnnamedNotFound bool
+	// isReleased is true once the pool contains none of Weir's addresses.
+	isReleased bool
 	// set is the last result of Desired. It is nil after an attempt that brought the pool in sync, because it
 	// is large.
 	set *membership.Set
@@ -55,34 +90,12 @@ type Entry struct {
 	unusableNodes []diff.Unusable
 	// retainsEvicted is true while members are kept up although their eviction is announced.
 	retainsEvicted bool
-
-	// pool is the last known target.
-	pool lb.PoolID
-	// lastInput is the situation of the last queued operation, or of the last attempt that read the cluster.
-	lastInput operationInput
-	// reportedAt is when the last reported attempt ended.
-	reportedAt time.Time
-	// poolMissing is true from an attempt that found no pool to write until one that did.
-	poolMissing bool
-	// hadUnnamedNotFound is true after a first 404 without a resource name.
-	hadUnnamedNotFound bool
-	// notBefore is a Retry-After received by an earlier process.
-	notBefore time.Time
-	// nextCheckAt is when to queue an operation without a change; zero for never.
-	nextCheckAt time.Time
-	// checkRequested is true from a request for a check until the next operation is queued: an attempt that was running
-	// at the time of the request may not have seen its cause.
-	checkRequested bool
-	// isReleased is true once the pool contains none of Weir's addresses.
-	isReleased bool
-	// deletedByController is true once this process deleted the BackendPool because its Service no longer needs it.
-	deletedByController bool
 }
 
 func newEntry(ref schedule.Ref, p *v1alpha1.BackendPool) *Entry {
 	return &Entry{
-		ref: ref, writeSlot: make(chan struct{}, 1), version: p.ResourceVersion, written: writtenStatuses{}.withStatus(&p.Status), finalizerSeen: hasFinalizer(p),
-		status: p.Status, unusableNodes: ParseUnusable(p.Status.Unusable),
+		ref: ref, writeSlot: make(chan struct{}, 1), version: p.ResourceVersion, written: writtenStatuses{}.withStatus(&p.Status),
+		unsavedStatus: unsavedStatus{status: p.Status, finalizerSeen: hasFinalizer(p)}, observedPool: observedPool{unusableNodes: ParseUnusable(p.Status.Unusable)},
 	}
 }
 
@@ -184,11 +197,11 @@ func UnusableNodes(e *Entry) []diff.Unusable {
 	return e.unusableNodes
 }
 
-// setRetainsEvicted sets spares and reports whether it became true.
-func (e *Entry) setRetainsEvicted(spares bool) bool {
+// setRetainsEvicted sets whether evicted members are retained, and reports whether that is new.
+func (e *Entry) setRetainsEvicted(retains bool) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	begins := spares && !e.retainsEvicted
-	e.retainsEvicted = spares
-	return begins
+	isNew := retains && !e.retainsEvicted
+	e.retainsEvicted = retains
+	return isNew
 }

@@ -10,7 +10,7 @@ import (
 	"weir.dev/weir/internal/pool/membership"
 )
 
-// maxExcludedNodes and maxNodeNames limit the excluded and the spared nodes in a message.
+// maxExcludedNodes and maxNodeNames limit the excluded and the retained nodes in a message.
 const (
 	maxExcludedNodes = 5
 	maxNodeNames     = 12

@@ -132,7 +132,7 @@ func TestTheLateRecordOfAnotherLeaderErasesNothing(t *testing.T) {
 }
 
 // An unrelated change of the object, such as a finalizer, restores no address.
-func TestAnObjectThatMovesOnKeepsItsLedger(t *testing.T) {
+func TestAnObjectThatMovesOnKeepsItsRecord(t *testing.T) {
 	api := &versioned{stored: bp("a", 0)}
 	api.stored.ResourceVersion = "1"
 	ref := RefOf(api.stored)
@@ -182,7 +182,7 @@ func TestLostResponseIsNoConflict(t *testing.T) {
 }
 
 // The union contains exactly the addresses of both records.
-func TestTheUnionOfTwoLedgers(t *testing.T) {
+func TestTheUnionOfTwoRecords(t *testing.T) {
 	address := rapid.Custom(func(t *rapid.T) string {
 		return netip.AddrFrom4([4]byte{10, 0, 0, byte(rapid.IntRange(1, 9).Draw(t, "ip"))}).String()
 	})

@@ -103,7 +103,7 @@ func TestWhatAPoolHoldsOfOurs(t *testing.T) {
 		{v1alpha1.BackendPoolStatus{}, false}, {v1alpha1.BackendPoolStatus{WrittenAddresses: one}, true},
 		{v1alpha1.BackendPoolStatus{Down: down}, true}, {v1alpha1.BackendPoolStatus{WrittenAddresses: one, Down: down}, true},
 	} {
-		if e := (&Entry{status: tt.status}); e.hasMembers() != tt.holds {
+		if e := (&Entry{unsavedStatus: unsavedStatus{status: tt.status}}); e.hasMembers() != tt.holds {
 			t.Errorf("%+v", tt.status)
 		}
 	}
@@ -166,7 +166,7 @@ func TestWhichMembersAreOwed(t *testing.T) {
 			t.Errorf("to be Down %v, back %v; want %s, %s", d, b, down, back)
 		}
 	}
-	e := &Entry{status: v1alpha1.BackendPoolStatus{Down: []v1alpha1.DownAddress{{Address: "10.0.0.2"}, {Address: "10.0.0.3"}}}}
+	e := &Entry{unsavedStatus: unsavedStatus{status: v1alpha1.BackendPoolStatus{Down: []v1alpha1.DownAddress{{Address: "10.0.0.2"}, {Address: "10.0.0.3"}}}}}
 	owes(e, "n1 n2", "n3")
 	before := setOfNodes("n1", "n4")
 	before.Draining = []membership.Drain{newDrain("n1"), newDrain("n4")}
@@ -190,7 +190,7 @@ func TestTheOrderOfARecordDoesNotMatter(t *testing.T) {
 	set := membership.Set{Addresses: []lb.Address{{Name: "a", IP: nodeIP("n2")}, {Name: "b", IP: nodeIP("n1")}}}
 	set.Draining = []membership.Drain{{Node: "b", IP: nodeIP("n1")}, {Node: "a", IP: nodeIP("n2")}}
 	for _, record := range [][]string{{"10.0.0.1", "10.0.0.2"}, {"10.0.0.2", "10.0.0.1"}} {
-		e := &Entry{status: v1alpha1.BackendPoolStatus{WrittenAddresses: record, Down: []v1alpha1.DownAddress{{Address: record[0]}}}}
+		e := &Entry{unsavedStatus: unsavedStatus{status: v1alpha1.BackendPoolStatus{WrittenAddresses: record, Down: []v1alpha1.DownAddress{{Address: record[0]}}}}}
 		if ops := e.newOperations(schedule.Operation{ChangedAt: time.Unix(1, 0)}, set); len(ops) != 1 || !ops[0].Admin || ops[0].Impact.Stopping != 1 {
 			t.Errorf("%v: %+v", record, ops)
 		}

@@ -39,7 +39,7 @@ func TestWhatIsQueuedForAPool(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			e := &Entry{status: v1alpha1.BackendPoolStatus{WrittenAddresses: strings.Fields(tt.recorded)}}
+			e := &Entry{unsavedStatus: unsavedStatus{status: v1alpha1.BackendPoolStatus{WrittenAddresses: strings.Fields(tt.recorded)}}}
 			for ip := range strings.FieldsSeq(tt.down) {
 				e.status.Down = append(e.status.Down, v1alpha1.DownAddress{Address: ip})
 			}

@@ -39,8 +39,8 @@ type Config struct {
 	Retention *RetentionPolicy
 }
 
-// Controller reconciles BackendPools. It implements updater's Cluster and Reporter, and attempt's
-// Ledger; those methods are safe for concurrent use.
+// Controller reconciles BackendPools. It implements updater's Cluster, StatusStore and Reporter; those methods are safe
+// for concurrent use.
 type Controller struct {
 	Config
 	statuses *Statuses
@@ -176,7 +176,7 @@ func (c *Controller) refreshIfInSync(ctx context.Context, p *v1alpha1.BackendPoo
 	return c.refreshSyncedStatus(ctx, p, e, set)
 }
 
-// notifyRetainedMembers records an event when members begin to be spared.
+// notifyRetainedMembers records an event when members begin to be retained.
 func (c *Controller) notifyRetainedMembers(p *v1alpha1.BackendPool, e *Entry, is Binding, set membership.Set) {
 	if e.setRetainsEvicted(len(set.KeptUp) > 0) {
 		c.Events.RecordRetained(p, is, set)

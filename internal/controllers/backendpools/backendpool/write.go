@@ -28,7 +28,7 @@ func (s *Statuses) updateStatus(ctx context.Context, e *Entry, change func(*v1al
 	return s.updateStatusLocked(ctx, e, change)
 }
 
-// updateStatusLocked changes and writes a status. The caller holds e.writing.
+// updateStatusLocked changes and writes a status. The caller holds e.writeSlot.
 func (s *Statuses) updateStatusLocked(ctx context.Context, e *Entry, change func(*v1alpha1.BackendPoolStatus)) error {
 	next, revision, err := e.prepareWrite(change)
 	if next == nil {
