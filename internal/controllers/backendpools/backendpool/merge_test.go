@@ -110,11 +110,11 @@ func TestTheLateRecordOfAnotherLeaderErasesNothing(t *testing.T) {
 		t.Fatalf("the older one goes on: %v", err)
 	}
 	if got := api.writtenAddresses(); !slices.Equal(got, []string{"10.0.0.1", "10.0.0.2"}) {
-		t.Fatalf("the ledger holds %v", got)
+		t.Fatalf("the record holds %v", got)
 	}
 	newer.Report(t.Context(), inSyncReport(ref, "10.0.0.1")) // its attempt has not seen the other record
 	if got := api.writtenAddresses(); !slices.Equal(got, []string{"10.0.0.1", "10.0.0.2"}) {
-		t.Errorf("after the report the ledger holds %v", got)
+		t.Errorf("after the report the record holds %v", got)
 	}
 	if e := newer.statuses.GetEntry(ref); e.nextCheckAt.IsZero() || e.status.PoolID == "" {
 		t.Errorf("nobody looks at the pool again: %v, %q", e.nextCheckAt, e.status.PoolID)
@@ -124,7 +124,7 @@ func TestTheLateRecordOfAnotherLeaderErasesNothing(t *testing.T) {
 	}
 	newer.Report(t.Context(), inSyncReport(ref, "10.0.0.1")) // removed by that attempt
 	if got := api.writtenAddresses(); !slices.Equal(got, []string{"10.0.0.1"}) {
-		t.Errorf("at the end the ledger holds %v", got)
+		t.Errorf("at the end the record holds %v", got)
 	}
 	if got := older.recordedMembers(t, ref); !slices.Equal(got, []string{"10.0.0.1"}) {
 		t.Errorf("the older one works with %v", got)
@@ -143,7 +143,7 @@ func TestAnObjectThatMovesOnKeepsItsRecord(t *testing.T) {
 	api.changeObject()
 	c.Report(t.Context(), inSyncReport(ref, "10.0.0.1"))
 	if got := api.writtenAddresses(); !slices.Equal(got, []string{"10.0.0.1"}) || !c.statuses.GetEntry(ref).nextCheckAt.IsZero() {
-		t.Errorf("the ledger holds %v", got)
+		t.Errorf("the record holds %v", got)
 	}
 }
 
@@ -177,7 +177,7 @@ func TestLostResponseIsNoConflict(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := api.writtenAddresses(); !slices.Equal(got, []string{"10.0.0.1"}) {
-		t.Errorf("the ledger holds %v", got)
+		t.Errorf("the record holds %v", got)
 	}
 }
 
@@ -186,7 +186,7 @@ func TestTheUnionOfTwoRecords(t *testing.T) {
 	address := rapid.Custom(func(t *rapid.T) string {
 		return netip.AddrFrom4([4]byte{10, 0, 0, byte(rapid.IntRange(1, 9).Draw(t, "ip"))}).String()
 	})
-	ledger := rapid.Custom(func(t *rapid.T) *v1alpha1.BackendPoolStatus {
+	record := rapid.Custom(func(t *rapid.T) *v1alpha1.BackendPoolStatus {
 		s := &v1alpha1.BackendPoolStatus{WrittenAddresses: rapid.SliceOfDistinct(address, rapid.ID[string]).Draw(t, "written")}
 		slices.Sort(s.WrittenAddresses)
 		for _, a := range rapid.SliceOfDistinct(address, rapid.ID[string]).Draw(t, "down") {
@@ -195,7 +195,7 @@ func TestTheUnionOfTwoRecords(t *testing.T) {
 		return s
 	})
 	rapid.Check(t, func(t *rapid.T) {
-		a, b := ledger.Draw(t, "a"), ledger.Draw(t, "b")
+		a, b := record.Draw(t, "a"), record.Draw(t, "b")
 		is := a.DeepCopy()
 		MergeRecord(is, b)
 		has := func(s *v1alpha1.BackendPoolStatus, ip string) (written, down bool) {

@@ -137,7 +137,7 @@ func TestRecreatedPoolIsNotInSync(t *testing.T) {
 	})
 }
 
-// badPlan is a ledger that temporarily cannot persist plans.
+// badPlan is a store that temporarily cannot persist plans.
 type badPlan struct {
 	*world
 	fail    bool
@@ -241,7 +241,7 @@ func TestOneStrippedOfItsFinalizerWhileItGoesLeavesNothing(t *testing.T) {
 	})
 }
 
-// tooLate is a ledger of a Service being deleted without the finalizer.
+// tooLate is a store of a Service being deleted without the finalizer.
 type tooLate struct{ *world }
 
 func (l *tooLate) PersistRecord(ctx context.Context, s Service, r Record) error {

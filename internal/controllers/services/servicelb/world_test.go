@@ -45,7 +45,7 @@ type world struct {
 	unchanged bool
 	// asked is the running request.
 	asked *loadbalancer.Request
-	// unwritable is the error of ledger writes.
+	// unwritable is the error of record writes.
 	unwritable error
 	// slow is the duration of a ledger write.
 	slow time.Duration
