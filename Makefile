@@ -144,8 +144,10 @@ PURE    := ./internal ./internal/armerror ./internal/azure/codec ./internal/huma
 # detector, which would slow them down tenfold. The longest packages are first.
 LONG    := ./lab/cluster ./lab/simulate ./internal/provisioning ./lab/scenario ./internal/loadbalancer ./lab/lag ./lab/payload ./internal/azure ./lab/probe ./lab/fleet
 # internal/provisioning mostly waits, so three run in parallel. go vet is a linter of make check. Tests allocate much
-# and keep little: with the default GOGC, a fifth of their time is garbage collection.
-TEST    := env GOGC=400 $(GO) test -vet=off -timeout 40m
+# and keep little: with the default GOGC, a fifth of their time is garbage collection. Built programs keep it: their
+# memory is measured.
+GOTEST  := $(GO) test -vet=off -timeout 40m
+TEST    := env GOGC=400 $(GOTEST)
 
 # Prints the tests of packages that call testing.Short, as a pattern for -run.
 longtests = awk '/^func Test/ { name = $$2; sub(/[(].*/, "", name) } /testing[.]Short[(][)]/ { print name }' $(patsubst %,%/*_test.go,$(LONG)) | sort -u | paste -sd '|' -
@@ -161,7 +163,7 @@ pure: ## Tests of rules of the code and of packages that decide, a minute
 
 unit-built:
 	@echo "weir: tests of the built programs"
-	@KUBEBUILDER_ASSETS=$(BIN) $(TEST) -p 1 $(BUILT)
+	@KUBEBUILDER_ASSETS=$(BIN) $(GOTEST) -p 1 $(BUILT)
 
 unit-waiting:
 	@echo "weir: tests that wait, with the race detector"
@@ -192,7 +194,7 @@ nightly: ## Random search beyond the budgets of make test: hours (SEEDS=20000)
 # The policy that adds readiness gates needs Kubernetes 1.36.
 .PHONY: oldest
 oldest: kubelab-oldest build ## The built programs and the chart against the oldest supported Kubernetes, 15 minutes
-	@KUBEBUILDER_ASSETS=$(BIN)/oldest $(TEST) -p 1 -skip '^TestReadinessGates' ./test/e2e ./test/takeover ./test/apifault
+	@KUBEBUILDER_ASSETS=$(BIN)/oldest $(GOTEST) -p 1 -skip '^TestReadinessGates' ./test/e2e ./test/takeover ./test/apifault
 	@cd tools/chart && KUBEBUILDER_ASSETS=$(BIN)/oldest $(TEST) -count=1 .
 
 # Separate modules, so that Weir depends on neither Prometheus nor Helm. They test files outside the
