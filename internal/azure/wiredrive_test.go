@@ -105,8 +105,8 @@ func (s *fakeService) DesiredPool(schedule.Ref) (diff.Desired, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return diff.Desired{
-		Addresses: wantedAddresses(), IsManaged: func(netip.Addr) bool { return true },
-		Record: diff.Record{Written: s.written, Managed: s.taken},
+		Addresses: wantedAddresses(), IsOwnAddress: func(netip.Addr) bool { return true },
+		Record: diff.Record{Written: s.written, Adopted: s.taken},
 	}, nil
 }
 

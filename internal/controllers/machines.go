@@ -66,7 +66,7 @@ func (r *Controllers) exclusionReason(p *v1alpha1.BackendPool) func(*corev1.Node
 // places says on which load balancer nodes are, of a pool that takes the nodes of its load balancer alone.
 func (r *Controllers) places(p *v1alpha1.BackendPool) func(*corev1.Node) string {
 	_, placed := service.ConfigurationOf(p.Spec.LoadBalancer.Name, r.Ownership.Configurations)
-	if !placed || !r.Ownership.UsesInterfaces(p) && (p.Spec.Nodes == nil || !r.Ownership.IsManaged(p)) {
+	if !placed || !r.Ownership.UsesInterfaces(p) && (p.Spec.Nodes == nil || !r.Ownership.IsCreatedByWeir(p)) {
 		return nil
 	}
 	return r.configurationOf()

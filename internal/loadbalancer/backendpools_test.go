@@ -79,7 +79,7 @@ func (p pools) DesiredPool(ref schedule.Ref) (diff.Desired, error) {
 		return diff.Desired{}, errNoBackendPool
 	}
 	known := p.process.had[ref.Name] || p.process.balancers.LeftToOthers(b.id.Key())
-	d := diff.Desired{IsManaged: func(ip netip.Addr) bool { return !known || slices.Contains(p.stage().nodes, ip) }, IsExclusive: true, Record: b.recorded}
+	d := diff.Desired{IsOwnAddress: func(ip netip.Addr) bool { return !known || slices.Contains(p.stage().nodes, ip) }, IsExclusive: true, Record: b.recorded}
 	if !b.deleting {
 		d.Addresses = p.stage().members(b.pool)
 	}
@@ -93,7 +93,7 @@ func (p pools) Record(_ context.Context, ref schedule.Ref, in diff.Intent) error
 	if b == nil {
 		return errNoBackendPool
 	}
-	b.recorded = diff.Record{Written: slices.Clone(in.Written), Down: slices.Clone(in.Down), Managed: true}
+	b.recorded = diff.Record{Written: slices.Clone(in.Written), Down: slices.Clone(in.Down), Adopted: true}
 	return nil
 }
 
@@ -110,7 +110,7 @@ func (p pools) Report(_ context.Context, r updater.Report) {
 		p.process.had[r.Ref.Name] = true
 		delete(s.backends, r.Ref.Name)
 	case r.InSync:
-		b.recorded = diff.Record{Written: slices.Clone(r.Written), Down: slices.Clone(r.Down), Managed: true}
+		b.recorded = diff.Record{Written: slices.Clone(r.Written), Down: slices.Clone(r.Down), Adopted: true}
 	}
 	again := r.Outcome == diff.Stale && b != nil && !b.deleting && !p.process.dead
 	if again {
@@ -255,7 +255,7 @@ func (p *process) ForeignMembers(_ context.Context, pool lb.Pool) ([]string, err
 	b := s.backends[name]
 	ours := s.nodes
 	switch {
-	case b != nil && b.recorded.Managed:
+	case b != nil && b.recorded.Adopted:
 		ours = b.recorded.Written
 	case b != nil && !p.had[name] && !p.balancers.LeftToOthers(b.id.Key()):
 		return nil, nil // all members become Weir's

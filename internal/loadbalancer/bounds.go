@@ -66,7 +66,7 @@ func (l *loadBalancer) jobsOverLimit(jobs []*job) map[string]error {
 		return rejectJobs(jobs, err)
 	}
 	for _, j := range jobs {
-		s := plan.Share{Owner: j.Owner, Namespace: j.namespace()}
+		s := plan.ServiceParts{Owner: j.Owner, Namespace: j.namespace()}
 		if !j.isLeaving() {
 			s.Rules = j.Desired.SelectPools(l.cfg.Settings.Settings, l.usesInterfaces(l.id.Name), observed.Rules).Rules
 			s.Frontends, s.Unresolved = newFrontends(j.Desired)
@@ -74,7 +74,7 @@ func (l *loadBalancer) jobsOverLimit(jobs []*job) map[string]error {
 				s.Frontends[i] = plan.PinAddress(f, j.Owner, j.Service, s.Rules, observed, nil)
 			}
 		}
-		in.Shares = append(in.Shares, s)
+		in.Services = append(in.Services, s)
 	}
 	return plan.OverLimit(in)
 }
@@ -111,9 +111,9 @@ func (b *LoadBalancers) checkLimitsLocked(p PlacementRequest, on string) error {
 		return nil
 	}
 	in.Observed = observed
-	s := plan.Share{Owner: p.Owner, Namespace: namespaceOf(p.Service), Rules: p.Desired.SelectPools(b.cfg.Settings.Settings, b.usesInterfaces(on), observed.Rules).Rules}
+	s := plan.ServiceParts{Owner: p.Owner, Namespace: namespaceOf(p.Service), Rules: p.Desired.SelectPools(b.cfg.Settings.Settings, b.usesInterfaces(on), observed.Rules).Rules}
 	s.Frontends, s.Unresolved = newFrontends(p.Desired)
-	in.Shares = []plan.Share{s}
+	in.Services = []plan.ServiceParts{s}
 	return plan.OverLimit(in)[p.Owner]
 }
 

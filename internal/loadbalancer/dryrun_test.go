@@ -269,7 +269,7 @@ func TestADryRunOfOneService(t *testing.T) {
 			r := dryrun.New(loadbalancer.Config{Settings: s.settings, Cluster: s.process, Log: s.log}, s.process.client)
 			req := loadbalancer.Request{Service: spec.Key(), Owner: spec.OwnerName(), Desired: &desired, On: r.ID(clusterName)}
 			refused, err := r.DryRun(t.Context(), req, func(service.Pool) (diff.Desired, error) {
-				return diff.Desired{Addresses: []lb.Address{member}, IsManaged: func(netip.Addr) bool { return true }, IsExclusive: true}, nil
+				return diff.Desired{Addresses: []lb.Address{member}, IsOwnAddress: func(netip.Addr) bool { return true }, IsExclusive: true}, nil
 			}, true)
 			if err != nil || (refused != nil) != (row.refused != "") || refused != nil && !strings.Contains(refused.Error(), row.refused) {
 				t.Fatalf("%s: refused: %v, %v", row.name, refused, err)

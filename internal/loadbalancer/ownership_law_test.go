@@ -113,7 +113,7 @@ func (s *stage) tellable(pool string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, there := s.emu.Get(network + "/loadBalancers/" + strings.Replace(pool, "/", "/backendAddressPools/", 1))
-	return there && (s.process.had[pool] || s.backends[pool] != nil && s.backends[pool].recorded.Managed)
+	return there && (s.process.had[pool] || s.backends[pool] != nil && s.backends[pool].recorded.Adopted)
 }
 
 // othersLeave removes foreign members from pools without a record, which the next process would adopt.
@@ -122,7 +122,7 @@ func (s *stage) othersLeave() {
 	for _, pool := range lawPools {
 		s.mu.Lock()
 		b := s.backends[pool]
-		recorded := b != nil && b.recorded.Managed
+		recorded := b != nil && b.recorded.Adopted
 		s.mu.Unlock()
 		for _, ip := range []string{"10.0.7.7", "10.0.7.8"} {
 			key := strings.ToLower(network+"/loadBalancers/"+strings.Replace(pool, "/", "/backendAddressPools/", 1)) + " " + ip

@@ -152,8 +152,8 @@ func TestDueServicesAreDisjoint(t *testing.T) {
 	l, _ := rounds(&shows{}, &pools{}, nil)
 	due := newJob(Request{Owner: "aa", RemoveFrom: []lb.LoadBalancerID{l.id}}, false)
 	in := l.planInput([]*job{due}, snapshot{owners: []string{"aa", "bb"}, publicIPs: l.publicIPManager.BeginRound(t.Context(), l.id, nil)})
-	if len(in.Shares) != 1 || in.Shares[0].Owner != "aa" || !slices.Equal(in.Others, []string{"bb"}) {
-		t.Errorf("due %+v, others %v", in.Shares, in.Others)
+	if len(in.Services) != 1 || in.Services[0].Owner != "aa" || !slices.Equal(in.Others, []string{"bb"}) {
+		t.Errorf("due %+v, others %v", in.Services, in.Others)
 	}
 }
 

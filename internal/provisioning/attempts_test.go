@@ -143,7 +143,7 @@ func TestLawStatusHoldsTheState(t *testing.T) {
 		}
 		text := rapid.StringN(0, 20, 20)
 		want := policy.State{
-			Phase: rapid.SampledFrom(phases).Draw(t, "phase"), Job: text.Draw(t, "job"), Attempts: rapid.IntRange(0, 1<<20).Draw(t, "begun"),
+			Phase: rapid.SampledFrom(phases).Draw(t, "phase"), SpecDigest: text.Draw(t, "job"), Attempts: rapid.IntRange(0, 1<<20).Draw(t, "begun"),
 			Number: rapid.Int64Range(0, 1<<53).Draw(t, "number"), StartedAt: at("started"), Since: at("since"), NotBefore: at("not before"),
 			RetryRequested: rapid.Bool().Draw(t, "asked"), TotalWait: time.Duration(rapid.Int64Range(0, 1e18).Draw(t, "waited")),
 			Cancelled: rapid.Bool().Draw(t, "cancelled"), Repeat: rapid.Bool().Draw(t, "anew"),
@@ -165,7 +165,7 @@ func TestLawStatusHoldsTheState(t *testing.T) {
 			t.Fatalf("got %+v, want %+v", got, want)
 		}
 		in := policy.Input{
-			Job: rapid.SampledFrom([]string{want.Job, "another"}).Draw(t, "wanted"), Policy: policy.DefaultPolicy(),
+			SpecDigest: rapid.SampledFrom([]string{want.SpecDigest, "another"}).Draw(t, "wanted"), Policy: policy.DefaultPolicy(),
 			Requests: policy.Requests{Cancel: text.Draw(t, "cancel"), RetryNow: text.Draw(t, "retry now"), Reset: text.Draw(t, "reset")},
 			AtWork:   rapid.Bool().Draw(t, "at work"), Busy: rapid.Bool().Draw(t, "busy"),
 		}

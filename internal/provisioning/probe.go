@@ -106,7 +106,7 @@ func (r *Reconciler) probeTarget(p *v1alpha1.Provision, job string, retryPolicy 
 		return after
 	}
 	state, now := stateFromStatus(&p.Status), time.Now()
-	in := policy.Input{Job: job, Policy: retryPolicy}
+	in := policy.Input{SpecDigest: job, Policy: retryPolicy}
 	var at time.Time
 	isDue := false
 	r.probes.updateState(key, func(k policy.ProbeState) policy.ProbeState {

@@ -141,7 +141,7 @@ func (r *Reconciler) nextDecision(ctx context.Context, p *v1alpha1.Provision, at
 	policyErr = errors.Join(policyErr, at.desired.Rejection)
 	before := p.Status.DeepCopy()
 	state, d := stateFromStatus(&p.Status), reconcilePlan{p: p, policy: retryPolicy, job: at.desired.Job}
-	in := policy.Input{Job: at.desired.Job, Policy: retryPolicy, Requests: userRequests(p), AtWork: at.running, Busy: at.busy, Probes: at.probes}
+	in := policy.Input{SpecDigest: at.desired.Job, Policy: retryPolicy, Requests: userRequests(p), AtWork: at.running, Busy: at.busy, Probes: at.probes}
 	if at.result != nil {
 		if policyErr != nil {
 			in.Policy = at.result.policy

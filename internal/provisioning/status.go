@@ -27,7 +27,7 @@ func stateFromStatus(s *v1alpha1.ProvisionStatus) policy.State {
 		endedAt = s.LastAttempt.EndedAt.Time
 	}
 	return policy.State{
-		EndedAt: endedAt, Phase: policy.Phase(s.State), Job: s.Job, Attempts: int(s.Attempts), Number: s.AttemptNumber, StartedAt: timeFrom(s.StartedAt),
+		EndedAt: endedAt, Phase: policy.Phase(s.State), SpecDigest: s.Job, Attempts: int(s.Attempts), Number: s.AttemptNumber, StartedAt: timeFrom(s.StartedAt),
 		Since: timeFrom(s.WaitingSince), NotBefore: timeFrom(s.NotBefore), RetryRequested: s.Asked, TotalWait: waited,
 		Cancelled: s.Cancelled, Repeat: s.Anew,
 		HandledRequests: policy.Requests{Cancel: s.LastHandledCancelAt, RetryNow: s.LastHandledRetryNowAt, Reset: s.LastHandledResetAt},
@@ -35,7 +35,7 @@ func stateFromStatus(s *v1alpha1.ProvisionStatus) policy.State {
 }
 
 func storeState(s *v1alpha1.ProvisionStatus, state policy.State) {
-	s.State, s.Job, s.Attempts, s.AttemptNumber = string(state.Phase), state.Job, int32(min(state.Attempts, 1<<30)), state.Number //nolint:gosec // bounded
+	s.State, s.Job, s.Attempts, s.AttemptNumber = string(state.Phase), state.SpecDigest, int32(min(state.Attempts, 1<<30)), state.Number //nolint:gosec // bounded
 	s.StartedAt, s.WaitingSince, s.NotBefore = microTime(state.StartedAt), microTime(state.Since), microTime(state.NotBefore)
 	s.Asked, s.Cancelled, s.Anew = state.RetryRequested, state.Cancelled, state.Repeat
 	s.Waited = ""

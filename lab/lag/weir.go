@@ -256,8 +256,8 @@ func (c *traceCluster) DesiredPool(ref schedule.Ref) (diff.Desired, error) {
 	p := poolNumber(ref)
 	c.readAt[p] = time.Since(c.start)
 	return diff.Desired{
-		Addresses: c.wantedAddresses(p), IsManaged: func(netip.Addr) bool { return true }, IsExclusive: true,
-		Record: diff.Record{Written: c.recorded[p], Down: c.recordedDown[p], Managed: true},
+		Addresses: c.wantedAddresses(p), IsOwnAddress: func(netip.Addr) bool { return true }, IsExclusive: true,
+		Record: diff.Record{Written: c.recorded[p], Down: c.recordedDown[p], Adopted: true},
 	}, nil
 }
 

@@ -246,7 +246,7 @@ func (p *process) DesiredPool(ref schedule.Ref) (diff.Desired, error) {
 	if a := s.pools[b.pool.Key()].attempt; a != nil && !p.isOldLeader {
 		a.noDesiredState = gone // queried again after a write that lost to another writer
 	}
-	want := diff.Desired{IsManaged: func(netip.Addr) bool { return false }, Record: p.recordedEntry(ref)}
+	want := diff.Desired{IsOwnAddress: func(netip.Addr) bool { return false }, Record: p.recordedEntry(ref)}
 	if gone {
 		return want, nil
 	}
@@ -256,6 +256,6 @@ func (p *process) DesiredPool(ref schedule.Ref) (diff.Desired, error) {
 			managed[ip] = true
 		}
 	}
-	want.Addresses, want.IsManaged = p.cache.desiredMembers(b), func(ip netip.Addr) bool { return managed[ip] }
+	want.Addresses, want.IsOwnAddress = p.cache.desiredMembers(b), func(ip netip.Addr) bool { return managed[ip] }
 	return want, nil
 }

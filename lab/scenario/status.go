@@ -26,7 +26,7 @@ var (
 func (p *process) recordedEntry(ref schedule.Ref) diff.Record {
 	delete(p.externalChanges, ref) // now included
 	known := p.statusEntries[ref]
-	return diff.Record{Written: slices.Clone(known.written), Down: slices.Clone(known.down), Managed: known.taken}
+	return diff.Record{Written: slices.Clone(known.written), Down: slices.Clone(known.down), Adopted: known.taken}
 }
 
 func (p *process) Record(_ context.Context, ref schedule.Ref, in diff.Intent) error {

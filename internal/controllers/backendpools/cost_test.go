@@ -84,7 +84,7 @@ type allowAll struct{ backendpool.Owner }
 func (allowAll) Permission(*v1alpha1.BackendPool, lb.PoolID) (backendpool.Permission, backendpool.Rejection) {
 	return backendpool.Granted, backendpool.Rejection{}
 }
-func (allowAll) IsManaged(*v1alpha1.BackendPool) bool { return false }
+func (allowAll) IsCreatedByWeir(*v1alpha1.BackendPool) bool { return false }
 
 type operationCounter struct {
 	backendpool.Workers

@@ -45,9 +45,9 @@ func HasOwner(p *v1alpha1.BackendPool, uid types.UID) bool {
 	return slices.ContainsFunc(p.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == uid })
 }
 
-// IsManaged reports whether Weir provably created a BackendPool: by its status, which only Weir writes,
+// IsCreatedByWeir reports whether Weir provably created a BackendPool: by its status, which only Weir writes,
 // or because it equals what Weir would create.
-func (o *Pools) IsManaged(p *v1alpha1.BackendPool) bool {
+func (o *Pools) IsCreatedByWeir(p *v1alpha1.BackendPool) bool {
 	at, err := o.View.Target(p)
 	if err != nil || !o.ManagesLoadBalancer(at.LoadBalancer) {
 		return false
@@ -73,7 +73,7 @@ func (o *Pools) IsLeftForeign(pool lb.PoolKey) bool {
 
 // ManagedFor returns the value to record; empty if Weir did not create the BackendPool.
 func (o *Pools) ManagedFor(p *v1alpha1.BackendPool) string {
-	if !o.IsManaged(p) {
+	if !o.IsCreatedByWeir(p) {
 		return ""
 	}
 	if p.Spec.ServiceRef == nil {

@@ -116,7 +116,7 @@ func TestWhatWeirMade(t *testing.T) {
 				t.Fatal(err)
 			}
 			has, not := o.Permission(tt.pool, at)
-			if made := o.IsManaged(tt.pool); made != tt.made || has != tt.right || not.Reason != tt.reason {
+			if made := o.IsCreatedByWeir(tt.pool); made != tt.made || has != tt.right || not.Reason != tt.reason {
 				t.Errorf("made by Weir %v, right %d %s %q; want %v, %d %s", made, has, not.Reason, not.Message, tt.made, tt.right, tt.reason)
 			}
 		})

@@ -57,7 +57,7 @@ func (o *Pools) poolUser(s *corev1.Service) service.PoolUser {
 		}
 	}
 	for _, p := range o.View.PoolsOf(schedule.ServiceName{Namespace: s.Namespace, Name: s.Name}) {
-		if o.IsManaged(p) {
+		if o.IsCreatedByWeir(p) {
 			one.PoolNames = append(one.PoolNames, p.Spec.PoolName)
 		}
 	}
@@ -79,7 +79,7 @@ func (o *Pools) currentPool(s *corev1.Service) service.PoolUse {
 	if now := o.ObservedState(metadata.Key(s.Namespace, s.Name), string(s.UID)); now != nil {
 		own = slices.ContainsFunc(now.Pools, func(p service.Pool) bool { return !p.Shared })
 	} else {
-		own = slices.ContainsFunc(o.View.PoolsOf(schedule.ServiceName{Namespace: s.Namespace, Name: s.Name}), o.IsManaged)
+		own = slices.ContainsFunc(o.View.PoolsOf(schedule.ServiceName{Namespace: s.Namespace, Name: s.Name}), o.IsCreatedByWeir)
 	}
 	if own {
 		return service.OwnPool

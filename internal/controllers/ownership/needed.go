@@ -97,11 +97,11 @@ func (o *Pools) RecordedPools(s *corev1.Service, names []string, on []lb.LoadBal
 			}
 			if slices.ContainsFunc(all, func(p *v1alpha1.BackendPool) bool {
 				taken := o.Statuses.HasRecord(p)
-				return its(p) && (taken || o.IsManaged(p)) || taken && o.Statuses.HasNoForeign(p)
+				return its(p) && (taken || o.IsCreatedByWeir(p)) || taken && o.Statuses.HasNoForeign(p)
 			}) {
 				held = append(held, at)
 			}
-			if slices.ContainsFunc(all, func(p *v1alpha1.BackendPool) bool { return its(p) && o.IsManaged(p) }) {
+			if slices.ContainsFunc(all, func(p *v1alpha1.BackendPool) bool { return its(p) && o.IsCreatedByWeir(p) }) {
 				made = append(made, at)
 			}
 		}

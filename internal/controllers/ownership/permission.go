@@ -18,7 +18,7 @@ import (
 
 // Permission returns a BackendPool's claim to its pool, or why it has none.
 func (o *Pools) Permission(p *v1alpha1.BackendPool, at lb.PoolID) (backendpool.Permission, backendpool.Rejection) {
-	if o.IsManaged(p) {
+	if o.IsCreatedByWeir(p) {
 		return backendpool.Managed, backendpool.Rejection{}
 	}
 	own := o.ManagesLoadBalancer(at.LoadBalancer)
@@ -54,7 +54,7 @@ func (o *Pools) UsesInterfaces(p *v1alpha1.BackendPool) bool {
 	case v1alpha1.MembershipNetworkInterface:
 		return true
 	case v1alpha1.MembershipAuto:
-		return o.Settings.Interfaces && o.Settings.ConvertsPools && o.IsManaged(p)
+		return o.Settings.Interfaces && o.Settings.ConvertsPools && o.IsCreatedByWeir(p)
 	}
 	return false
 }

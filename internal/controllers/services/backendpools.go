@@ -75,7 +75,7 @@ func (r serviceStatusStore) ensurePool(ctx context.Context, p *v1alpha1.BackendP
 		return fmt.Errorf("BackendPool %s: %w", metadata.Key(p.Namespace, p.Name), servicelb.ErrPoolDeleting)
 	case same(is):
 		return nil
-	case r.ownership.RecordedPurpose(is) != "" || r.ownership.IsManaged(is): // of an earlier Service, or edited since
+	case r.ownership.RecordedPurpose(is) != "" || r.ownership.IsCreatedByWeir(is): // of an earlier Service, or edited since
 		if err := r.deletePool(ctx, is); err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (r serviceStatusStore) ensurePool(ctx context.Context, p *v1alpha1.BackendP
 // DropPools implements servicelb.Store.
 func (r serviceStatusStore) DropPools(ctx context.Context, s servicelb.Service, keep []string, gone []lb.PoolID) error {
 	for _, p := range cache.List[v1alpha1.BackendPool](r.view.Pools, cache.PoolsByService, s.Name) {
-		if !r.ownership.IsManaged(p) || slices.Contains(keep, p.Name) || s.Deleting && !ownership.HasOwner(p, types.UID(s.UID)) {
+		if !r.ownership.IsCreatedByWeir(p) || slices.Contains(keep, p.Name) || s.Deleting && !ownership.HasOwner(p, types.UID(s.UID)) {
 			continue
 		}
 		if e := r.ownership.Statuses.GetEntry(backendpool.RefOf(p)); e != nil {
@@ -155,7 +155,7 @@ func (r serviceStatusStore) DropInterimPools(ctx context.Context, gone []lb.Pool
 			continue
 		}
 		for _, p := range r.view.PoolsAt(at.Key()) {
-			if !r.ownership.IsManaged(p) || p.DeletionTimestamp != nil {
+			if !r.ownership.IsCreatedByWeir(p) || p.DeletionTimestamp != nil {
 				continue
 			}
 			r.markPoolDeleted(p)
@@ -174,7 +174,7 @@ func (r serviceStatusStore) emptyPool(ctx context.Context, e plan.DrainingPool) 
 	all := r.view.PoolsAt(e.Pool.Key())
 	for _, p := range all {
 		switch {
-		case !r.ownership.IsManaged(p) || p.DeletionTimestamp != nil:
+		case !r.ownership.IsCreatedByWeir(p) || p.DeletionTimestamp != nil:
 			continue
 		case e.Interim == "" && !r.ownership.Statuses.HasRecord(p):
 			continue
@@ -187,7 +187,7 @@ func (r serviceStatusStore) emptyPool(ctx context.Context, e plan.DrainingPool) 
 		}
 		return r.deletePool(ctx, p)
 	}
-	if e.Interim != "" && e.Interfaces == 0 || slices.ContainsFunc(all, r.ownership.IsManaged) { // it is being deleted, or is about to take the pool
+	if e.Interim != "" && e.Interfaces == 0 || slices.ContainsFunc(all, r.ownership.IsCreatedByWeir) { // it is being deleted, or is about to take the pool
 		return nil
 	}
 	family := lb.IPv4
@@ -207,7 +207,7 @@ func (r serviceStatusStore) DropNodePools(ctx context.Context, id lb.LoadBalance
 	var failed []error
 	for _, p := range cache.List[v1alpha1.BackendPool](r.view.Pools, cache.PoolsOfNodes, "") {
 		at, err := r.view.Target(p)
-		if err == nil && r.ownership.IsManaged(p) && p.DeletionTimestamp == nil && at.LoadBalancer.Key() == id.Key() {
+		if err == nil && r.ownership.IsCreatedByWeir(p) && p.DeletionTimestamp == nil && at.LoadBalancer.Key() == id.Key() {
 			r.markPoolDeleted(p)
 			failed = append(failed, r.deletePool(ctx, p))
 		}

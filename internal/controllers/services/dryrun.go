@@ -62,7 +62,7 @@ func (v serviceDryRun) desiredOf(s *corev1.Service, on lb.LoadBalancerID, pool s
 	if err != nil {
 		return desired, err
 	}
-	desired.Addresses, desired.IsManaged, desired.IsExclusive = set.Addresses, v.r.pools.ManagedAddresses(p), v.r.ownership.IsManaged(p)
+	desired.Addresses, desired.IsOwnAddress, desired.IsExclusive = set.Addresses, v.r.pools.ManagedAddresses(p), v.r.ownership.IsCreatedByWeir(p)
 	desired.AddressOf = func(machine string) (netip.Addr, bool) { return v.r.view.AddressOf(machine, pool.Family) }
 	return desired, nil
 }
@@ -70,7 +70,7 @@ func (v serviceDryRun) desiredOf(s *corev1.Service, on lb.LoadBalancerID, pool s
 // RecordPlan implements servicelb.Store.
 func (r serviceStatusStore) RecordPlan(ctx context.Context, s servicelb.Service, text string) error {
 	for _, p := range cache.List[v1alpha1.BackendPool](r.view.Pools, cache.PoolsByService, s.Name) {
-		if !r.ownership.IsManaged(p) {
+		if !r.ownership.IsCreatedByWeir(p) {
 			continue
 		}
 		if err := r.pools.RecordPlan(ctx, p, text); err != nil {

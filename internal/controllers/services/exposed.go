@@ -191,7 +191,7 @@ func (r *Reconciler) ForeignMembers(ctx context.Context, pool lb.Pool) ([]string
 		if err != nil {
 			return nil, fmt.Errorf("what others have put into pool %s: %w", pool.ID.Name, err)
 		}
-		if has := e.MemberRecord(); has.Managed {
+		if has := e.MemberRecord(); has.Adopted {
 			ours = append(ours, isOneOf(has.Written))
 		} else {
 			ours = append(ours, r.pools.ManagedAddresses(p))

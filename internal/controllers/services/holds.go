@@ -28,7 +28,7 @@ func (h holds) AllowedPublicIPs(namespace string) string {
 
 // HasManagedPool implements loadbalancer.Cluster.
 func (h holds) HasManagedPool(pool lb.PoolID) bool {
-	return slices.ContainsFunc(h.view.PoolsAt(pool.Key()), h.ownership.IsManaged)
+	return slices.ContainsFunc(h.view.PoolsAt(pool.Key()), h.ownership.IsCreatedByWeir)
 }
 
 // HasBackendPool implements loadbalancer.Cluster.
@@ -37,7 +37,7 @@ func (h holds) HasBackendPool(pool lb.PoolID) bool { return len(h.view.PoolsAt(p
 // ConversionState implements loadbalancer.Cluster.
 func (h holds) ConversionState(pool lb.PoolID) (is, paused bool) {
 	for _, p := range h.view.PoolsAt(pool.Key()) {
-		if h.ownership.Settings.ConvertsPools && p.Spec.Nodes != nil && h.ownership.IsManaged(p) && h.ownership.UsesInterfaces(p) != h.ownership.Settings.Interfaces {
+		if h.ownership.Settings.ConvertsPools && p.Spec.Nodes != nil && h.ownership.IsCreatedByWeir(p) && h.ownership.UsesInterfaces(p) != h.ownership.Settings.Interfaces {
 			is, paused = true, paused || p.Spec.IsPausedAt(time.Now())
 		}
 	}
@@ -48,7 +48,7 @@ func (h holds) ConversionState(pool lb.PoolID) (is, paused bool) {
 func (h holds) MemberKind(pool lb.PoolID) service.MemberKind {
 	for _, p := range h.view.PoolsAt(pool.Key()) {
 		switch {
-		case p.Spec.Nodes == nil || p.DeletionTimestamp != nil || !h.ownership.IsManaged(p):
+		case p.Spec.Nodes == nil || p.DeletionTimestamp != nil || !h.ownership.IsCreatedByWeir(p):
 		case h.ownership.UsesInterfaces(p):
 			return service.InterfaceMembers
 		default:

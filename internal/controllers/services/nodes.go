@@ -51,7 +51,7 @@ func (r *Reconciler) UpdateNodeSelectors(ctx context.Context) error {
 func (r serviceStatusStore) isPlacedNodePool(p *v1alpha1.BackendPool) bool {
 	at, err := r.view.Target(p)
 	_, several := service.ConfigurationOf(at.LoadBalancer.Name, r.options.Configurations)
-	return err == nil && several && r.ownership.IsManaged(p)
+	return err == nil && several && r.ownership.IsCreatedByWeir(p)
 }
 
 func (r serviceStatusStore) selectNodes(ctx context.Context, p *v1alpha1.BackendPool, want metav1.LabelSelector) error {

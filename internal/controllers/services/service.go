@@ -90,7 +90,7 @@ func (r *Reconciler) servicesOfPool(_ context.Context, obj client.Object) []reco
 		return nil
 	}
 	if p.Spec.ServiceRef == nil {
-		if !r.ownership.IsManaged(p) { // a tenant's BackendPool must not requeue the Services of others
+		if !r.ownership.IsCreatedByWeir(p) { // a tenant's BackendPool must not requeue the Services of others
 			return nil
 		}
 		requests := recordLostPool(r.decisions.States, p, r.ownership.ServicesOn(p.Spec.LoadBalancer.Name))
@@ -213,7 +213,7 @@ func (r serviceStatusStore) recheckPool(p *v1alpha1.BackendPool) {
 // watching. The status, which only Weir writes, identifies the Service.
 func (r *Reconciler) HandleDeletion(p *v1alpha1.BackendPool) {
 	uid := types.UID(r.ownership.RecordedPurpose(p))
-	if r.deployer == nil || uid == "" || p.Spec.ServiceRef == nil || p.DeletionTimestamp == nil || !r.ownership.IsManaged(p) {
+	if r.deployer == nil || uid == "" || p.Spec.ServiceRef == nil || p.DeletionTimestamp == nil || !r.ownership.IsCreatedByWeir(p) {
 		return
 	}
 	name := types.NamespacedName{Namespace: p.Namespace, Name: p.Spec.ServiceRef.Name}

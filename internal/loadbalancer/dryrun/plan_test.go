@@ -70,7 +70,7 @@ func (*cluster) Pools() []dryrun.Pool {
 }
 
 func (*cluster) DesiredPool(schedule.Ref) (diff.Desired, error) {
-	return diff.Desired{Addresses: []lb.Address{{Name: "n1", IP: netip.MustParseAddr("10.0.0.1")}}, IsManaged: func(netip.Addr) bool { return true }, IsExclusive: true}, nil
+	return diff.Desired{Addresses: []lb.Address{{Name: "n1", IP: netip.MustParseAddr("10.0.0.1")}}, IsOwnAddress: func(netip.Addr) bool { return true }, IsExclusive: true}, nil
 }
 
 // A plan has the Services and pools in scope, and the reason for each that is left unchanged.

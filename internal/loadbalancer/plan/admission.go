@@ -12,29 +12,29 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// rejectShares returns the rejected Services, by owner, with the reason. All Services in the plan release their rules
+// rejectServices returns the rejected Services, by owner, with the reason. All Services in the plan release their rules
 // first, so that they can swap ports; a rejected one retains its rules, which may conflict with others. So a
 // Service never loses a port it has, and the first Service that wants a free port gets it. Services over the
 // bound of their namespace are rejected first and never cause a rejection in another namespace.
-func rejectShares(in Input) map[string]error {
+func rejectServices(in Input) map[string]error {
 	d, exceeding, turn := newAdmission(in), OverLimit(in), map[string]int{}
 	rejected := maps.Clone(exceeding)
 	for again := true; again; {
-		again = d.checkShares(rejected, func(owner string, err error) (restart bool) {
+		again = d.checkServices(rejected, func(owner string, err error) (restart bool) {
 			rejected[owner], turn[owner] = err, len(turn)
 			return d.ruleCount[owner] > 0
 		})
 	}
 	for range maxRetries { // some may fit by now
 		freed := false
-		for i, s := range in.Shares {
+		for i, s := range in.Services {
 			reason := rejected[s.Owner]
 			if reason == nil || exceeding[s.Owner] != nil || !freed && !d.hasNewRoom(i, turn) {
 				continue
 			}
 			delete(rejected, s.Owner)
 			fits := true
-			d.checkShares(rejected, func(string, error) bool { fits = false; return true })
+			d.checkServices(rejected, func(string, error) bool { fits = false; return true })
 			if !fits {
 				rejected[s.Owner] = reason
 				continue
@@ -77,9 +77,9 @@ func newAdmission(in Input) *admission {
 		d.places[strings.ToLower(f.Name)] = at
 		d.frontends[at] = append(d.frontends[at], f.Name)
 	}
-	shares := indexShares(in.Shares)
+	services := indexServices(in.Services)
 	for _, r := range in.Observed.Rules {
-		owner := shares.ownerOf(r.Name)
+		owner := services.ownerOf(r.Name)
 		d.owners = append(d.owners, owner)
 		if owner != "" {
 			d.ruleCount[owner]++
@@ -87,7 +87,7 @@ func newAdmission(in Input) *admission {
 		at := d.places[strings.ToLower(r.Frontend)]
 		d.observedRules[at] = append(d.observedRules[at], placedRule{r, at})
 	}
-	for _, s := range in.Shares {
+	for _, s := range in.Services {
 		if err := in.checkForeignPool(s); err != nil {
 			d.poolErrors[s.Owner] = err
 		}
@@ -97,15 +97,15 @@ func newAdmission(in Input) *admission {
 
 // hasNewRoom reports whether a Service of higher precedence was rejected, so that this one may fit now.
 func (d *admission) hasNewRoom(i int, turn map[string]int) bool {
-	return d.isRetried || slices.ContainsFunc(d.Shares[:i], func(s Share) bool {
+	return d.isRetried || slices.ContainsFunc(d.Services[:i], func(s ServiceParts) bool {
 		at, rejected := turn[s.Owner]
-		return rejected && at > turn[d.Shares[i].Owner]
+		return rejected && at > turn[d.Services[i].Owner]
 	})
 }
 
-// checkShares calls unfit for each Service that does not fit, in order, until unfit returns true; rejected Services
+// checkServices calls unfit for each Service that does not fit, in order, until unfit returns true; rejected Services
 // count with their observed rules. It reports whether unfit stopped it.
-func (d *admission) checkShares(rejected map[string]error, unfit func(owner string, err error) (stop bool)) (stopped bool) {
+func (d *admission) checkServices(rejected map[string]error, unfit func(owner string, err error) (stop bool)) (stopped bool) {
 	accepted := newRuleIndex()
 	accepted.machinePools = d.machinePools
 	for i, r := range d.Observed.Rules {
@@ -114,17 +114,17 @@ func (d *admission) checkShares(rejected map[string]error, unfit func(owner stri
 		}
 	}
 	reserved := 0
-	for _, s := range d.Shares {
+	for _, s := range d.Services {
 		if rejected[s.Owner] == nil {
 			reserved += min(len(s.Rules), d.ruleCount[s.Owner])
 		}
 	}
-	for _, s := range d.Shares {
+	for _, s := range d.Services {
 		if rejected[s.Owner] != nil {
 			continue
 		}
 		reserved -= min(len(s.Rules), d.ruleCount[s.Owner])
-		if err := d.checkShare(s, accepted, reserved); err != nil {
+		if err := d.checkService(s, accepted, reserved); err != nil {
 			if unfit(s.Owner, err) {
 				return true
 			}
@@ -141,9 +141,9 @@ func (d *admission) checkShares(rejected map[string]error, unfit func(owner stri
 	return false
 }
 
-// checkShare returns why a Service does not fit with the accepted rules and those reserved for later Services, or
+// checkService returns why a Service does not fit with the accepted rules and those reserved for later Services, or
 // nil.
-func (d *admission) checkShare(s Share, accepted *ruleIndex, reserved int) error {
+func (d *admission) checkService(s ServiceParts, accepted *ruleIndex, reserved int) error {
 	if err := d.checkPoolName(s, accepted); err != nil {
 		return err
 	}
@@ -166,14 +166,14 @@ func (d *admission) checkShare(s Share, accepted *ruleIndex, reserved int) error
 }
 
 // largestHolder returns the namespace with the most rules; empty if it is the Service's own.
-func (d *admission) largestHolder(s Share) string {
+func (d *admission) largestHolder(s ServiceParts) string {
 	if d.usage == nil {
 		d.usage = newUsageTable(d.Input)
 	}
 	return d.usage.largestNamespace(d.limitKinds()[0], d.usage.byOwner[s.Owner])
 }
 
-func (s Share) placedRules() []placedRule {
+func (s ServiceParts) placedRules() []placedRule {
 	all := make([]placedRule, 0, len(s.Rules))
 	for _, f := range s.Frontends {
 		at := placeOf(f)
@@ -188,12 +188,12 @@ func (s Share) placedRules() []placedRule {
 
 // isOwnPool reports whether a pool is a dedicated one of the Service. The pool of all nodes may have the same name: the
 // Service then uses that.
-func (in Input) isOwnPool(s Share, name string) bool {
+func (in Input) isOwnPool(s ServiceParts, name string) bool {
 	return containsName(s.DedicatedPools, name) && !containsName(in.SharedPools, name)
 }
 
 // checkPoolName rejects an own pool if another Service has one of the same name: their members would mix.
-func (in Input) checkPoolName(s Share, accepted *ruleIndex) error {
+func (in Input) checkPoolName(s ServiceParts, accepted *ruleIndex) error {
 	for _, p := range s.Pools {
 		if !in.isOwnPool(s, p.ID.Name) {
 			continue
@@ -215,7 +215,7 @@ func (in Input) checkPoolName(s Share, accepted *ruleIndex) error {
 
 // checkForeignPool rejects an own pool if a pool of that name has addresses, no rules and no recorded owner. Service
 // pools are created with their rules, so it is foreign and would lose its members.
-func (in Input) checkForeignPool(s Share) error {
+func (in Input) checkForeignPool(s ServiceParts) error {
 	for _, p := range s.Pools {
 		if !in.isOwnPool(s, p.ID.Name) || containsName(s.RecordedPools, p.ID.Name) || containsName(s.LeftPools, p.ID.Name) {
 			continue

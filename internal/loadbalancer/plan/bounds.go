@@ -58,13 +58,13 @@ type usageTable struct {
 
 func newUsageTable(in Input) *usageTable {
 	c := &usageTable{Input: in, of: Usage{}, existing: map[string]count{}, places: map[string]string{}, byOwner: map[string]string{}, demand: Usage{}}
-	for _, s := range in.Shares {
+	for _, s := range in.Services {
 		c.byOwner[s.Owner] = cmp.Or(s.Namespace, in.namespaceOf(s.Owner))
 		c.demand.Add(c.byOwner[s.Owner], len(s.Rules), len(s.Frontends))
 	}
-	shares := indexShares(in.Shares)
+	services := indexServices(in.Services)
 	add := func(name string, n count) {
-		owner := shares.ownerOf(name)
+		owner := services.ownerOf(name)
 		if owner == "" {
 			c.of.Add(in.namespaceOf(name), n.rules, n.frontends)
 			return
@@ -77,12 +77,12 @@ func newUsageTable(in Input) *usageTable {
 		add(r.Name, count{rules: 1})
 	}
 	for _, f := range in.Observed.Frontends {
-		if r, is := in.Observed.RetainedAt(f); is && shares.ownerOf(f.Name) == "" && in.namespaceOf(f.Name) == "" {
+		if r, is := in.Observed.RetainedAt(f); is && services.ownerOf(f.Name) == "" && in.namespaceOf(f.Name) == "" {
 			c.of.Add(r.Namespace(), 0, 1)
 		} else {
 			add(f.Name, count{frontends: 1})
 		}
-		c.places[placeOf(f)] = shares.ownerOf(f.Name)
+		c.places[placeOf(f)] = services.ownerOf(f.Name)
 	}
 	c.total = c.of.sumParts()
 	return c
@@ -90,7 +90,7 @@ func newUsageTable(in Input) *usageTable {
 
 // countGrowth returns how many parts a Service adds. A frontend at an address that already has one is shared and not
 // counted.
-func (c *usageTable) countGrowth(s Share) count {
+func (c *usageTable) countGrowth(s ServiceParts) count {
 	had, fresh := c.existing[s.Owner], 0
 	for _, f := range s.Frontends {
 		if owner, exists := c.places[placeOf(f)]; !exists || owner == s.Owner {
@@ -101,13 +101,13 @@ func (c *usageTable) countGrowth(s Share) count {
 }
 
 // OverLimit returns the Services, by owner, that would exceed a bound of their namespace or the load balancer's
-// frontend limit. Services of one namespace are admitted in the order of the shares. Parts that another Service
+// frontend limit. Services of one namespace are admitted in the order given. Parts that another Service
 // releases still count, because the plan may yet reject that Service. So the result does not depend on ports,
 // pools or addresses, and another namespace is rejected only if the load balancer is full.
 func OverLimit(in Input) map[string]error {
 	c, all := newUsageTable(in), MissingIPv4(in)
 	maps.Copy(all, in.lacksTags())
-	for _, s := range in.Shares {
+	for _, s := range in.Services {
 		more := c.countGrowth(s)
 		if all[s.Owner] != nil {
 			continue

@@ -23,7 +23,7 @@ func TestAPoolInWhosePlaceAnotherIsGoes(t *testing.T) {
 		"interfaces are in it":             {func(in *Input) { in.Observed.Pools[0].NIC = true }, "old", true},
 		"an outbound rule refers to it":    {func(in *Input) { in.Observed.Pinned = map[string]bool{"old": true} }, "old", true},
 	} {
-		in := Input{Observed: lb.LoadBalancer{Etag: "1", Pools: []lb.Pool{pool("old"), pool("kubernetes")}}, Shares: []Share{newTestShare("a", 80)}, SharedPools: []string{"kubernetes", "old"}}
+		in := Input{Observed: lb.LoadBalancer{Etag: "1", Pools: []lb.Pool{pool("old"), pool("kubernetes")}}, Services: []ServiceParts{newTestParts("a", 80)}, SharedPools: []string{"kubernetes", "old"}}
 		if tt.change(&in); tt.retired != "" {
 			in.ReplacedPools = []string{tt.retired}
 		}

@@ -11,11 +11,11 @@ import (
 )
 
 // crowd returns Services with own public IPs and the given number of ports.
-func crowd(from, services, ports int) []Share {
-	var all []Share
+func crowd(from, services, ports int) []ServiceParts {
+	var all []ServiceParts
 	for i := range services {
 		owner := fmt.Sprintf("a%031x", from+i)
-		s := Share{
+		s := ServiceParts{
 			Owner: owner, DedicatedPools: []string{fmt.Sprint("shop-s", from+i), fmt.Sprint("shop-s", from+i, "-ipv6")},
 			Frontends: []lb.Frontend{{Name: owner, PublicIP: fmt.Sprint("/pip/kubernetes-", owner)}},
 			Pools:     []lb.Pool{pool(fmt.Sprint("shop-s", from+i))},
@@ -34,47 +34,47 @@ func crowd(from, services, ports int) []Share {
 }
 
 // holding returns a load balancer with these Services.
-func holding(shares []Share, mostRules int) Input {
-	in := Input{Observed: lb.LoadBalancer{Etag: "1"}, MaxRules: mostRules, Shares: shares}
+func holding(services []ServiceParts, mostRules int) Input {
+	in := Input{Observed: lb.LoadBalancer{Etag: "1"}, MaxRules: mostRules, Services: services}
 	in.Observed = Make(in).Next
-	for _, s := range shares {
+	for _, s := range services {
 		in.Others = append(in.Others, s.Owner)
 	}
-	in.Shares = nil
+	in.Services = nil
 	return in
 }
 
 // crossed swaps the requested ports of adjacent Services.
-func crossed(shares []Share) []Share {
-	for i := range shares[1:] {
-		shares[i+1].Frontends[0].PublicIP = shares[i].Frontends[0].PublicIP
+func crossed(services []ServiceParts) []ServiceParts {
+	for i := range services[1:] {
+		services[i+1].Frontends[0].PublicIP = services[i].Frontends[0].PublicIP
 	}
-	return shares
+	return services
 }
 
 var costs = []struct {
 	about string
 	of    func(n int) Input // 1500 is the largest
 }{
-	{"one Service with all rules", func(n int) Input { return Input{MaxRules: n, Shares: crowd(0, 1, n)} }},
+	{"one Service with all rules", func(n int) Input { return Input{MaxRules: n, Services: crowd(0, 1, n)} }},
 	{"one Service with all rules that are there", func(n int) Input {
 		in := holding(crowd(0, 1, n), n)
-		in.Shares = crowd(0, 1, n)
+		in.Services = crowd(0, 1, n)
 		return in
 	}},
 	{"a batch without room", func(n int) Input {
 		in := holding(crowd(0, n, 1), n)
-		in.Shares = crowd(n, n/15, n)
+		in.Services = crowd(n, n/15, n)
 		return in
 	}},
 	{"a batch whose ports are taken", func(n int) Input {
 		in := holding(crowd(0, n/15, 10), n)
-		in.Shares = crossed(crowd(0, n/15, 10))
+		in.Services = crossed(crowd(0, n/15, 10))
 		return in
 	}},
 	{"a batch among many", func(n int) Input {
 		in := holding(crowd(0, n*2/5, 2), n)
-		in.Shares = crowd(n/5, n/15, 2)
+		in.Services = crowd(n/5, n/15, 2)
 		for i := range 5 * n {
 			in.Others = append(in.Others, fmt.Sprintf("b%031x", i))
 		}
@@ -83,7 +83,7 @@ var costs = []struct {
 	{"all go", func(n int) Input {
 		in := holding(crowd(0, n/15, 15), n)
 		for _, owner := range in.Others {
-			in.Shares = append(in.Shares, gone(owner))
+			in.Services = append(in.Services, gone(owner))
 		}
 		in.Others = nil
 		return in

@@ -15,30 +15,30 @@ func (in Input) fixRequested() (out Input, fixed []string) {
 	out = in
 	for i, f := range in.Observed.Frontends {
 		static := f
-		if static.Static = true; !isDynamic(f) || !f.PrivateIP.IsValid() || !isRequested(in.Shares, static, func(s Share) bool { return !hasOwner(s.Owner, f.Name) }) {
+		if static.Static = true; !isDynamic(f) || !f.PrivateIP.IsValid() || !isRequested(in.Services, static, func(s ServiceParts) bool { return !hasOwner(s.Owner, f.Name) }) {
 			continue
 		}
 		if fixed == nil {
-			out.Observed, out.Shares = cloneLoadBalancer(in.Observed), slices.Clone(in.Shares)
+			out.Observed, out.Services = cloneLoadBalancer(in.Observed), slices.Clone(in.Services)
 		}
 		fixed, out.Observed.Frontends[i] = append(fixed, f.Name), static
-		for n, s := range out.Shares {
+		for n, s := range out.Services {
 			if hasOwner(s.Owner, f.Name) {
-				out.Shares[n] = in.fixFrontend(s, static)
+				out.Services[n] = in.fixFrontend(s, static)
 			}
 		}
 	}
 	return out, fixed
 }
 
-func isRequested(shares []Share, static lb.Frontend, by func(Share) bool) bool {
-	return slices.ContainsFunc(shares, func(s Share) bool {
+func isRequested(services []ServiceParts, static lb.Frontend, by func(ServiceParts) bool) bool {
+	return slices.ContainsFunc(services, func(s ServiceParts) bool {
 		return by(s) && slices.ContainsFunc(s.Frontends, func(w lb.Frontend) bool { return placeOf(w) == placeOf(static) })
 	})
 }
 
-// fixFrontend returns the share of the Service that has the frontend.
-func (in Input) fixFrontend(s Share, static lb.Frontend) Share {
+// fixFrontend returns the parts of the Service that has the frontend.
+func (in Input) fixFrontend(s ServiceParts, static lb.Frontend) ServiceParts {
 	s.Frontends = slices.Clone(s.Frontends)
 	for i, w := range s.Frontends {
 		if isDynamic(w) && strings.EqualFold(w.Subnet, static.Subnet) && w.Family.Contains(static.PrivateIP) && strings.EqualFold(in.nameOf(s, w), static.Name) {
@@ -51,10 +51,10 @@ func (in Input) fixFrontend(s Share, static lb.Frontend) Share {
 // releaseFixed makes fixed frontends dynamic again if no accepted Service requests their address, and compares the plan
 // with what Azure has.
 func (p *Plan) releaseFixed(in Input, fixed []string) {
-	accepted := p.acceptedShares(in.Shares)
+	accepted := p.acceptedServices(in.Services)
 	for i, f := range p.Next.Frontends {
 		at := slices.IndexFunc(in.Observed.Frontends, func(is lb.Frontend) bool { return is.Name == f.Name })
-		if slices.Contains(fixed, f.Name) && !isRequested(accepted, f, func(Share) bool { return true }) && !in.isLeft(accepted, in.Observed.Frontends[at]) {
+		if slices.Contains(fixed, f.Name) && !isRequested(accepted, f, func(ServiceParts) bool { return true }) && !in.isLeft(accepted, in.Observed.Frontends[at]) {
 			p.Next.Frontends[i].Static = false
 		}
 	}

@@ -23,7 +23,7 @@ func placeOf(f lb.Frontend) string {
 
 // resolveFrontends returns the frontends after the accepted Services release unwanted ones and have one at every place
 // they want.
-func resolveFrontends(in Input, accepted []Share) []lb.Frontend {
+func resolveFrontends(in Input, accepted []ServiceParts) []lb.Frontend {
 	next := make([]lb.Frontend, 0, len(in.Observed.Frontends)+len(accepted))
 	at := map[string]int{} // the first of each place
 	add := func(f lb.Frontend) {
@@ -56,7 +56,7 @@ func resolveFrontends(in Input, accepted []Share) []lb.Frontend {
 // the plan, which changes in place; false if the plan makes a new one.
 func FrontendAt(observed lb.LoadBalancer, owner string, want lb.Frontend) (lb.Frontend, bool) {
 	at := slices.IndexFunc(observed.Frontends, func(f lb.Frontend) bool { return placeOf(f) == placeOf(want) })
-	name := Input{Observed: observed}.nameOf(Share{Owner: owner}, want)
+	name := Input{Observed: observed}.nameOf(ServiceParts{Owner: owner}, want)
 	if at < 0 || isDynamic(want) { // the place of a dynamic frontend is only a name
 		at = slices.IndexFunc(observed.Frontends, func(f lb.Frontend) bool { return strings.EqualFold(f.Name, name) })
 	}
@@ -66,30 +66,30 @@ func FrontendAt(observed lb.LoadBalancer, owner string, want lb.Frontend) (lb.Fr
 	return observed.Frontends[at], true
 }
 
-// keepZones returns the shares with the zones of existing frontends, which Azure cannot change; public frontends have
+// keepZones returns the Services with the zones of existing frontends, which Azure cannot change; public frontends have
 // none.
-func keepZones(observed lb.LoadBalancer, shares []Share) []Share {
+func keepZones(observed lb.LoadBalancer, services []ServiceParts) []ServiceParts {
 	zones := map[string][]string{}
 	for _, f := range observed.Frontends {
 		zones[strings.ToLower(f.Name)] = f.Zones
 	}
-	shares = slices.Clone(shares)
-	for i, s := range shares {
-		shares[i].Frontends = slices.Clone(s.Frontends)
+	services = slices.Clone(services)
+	for i, s := range services {
+		services[i].Frontends = slices.Clone(s.Frontends)
 		for n, f := range s.Frontends {
 			if had, exists := zones[strings.ToLower(f.Name)]; exists {
-				shares[i].Frontends[n].Zones = had
+				services[i].Frontends[n].Zones = had
 			} else if f.PublicIP != "" {
-				shares[i].Frontends[n].Zones = nil
+				services[i].Frontends[n].Zones = nil
 			}
 		}
 	}
-	return shares
+	return services
 }
 
 type frontendFilter struct {
-	in                       Input
-	accepted, others, shares ownerIndex
+	in                         Input
+	accepted, others, services ownerIndex
 	// rules are the rules of each frontend. places are all wanted places; named are those wanted for a frontend
 	// name.
 	rules  map[string][]lb.Rule
@@ -97,9 +97,9 @@ type frontendFilter struct {
 	named  map[string][]string
 }
 
-func newFrontendFilter(in Input, accepted []Share) frontendFilter {
+func newFrontendFilter(in Input, accepted []ServiceParts) frontendFilter {
 	k := frontendFilter{
-		in: in, accepted: indexShares(accepted), others: indexOwners(in.Others), shares: indexShares(in.Shares),
+		in: in, accepted: indexServices(accepted), others: indexOwners(in.Others), services: indexServices(in.Services),
 		rules: map[string][]lb.Rule{}, places: map[string]bool{}, named: map[string][]string{},
 	}
 	for _, r := range in.Observed.Rules {
@@ -133,7 +133,7 @@ func (k frontendFilter) isWanted(f lb.Frontend) bool {
 	if k.in.isRetained(f) || !managed && k.in.IsAbandoned != nil && k.in.IsAbandoned(f) {
 		return k.places[placeOf(f)]
 	}
-	if k.accepted.ownerOf(f.Name) == "" && (!managed || k.others.ownerOf(f.Name) != "" || k.shares.ownerOf(f.Name) != "") {
+	if k.accepted.ownerOf(f.Name) == "" && (!managed || k.others.ownerOf(f.Name) != "" || k.services.ownerOf(f.Name) != "") {
 		return true
 	}
 	for _, at := range k.named[name] {
@@ -144,7 +144,7 @@ func (k frontendFilter) isWanted(f lb.Frontend) bool {
 	return k.places[placeOf(f)]
 }
 
-func frontendAt(next lb.LoadBalancer, s Share, wanted string) string {
+func frontendAt(next lb.LoadBalancer, s ServiceParts, wanted string) string {
 	for _, w := range s.Frontends {
 		if w.Name != wanted {
 			continue

@@ -25,9 +25,9 @@ func indexOwners(list []string) ownerIndex {
 	return o
 }
 
-func indexShares(shares []Share) ownerIndex {
-	list := make([]string, len(shares))
-	for i, s := range shares {
+func indexServices(services []ServiceParts) ownerIndex {
+	list := make([]string, len(services))
+	for i, s := range services {
 		list[i] = s.Owner
 	}
 	return indexOwners(list)

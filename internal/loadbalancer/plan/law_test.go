@@ -16,9 +16,9 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// drawShare generates a Service; with places, some share an address.
-func drawShare(t *rapid.T, owner string, places int) Share {
-	s := newTestShare(owner, rapid.SliceOfNDistinct(rapid.Int32Range(80, 84), 0, 3, rapid.ID[int32]).Draw(t, owner+" ports")...)
+// drawParts generates a Service; with places, some share an address.
+func drawParts(t *rapid.T, owner string, places int) ServiceParts {
+	s := newTestParts(owner, rapid.SliceOfNDistinct(rapid.Int32Range(80, 84), 0, 3, rapid.ID[int32]).Draw(t, owner+" ports")...)
 	if len(s.Rules) == 0 {
 		return gone(owner, owner+"-pool")
 	}
@@ -44,9 +44,9 @@ func TestLawTwiceIsOnce(t *testing.T) {
 		in := Input{Observed: foreign(), SharedPools: []string{"kubernetes"}}
 		refused := false
 		for range rapid.IntRange(1, 8).Draw(t, "edits") {
-			in.Shares = nil
+			in.Services = nil
 			for _, owner := range rapid.SliceOfNDistinct(rapid.SampledFrom(owners), 1, len(owners), rapid.ID[string]).Draw(t, "due") {
-				in.Shares = append(in.Shares, drawShare(t, owner, 3))
+				in.Services = append(in.Services, drawParts(t, owner, 3))
 			}
 			p := Make(in)
 			served(t, in, p)
@@ -62,7 +62,7 @@ func TestLawTwiceIsOnce(t *testing.T) {
 // settles checks that planning again is empty. With competing ports, Services may swap later: it ends within
 // one plan per Service.
 func settles(t *rapid.T, in Input, p Plan) {
-	for range in.Shares {
+	for range in.Services {
 		again := Make(in)
 		if again.IsEmpty() {
 			return
@@ -82,18 +82,18 @@ func settles(t *rapid.T, in Input, p Plan) {
 // Service names the frontend.
 func TestLawThePathDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		last := map[string]Share{}
+		last := map[string]ServiceParts{}
 		walked := Input{Observed: foreign(), SharedPools: []string{"kubernetes"}}
 		for range rapid.IntRange(1, 10).Draw(t, "edits") {
-			s := drawShare(t, rapid.SampledFrom(owners).Draw(t, "edited"), 0)
+			s := drawParts(t, rapid.SampledFrom(owners).Draw(t, "edited"), 0)
 			last[s.Owner] = s
-			walked.Shares = []Share{s}
+			walked.Services = []ServiceParts{s}
 			walked.Observed = Make(walked).Next
 		}
 		fresh := Input{Observed: foreign(), SharedPools: walked.SharedPools}
 		for _, owner := range owners {
 			if s, ok := last[owner]; ok {
-				fresh.Shares = append(fresh.Shares, s)
+				fresh.Services = append(fresh.Services, s)
 			}
 		}
 		byName := cmp.Options{
@@ -122,11 +122,11 @@ func served(t *rapid.T, in Input, p Plan) {
 	before, after := places(in.Observed), places(p.Next)
 	want := map[string]string{}
 	for _, r := range in.Observed.Rules {
-		if s := indexShares(in.Shares).ownerOf(r.Name); s == "" || p.Rejected[s] != nil {
+		if s := indexServices(in.Services).ownerOf(r.Name); s == "" || p.Rejected[s] != nil {
 			want[r.Name] = before[r.Frontend]
 		}
 	}
-	for _, s := range in.Shares {
+	for _, s := range in.Services {
 		for _, r := range s.Rules {
 			if p.Rejected[s.Owner] == nil {
 				want[r.Name] = placeOf(s.Frontends[0])
@@ -199,14 +199,14 @@ func TestLawTheRefusedDoNotFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := Input{Observed: foreign(), SharedPools: []string{"kubernetes"}, MaxRules: rapid.IntRange(0, 9).Draw(t, "most")}
 		for range rapid.IntRange(1, 4).Draw(t, "edits") {
-			in.Shares = nil
+			in.Services = nil
 			for _, owner := range rapid.SliceOfNDistinct(rapid.SampledFrom(owners), 1, len(owners), rapid.ID[string]).Draw(t, "due") {
-				in.Shares = append(in.Shares, drawShare(t, owner, 3))
+				in.Services = append(in.Services, drawParts(t, owner, 3))
 			}
 			p := Make(in)
 			for refused := range p.Rejected {
 				others := in
-				others.Shares = slices.DeleteFunc(slices.Clone(in.Shares), func(s Share) bool { return s.Owner != refused && p.Rejected[s.Owner] != nil })
+				others.Services = slices.DeleteFunc(slices.Clone(in.Services), func(s ServiceParts) bool { return s.Owner != refused && p.Rejected[s.Owner] != nil })
 				if again := Make(others); len(again.Rejected) == 0 {
 					t.Fatalf("%s is refused (%v), and fits", refused, p.Rejected[refused])
 				}
@@ -220,17 +220,17 @@ func TestLawTheRefusedDoNotFit(t *testing.T) {
 func TestLawRoster(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringMatching(`[aA](-?[aAb]){0,3}`)
-		var shares []Share
+		var services []ServiceParts
 		for range rapid.IntRange(0, 6).Draw(t, "owners") {
-			shares = append(shares, Share{Owner: word.Draw(t, "owner")})
+			services = append(shares, ServiceParts{Owner: word.Draw(t, "owner")})
 		}
 		name, want := word.Draw(t, "name"), ""
-		for _, s := range shares {
+		for _, s := range services {
 			if want == "" && hasOwner(s.Owner, name) {
 				want = s.Owner
 			}
 		}
-		if got := indexShares(shares).ownerOf(name); got != want {
+		if got := indexServices(services).ownerOf(name); got != want {
 			t.Fatalf("%q is %q's, and not %q's", name, want, got)
 		}
 	})

@@ -35,7 +35,7 @@ func byPool(rules []lb.Rule) Counts {
 }
 
 // machineGrowth returns how many rules a Service adds per machine of each pool.
-func (c *usageTable) machineGrowth(s Share) Counts {
+func (c *usageTable) machineGrowth(s ServiceParts) Counts {
 	more := byPool(s.Rules)
 	for _, r := range c.Observed.Rules {
 		if hasOwner(s.Owner, r.Name) {
@@ -47,7 +47,7 @@ func (c *usageTable) machineGrowth(s Share) Counts {
 
 // machinesExceeded returns why a Service would exceed Azure's limit of rules per network interface, or nil.
 // Accepted rules count for later Services.
-func (c *usageTable) machinesExceeded(s Share) error {
+func (c *usageTable) machinesExceeded(s ServiceParts) error {
 	if c.PeerRules == nil {
 		return nil
 	}

@@ -9,15 +9,15 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-func many(owner string, first, ports int) Share {
+func many(owner string, first, ports int) ServiceParts {
 	var list []int32
 	for i := range ports {
 		list = append(list, int32(first+i)) //nolint:gosec // a port
 	}
-	return newTestShare(owner, list...)
+	return newTestParts(owner, list...)
 }
 
-func inPool(s Share, name string) Share {
+func inPool(s ServiceParts, name string) ServiceParts {
 	for i := range s.Rules {
 		s.Rules[i].Pool = name
 	}
@@ -27,34 +27,34 @@ func inPool(s Share, name string) Share {
 
 // Azure counts a machine's rules on a load balancer and its twin.
 func TestMachinesHaveFewRules(t *testing.T) {
-	is := Make(Input{Observed: lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}}, Shares: []Share{many("a1", 1000, 100)}}).Next
+	is := Make(Input{Observed: lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}}, Services: []ServiceParts{many("a1", 1000, 100)}}).Next
 	is.Etag = "1"
 	beside := func(n int) Counts { return Counts{"kubernetes": n} }
 	for name, tt := range map[string]struct {
-		beside  Counts
-		nat     map[string]int
-		shares  []Share
-		refused string // owners
+		beside   Counts
+		nat      map[string]int
+		services []ServiceParts
+		refused  string // owners
 	}{
-		"all that there may be":        {beside(100), nil, []Share{many("a2", 2000, 99)}, ""},
-		"one too many":                 {beside(100), nil, []Share{many("a2", 2000, 100)}, "a2"},
-		"the next one fits":            {beside(0), nil, []Share{many("a2", 2000, 300), many("a3", 4000, 199)}, "a2"},
-		"together they are too many":   {beside(0), nil, []Share{many("a2", 2000, 100), many("a3", 4000, 100)}, "a3"},
-		"inbound NAT rules":            {beside(0), map[string]int{"kubernetes": 1}, []Share{many("a2", 2000, 199)}, "a2"},
-		"of one machine":               {beside(0), map[string]int{"": 1}, []Share{many("a2", 2000, 199)}, "a2"},
-		"another pool":                 {Counts{"kubernetes-ipv6": 299}, nil, []Share{many("a2", 2000, 99)}, ""},
-		"as many in another pool":      {Counts{"v6": 250}, nil, []Share{inPool(many("a1", 1000, 100), "v6")}, "a1"},
-		"pools of addresses":           {nil, nil, []Share{many("a2", 2000, 300)}, ""},
-		"what is too many already":     {beside(250), nil, []Share{many("a1", 1000, 100)}, ""},
-		"one that gets fewer":          {beside(250), nil, []Share{many("a1", 1000, 99)}, ""},
-		"one that gets more":           {beside(250), nil, []Share{many("a1", 1000, 101)}, "a1"},
-		"a Service that leaves counts": {beside(150), nil, []Share{gone("a1"), many("a2", 2000, 60)}, "a2"},
+		"all that there may be":        {beside(100), nil, []ServiceParts{many("a2", 2000, 99)}, ""},
+		"one too many":                 {beside(100), nil, []ServiceParts{many("a2", 2000, 100)}, "a2"},
+		"the next one fits":            {beside(0), nil, []ServiceParts{many("a2", 2000, 300), many("a3", 4000, 199)}, "a2"},
+		"together they are too many":   {beside(0), nil, []ServiceParts{many("a2", 2000, 100), many("a3", 4000, 100)}, "a3"},
+		"inbound NAT rules":            {beside(0), map[string]int{"kubernetes": 1}, []ServiceParts{many("a2", 2000, 199)}, "a2"},
+		"of one machine":               {beside(0), map[string]int{"": 1}, []ServiceParts{many("a2", 2000, 199)}, "a2"},
+		"another pool":                 {Counts{"kubernetes-ipv6": 299}, nil, []ServiceParts{many("a2", 2000, 99)}, ""},
+		"as many in another pool":      {Counts{"v6": 250}, nil, []ServiceParts{inPool(many("a1", 1000, 100), "v6")}, "a1"},
+		"pools of addresses":           {nil, nil, []ServiceParts{many("a2", 2000, 300)}, ""},
+		"what is too many already":     {beside(250), nil, []ServiceParts{many("a1", 1000, 100)}, ""},
+		"one that gets fewer":          {beside(250), nil, []ServiceParts{many("a1", 1000, 99)}, ""},
+		"one that gets more":           {beside(250), nil, []ServiceParts{many("a1", 1000, 101)}, "a1"},
+		"a Service that leaves counts": {beside(150), nil, []ServiceParts{gone("a1"), many("a2", 2000, 60)}, "a2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			is.NATRules = tt.nat
-			p := Make(Input{Observed: is, Shares: tt.shares, PeerRules: tt.beside, MaxRules: 1500})
+			p := Make(Input{Observed: is, Services: tt.services, PeerRules: tt.beside, MaxRules: 1500})
 			var refused []string
-			for _, s := range tt.shares {
+			for _, s := range tt.services {
 				if err := p.Rejected[s.Owner]; err != nil {
 					refused = append(refused, s.Owner)
 					if !strings.Contains(err.Error(), "Azure allows 299 for a network interface") {

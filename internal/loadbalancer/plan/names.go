@@ -12,11 +12,11 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// nameFrontends returns the shares with final frontend names: the name of the Service's existing frontend, or
+// nameFrontends returns the Services with final frontend names: the name of the Service's existing frontend, or
 // another name if others use the frontend with the default name.
-func nameFrontends(in Input) []Share {
-	shares := slices.Clone(in.Shares)
-	for i, s := range shares {
+func nameFrontends(in Input) []ServiceParts {
+	services := slices.Clone(in.Services)
+	for i, s := range services {
 		var renamed map[string]string
 		for _, f := range s.Frontends {
 			if name := in.nameOf(s, f); name != f.Name {
@@ -27,13 +27,13 @@ func nameFrontends(in Input) []Share {
 			}
 		}
 		if renamed != nil {
-			shares[i] = s.renameFrontends(renamed)
+			services[i] = s.renameFrontends(renamed)
 		}
 	}
-	return shares
+	return services
 }
 
-func (in Input) nameOf(s Share, want lb.Frontend) string {
+func (in Input) nameOf(s ServiceParts, want lb.Frontend) string {
 	another := alternateName(want)
 	for _, is := range in.Observed.Frontends {
 		if hasOwner(s.Owner, is.Name) && (placeOf(is) == placeOf(want) || isDynamic(want) && isDynamic(is) && strings.EqualFold(is.Name, another)) {
@@ -52,7 +52,7 @@ func isPrivate(f lb.Frontend) bool { return f.PublicIP == "" }
 
 func isDynamic(f lb.Frontend) bool { return f.PublicIP == "" && !f.Static }
 
-func (in Input) isUsedByOthers(s Share, frontend string) bool {
+func (in Input) isUsedByOthers(s ServiceParts, frontend string) bool {
 	return in.Observed.Pinned[strings.ToLower(frontend)] || slices.ContainsFunc(in.Observed.Rules, func(r lb.Rule) bool {
 		return strings.EqualFold(r.Frontend, frontend) && !hasOwner(s.Owner, r.Name)
 	})
@@ -72,7 +72,7 @@ func alternateName(f lb.Frontend) string {
 	return fmt.Sprintf("%s-%08x%s", stem, h.Sum32(), suffix)
 }
 
-func (s Share) renameFrontends(names map[string]string) Share {
+func (s ServiceParts) renameFrontends(names map[string]string) ServiceParts {
 	s.Frontends, s.Rules = slices.Clone(s.Frontends), slices.Clone(s.Rules)
 	for i, f := range s.Frontends {
 		if name, is := names[f.Name]; is {

@@ -36,11 +36,11 @@ func TestFrontendStaysWithItsUsers(t *testing.T) {
 				in.Observed.Rules = append(in.Observed.Rules, rule("bb-81", "aa", 81))
 			}
 			pools := in.Observed.Pools
-			in.Shares = []Share{{Owner: "aa", Frontends: []lb.Frontend{tt.want}, Rules: []lb.Rule{rule("aa-80", "aa", 80)}, Pools: pools}}
+			in.Services = []ServiceParts{{Owner: "aa", Frontends: []lb.Frontend{tt.want}, Rules: []lb.Rule{rule("aa-80", "aa", 80)}, Pools: pools}}
 			if due && !tt.pinned {
 				beside := tt.was
 				beside.Name = "bb"
-				in.Shares = append(in.Shares, Share{Owner: "bb", Frontends: []lb.Frontend{beside}, Rules: []lb.Rule{rule("bb-81", "bb", 81)}, Pools: pools})
+				in.Services = append(in.Services, ServiceParts{Owner: "bb", Frontends: []lb.Frontend{beside}, Rules: []lb.Rule{rule("bb-81", "bb", 81)}, Pools: pools})
 			}
 			p := Make(in)
 			at := slices.IndexFunc(p.Next.Rules, func(r lb.Rule) bool { return r.Name == "aa-80" })

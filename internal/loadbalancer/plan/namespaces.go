@@ -29,7 +29,7 @@ func (in Input) placeText(f lb.Frontend) string {
 // address, delay its removal or take its ports. Existing sharing continues. A frontend to be released still
 // counts until the release is written. A frontend belongs to its Service's namespace even without rules,
 // because every port may have the no_lb_rule annotation.
-func (d *admission) checkNamespace(s Share, accepted *ruleIndex) error {
+func (d *admission) checkNamespace(s ServiceParts, accepted *ruleIndex) error {
 	mine := d.namespaceOf(s.Owner)
 	if mine == "" {
 		return nil

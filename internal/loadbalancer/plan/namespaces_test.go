@@ -17,34 +17,34 @@ func TestNoAddressIsSharedAcrossNamespaces(t *testing.T) {
 		owner, _, _ := strings.Cut(rule, "-")
 		return names[owner]
 	}, AddressAt: func(string) string { return "198.18.0.1" }}
-	at := func(s Share) Share { s.Frontends[0].PublicIP = "/PIP/aa"; return s }
-	host, same, other := newTestShare("aa", 80), at(newTestShare("ab", 81)), at(newTestShare("ac", 82))
+	at := func(s ServiceParts) ServiceParts { s.Frontends[0].PublicIP = "/PIP/aa"; return s }
+	host, same, other := newTestParts("aa", 80), at(newTestParts("ab", 81)), at(newTestParts("ac", 82))
 
-	in.Shares = []Share{host, same, other}
+	in.Services = []ServiceParts{host, same, other}
 	p := Make(in)
 	if err := p.Rejected["ac"]; len(p.Rejected) != 1 || !errors.Is(err, ErrAddressTaken) || !strings.Contains(err.Error(), "rule aa-TCP-80 of Service shop/web has 198.18.0.1") {
 		t.Fatalf("refused %v", p.Rejected)
 	}
 	// A later Service is rejected too, and the host may leave or change its address.
-	in.Observed, in.Shares, in.Others = p.Next, []Share{other}, []string{"aa", "ab"}
+	in.Observed, in.Services, in.Others = p.Next, []ServiceParts{other}, []string{"aa", "ab"}
 	if p := Make(in); !errors.Is(p.Rejected["ac"], ErrAddressTaken) || !p.IsEmpty() {
 		t.Fatalf("refused %v, changes %v", p.Rejected, spell(p.Changes))
 	}
 	// Also if it is due together with its host, ahead of it, or while the host moves.
-	moved := newTestShare("aa", 80)
+	moved := newTestParts("aa", 80)
 	moved.Frontends[0].PublicIP = "/pip/new"
-	for _, host := range []Share{host, moved, gone("aa")} {
-		in.Shares, in.Others = []Share{other, host}, []string{"ab"}
+	for _, host := range []ServiceParts{host, moved, gone("aa")} {
+		in.Services, in.Others = []ServiceParts{other, host}, []string{"ab"}
 		if p := Make(in); !errors.Is(p.Rejected["ac"], ErrAddressTaken) || errors.Is(p.Rejected["aa"], ErrAddressTaken) {
 			t.Errorf("refused %v", p.Rejected)
 		}
 	}
 	// Existing sharing continues.
 	unnamed := in
-	unnamed.ServiceOf, unnamed.Shares = nil, []Share{other}
+	unnamed.ServiceOf, unnamed.Services = nil, []ServiceParts{other}
 	in.Observed = Make(unnamed).Next
-	for _, due := range [][]Share{{other}, {host}, {host, other}, {at(newTestShare("ac", 82, 83))}} {
-		in.Shares, in.Others = due, []string{"aa", "ab", "ac"}
+	for _, due := range [][]ServiceParts{{other}, {host}, {host, other}, {at(newTestParts("ac", 82, 83))}} {
+		in.Services, in.Others = due, []string{"aa", "ab", "ac"}
 		if p := Make(in); len(p.Rejected) > 0 {
 			t.Errorf("of %s: refused %v", due[0].Owner, p.Rejected)
 		}
@@ -53,7 +53,7 @@ func TestNoAddressIsSharedAcrossNamespaces(t *testing.T) {
 
 // A frontend without rules (all ports annotated with no_lb_rule) belongs to its Service's namespace.
 func TestAFrontendWithoutRulesIsNotShared(t *testing.T) {
-	at := func(s Share, host string) Share {
+	at := func(s ServiceParts, host string) ServiceParts {
 		s.Frontends = []lb.Frontend{{Name: s.Owner, PublicIP: "/pip/" + host}}
 		return s
 	}
@@ -61,23 +61,23 @@ func TestAFrontendWithoutRulesIsNotShared(t *testing.T) {
 	host.Rules, host.Probes = nil, nil
 	bare := other
 	bare.Rules, bare.Probes = nil, nil
-	for _, intruder := range []Share{other, bare} {
+	for _, intruder := range []ServiceParts{other, bare} {
 		in := shared(1500, host, same, intruder)
 		p := Make(in)
 		if err := p.Rejected["mallory1"]; len(p.Rejected) != 1 || !errors.Is(err, ErrAddressTaken) {
 			t.Errorf("due together: refused %v", p.Rejected)
 		}
-		in.Shares = []Share{host}
+		in.Services = []ServiceParts{host}
 		in, _ = with(in)
 		moved := at(host, "new")
-		for _, due := range [][]Share{{intruder}, {intruder, host}, {intruder, moved}, {intruder, gone("shop1")}, {same, intruder}} {
-			in.Shares = due
+		for _, due := range [][]ServiceParts{{intruder}, {intruder, host}, {intruder, moved}, {intruder, gone("shop1")}, {same, intruder}} {
+			in.Services = due
 			p := Make(in)
 			if err := p.Rejected["mallory1"]; len(p.Rejected) != 1 || !errors.Is(err, ErrAddressTaken) {
 				t.Errorf("%v: refused %v", due[len(due)-1].Owner, p.Rejected)
 			}
 		}
-		in.Shares, in.AddressAt = []Share{intruder}, func(string) string { return "198.18.0.1" }
+		in.Services, in.AddressAt = []ServiceParts{intruder}, func(string) string { return "198.18.0.1" }
 		if err := Make(in).Rejected["mallory1"]; err == nil || !strings.Contains(err.Error(), "frontend shop1 of Service shop/shop1 has 198.18.0.1. Choose another address") {
 			t.Errorf("the rejection is %v", err)
 		}
@@ -86,12 +86,12 @@ func TestAFrontendWithoutRulesIsNotShared(t *testing.T) {
 	in := shared(1500, host)
 	in, _ = with(in)
 	unnamed := in
-	unnamed.ServiceOf, unnamed.Shares = nil, []Share{other}
+	unnamed.ServiceOf, unnamed.Services = nil, []ServiceParts{other}
 	in.Observed = Make(unnamed).Next
 	back := inNamespace("shop", 1, 2)
 	back.Rules = back.Rules[1:]
-	for _, due := range []Share{back, other} {
-		in.Shares = []Share{due}
+	for _, due := range []ServiceParts{back, other} {
+		in.Services = []ServiceParts{due}
 		if p := Make(in); len(p.Rejected) > 0 {
 			t.Errorf("%s: refused %v", due.Owner, p.Rejected)
 		}

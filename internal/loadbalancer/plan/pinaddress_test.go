@@ -98,7 +98,7 @@ func TestLawFixed(t *testing.T) {
 		rules := draw("aa", "aa", "wanted")
 		planned := func() Plan {
 			in := Input{Observed: observed, SharedPools: []string{"k"}, Others: []string{"bb"}}
-			in.Shares = []Share{{Owner: "aa", Frontends: []lb.Frontend{PinAddress(wanted, "aa", "shop/aa", rules, observed, nil)}, Rules: rules, Pools: observed.Pools}}
+			in.Services = []ServiceParts{{Owner: "aa", Frontends: []lb.Frontend{PinAddress(wanted, "aa", "shop/aa", rules, observed, nil)}, Rules: rules, Pools: observed.Pools}}
 			p := Make(in)
 			if len(p.Rejected) > 0 {
 				t.Fatalf("refused: %v", p.Rejected)

@@ -14,8 +14,8 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Share is what one Service wants of a load balancer. An empty share removes the Service.
-type Share struct {
+// ServiceParts is what one Service wants of a load balancer. Without parts, the Service is removed.
+type ServiceParts struct {
 	// Owner is the prefix of the names of the Service's frontends, rules and probes.
 	Owner string
 	// Namespace is the Service's namespace; if empty, ServiceOf is used.
@@ -44,9 +44,9 @@ type Share struct {
 type Input struct {
 	// Observed is the load balancer; without an etag it does not exist and is the template to create it from.
 	Observed lb.LoadBalancer
-	// Shares are the Services to plan, in order of precedence.
-	Shares []Share
-	Others []string
+	// Services are the Services to plan, in order of precedence.
+	Services []ServiceParts
+	Others   []string
 	// Now is when addresses that a Service leaves are retained.
 	Now time.Time
 	// MaxRules limits the rules of the load balancer; 0 means no limit. RulesBy names the setting behind it;
@@ -114,16 +114,16 @@ func Make(in Input) Plan {
 }
 
 func makePlan(in Input) Plan {
-	in.Shares = keepZones(in.Observed, nameFrontends(in))
-	p := Plan{Next: cloneLoadBalancer(in.Observed), Rejected: rejectShares(in)}
-	accepted := p.acceptedShares(in.Shares)
+	in.Services = keepZones(in.Observed, nameFrontends(in))
+	p := Plan{Next: cloneLoadBalancer(in.Observed), Rejected: rejectServices(in)}
+	accepted := p.acceptedServices(in.Services)
 	lack := in
-	lack.Shares = accepted
+	lack.Services = accepted
 	maps.Copy(p.Rejected, MissingIPv4(lack))
-	accepted = p.acceptedShares(accepted)
+	accepted = p.acceptedServices(accepted)
 	p.Next.Frontends = resolveFrontends(in, accepted)
 	for _, s := range accepted {
-		p.removePools(in, s, applyShare(&p.Next, s))
+		p.removePools(in, s, applyParts(&p.Next, s))
 	}
 	p.retainAddresses(in, accepted)
 	p.retainPinned(accepted)
@@ -142,16 +142,16 @@ func makePlan(in Input) Plan {
 	return p
 }
 
-func (p Plan) acceptedShares(shares []Share) []Share {
-	return slices.DeleteFunc(slices.Clone(shares), func(s Share) bool { return p.Rejected[s.Owner] != nil })
+func (p Plan) acceptedServices(services []ServiceParts) []ServiceParts {
+	return slices.DeleteFunc(slices.Clone(services), func(s ServiceParts) bool { return p.Rejected[s.Owner] != nil })
 }
 
 // IsEmpty reports whether there is nothing to do.
 func (p Plan) IsEmpty() bool { return len(p.Changes) == 0 && !p.Delete }
 
-// applyShare replaces a Service's parts by its share and returns the pools its rules referred to. The frontends must
+// applyParts replaces a Service's parts and returns the pools its rules referred to. The frontends must
 // be final.
-func applyShare(next *lb.LoadBalancer, s Share) (had []string) {
+func applyParts(next *lb.LoadBalancer, s ServiceParts) (had []string) {
 	rules := slices.Clone(s.Rules)
 	seat := map[string]string{}
 	for i, r := range rules {

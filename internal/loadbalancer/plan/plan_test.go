@@ -15,9 +15,9 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// newTestShare returns a share with one rule per port and its own public IP.
-func newTestShare(owner string, ports ...int32) Share {
-	s := Share{Owner: owner, Frontends: []lb.Frontend{{Name: owner, PublicIP: "/pip/" + owner}}, Pools: []lb.Pool{pool("kubernetes")}}
+// newTestParts returns a Service with one rule per port and its own public IP.
+func newTestParts(owner string, ports ...int32) ServiceParts {
+	s := ServiceParts{Owner: owner, Frontends: []lb.Frontend{{Name: owner, PublicIP: "/pip/" + owner}}, Pools: []lb.Pool{pool("kubernetes")}}
 	for _, port := range ports {
 		name := fmt.Sprintf("%s-TCP-%d", owner, port)
 		s.Probes = append(s.Probes, lb.Probe{Name: name, Protocol: lb.ProbeTCP, Port: 30000 + port})
@@ -29,7 +29,9 @@ func newTestShare(owner string, ports ...int32) Share {
 
 func pool(name string) lb.Pool { return lb.Pool{ID: lb.PoolID{Name: name}} }
 
-func gone(owner string, pools ...string) Share { return Share{Owner: owner, DedicatedPools: pools} }
+func gone(owner string, pools ...string) ServiceParts {
+	return ServiceParts{Owner: owner, DedicatedPools: pools}
+}
 
 // foreign returns a load balancer with foreign parts.
 func foreign() lb.LoadBalancer {
@@ -60,19 +62,19 @@ func expect(t *testing.T, p Plan, want ...string) Plan {
 }
 
 func TestAdditionsForwardRemovalsInReverse(t *testing.T) {
-	p := expect(t, Make(Input{Observed: foreign(), Shares: []Share{newTestShare("aa", 80)}}),
+	p := expect(t, Make(Input{Observed: foreign(), Services: []ServiceParts{newTestParts("aa", 80)}}),
 		"add pool kubernetes", "add probe aa-TCP-80", "add frontend aa", "add rule aa-TCP-80")
-	p = expect(t, Make(Input{Observed: p.Next, Shares: []Share{newTestShare("aa", 443)}}),
+	p = expect(t, Make(Input{Observed: p.Next, Services: []ServiceParts{newTestParts("aa", 443)}}),
 		"add probe aa-TCP-443", "add rule aa-TCP-443", "remove rule aa-TCP-80", "remove probe aa-TCP-80")
-	expect(t, Make(Input{Observed: p.Next, Shares: []Share{gone("aa")}}),
+	expect(t, Make(Input{Observed: p.Next, Services: []ServiceParts{gone("aa")}}),
 		"remove rule aa-TCP-443", "remove frontend aa", "remove probe aa-TCP-443")
 }
 
 func TestOnlyWhatDiffersIsChanged(t *testing.T) {
-	p := Make(Input{Observed: foreign(), Shares: []Share{newTestShare("aa", 80), newTestShare("ab", 80)}})
-	s := newTestShare("aa", 80)
+	p := Make(Input{Observed: foreign(), Services: []ServiceParts{newTestParts("aa", 80), newTestParts("ab", 80)}})
+	s := newTestParts("aa", 80)
 	s.Rules[0].IdleMinutes = 15
-	p = expect(t, Make(Input{Observed: p.Next, Shares: []Share{s, newTestShare("ab", 80)}}), "change rule aa-TCP-80")
+	p = expect(t, Make(Input{Observed: p.Next, Services: []ServiceParts{s, newTestParts("ab", 80)}}), "change rule aa-TCP-80")
 	if was, is := p.Changes[0].Was.(lb.Rule), p.Changes[0].Is.(lb.Rule); was.IdleMinutes != 0 || is.IdleMinutes != 15 {
 		t.Errorf("was %v, is %v", was, is)
 	}
@@ -80,48 +82,48 @@ func TestOnlyWhatDiffersIsChanged(t *testing.T) {
 
 // Azure changes the case of names, adds addresses and zones, and returns TCP reset where it has no use.
 func TestWhatAzureAddsIsNoDifference(t *testing.T) {
-	s := newTestShare("aa", 80)
+	s := newTestParts("aa", 80)
 	s.Frontends = []lb.Frontend{{Name: "aa", Subnet: "/Subnet/x"}}
 	s.Rules[0].TCPReset = new(false)
-	p := Make(Input{Observed: foreign(), Shares: []Share{s}})
+	p := Make(Input{Observed: foreign(), Services: []ServiceParts{s}})
 	next := p.Next
 	f := &next.Frontends[2]
 	f.Name, f.Subnet, f.PrivateIP, f.Zones = "AA", "/subnet/X", netip.MustParseAddr("10.0.0.4"), []string{"1", "2", "3"}
 	next.Rules[1].Name, next.Rules[1].Frontend, next.Rules[1].TCPReset = "AA-tcp-80", "AA", nil
 	next.Probes[1].Name = "AA-tcp-80"
-	expect(t, Make(Input{Observed: next, Shares: []Share{s}}))
+	expect(t, Make(Input{Observed: next, Services: []ServiceParts{s}}))
 }
 
 func TestServicesShareAnAddress(t *testing.T) {
-	first, second := newTestShare("aa", 80), newTestShare("ab", 443)
+	first, second := newTestParts("aa", 80), newTestParts("ab", 443)
 	second.Frontends[0].PublicIP = "/PIP/aa"
-	p := Make(Input{Observed: foreign(), Shares: []Share{first, second}})
+	p := Make(Input{Observed: foreign(), Services: []ServiceParts{first, second}})
 	rule := p.Next.Rules[2]
 	if len(p.Rejected) > 0 || len(p.Next.Frontends) != 3 || rule.Name != "ab-TCP-443" || rule.Frontend != "aa" {
 		t.Fatalf("%+v, refused %v", p.Next, p.Rejected)
 	}
 	// The creator of the frontend leaves; the other Service retains it.
-	p = expect(t, Make(Input{Observed: p.Next, Shares: []Share{gone("aa")}}), "remove rule aa-TCP-80", "remove probe aa-TCP-80")
-	expect(t, Make(Input{Observed: p.Next, Shares: []Share{second}}))
+	p = expect(t, Make(Input{Observed: p.Next, Services: []ServiceParts{gone("aa")}}), "remove rule aa-TCP-80", "remove probe aa-TCP-80")
+	expect(t, Make(Input{Observed: p.Next, Services: []ServiceParts{second}}))
 	// The frontend is removed with the last Service.
-	expect(t, Make(Input{Observed: p.Next, Shares: []Share{gone("ab")}}), "remove rule ab-TCP-443", "remove frontend aa", "remove probe ab-TCP-443")
+	expect(t, Make(Input{Observed: p.Next, Services: []ServiceParts{gone("ab")}}), "remove rule ab-TCP-443", "remove frontend aa", "remove probe ab-TCP-443")
 }
 
 func TestServicesShareAPrivateAddress(t *testing.T) {
-	at := func(s Share, static bool) Share {
+	at := func(s ServiceParts, static bool) ServiceParts {
 		s.Frontends[0] = lb.Frontend{Name: s.Owner, Subnet: "/subnet", Static: static, PrivateIP: netip.MustParseAddr("10.0.0.9")}
 		return s
 	}
-	p := Make(Input{Observed: foreign(), Shares: []Share{at(newTestShare("aa", 80), true), at(newTestShare("ab", 443), true), at(newTestShare("ac", 80), false)}})
+	p := Make(Input{Observed: foreign(), Services: []ServiceParts{at(newTestParts("aa", 80), true), at(newTestParts("ab", 443), true), at(newTestParts("ac", 80), false)}})
 	if len(p.Next.Frontends) != 4 {
 		t.Errorf("%+v", p.Next.Frontends)
 	}
 }
 
 func TestLaterServiceIsRejected(t *testing.T) {
-	first, second := newTestShare("aa", 80), newTestShare("ab", 80)
+	first, second := newTestParts("aa", 80), newTestParts("ab", 80)
 	second.Frontends[0].PublicIP = "/pip/aa"
-	p := expect(t, Make(Input{Observed: foreign(), Shares: []Share{first, second, newTestShare("ac", 80)}}),
+	p := expect(t, Make(Input{Observed: foreign(), Services: []ServiceParts{first, second, newTestParts("ac", 80)}}),
 		"add pool kubernetes", "add probe aa-TCP-80", "add probe ac-TCP-80", "add frontend aa", "add frontend ac", "add rule aa-TCP-80", "add rule ac-TCP-80")
 	if err := p.Rejected["ab"]; len(p.Rejected) != 1 || !errors.Is(err, ErrPortTaken) || !strings.Contains(err.Error(), "by rule aa-TCP-80, Tcp port 80") {
 		t.Errorf("%v", p.Rejected)
@@ -188,9 +190,9 @@ func TestBackendPortsOfMachines(t *testing.T) {
 		{"a pool of other machines", lb.TCP, 30081, false, false},
 		{"another port", lb.TCP, 30082, false, false},
 	} {
-		s, other := newTestShare("aa", 80), newTestShare("ab", 443)
+		s, other := newTestParts("aa", 80), newTestParts("ab", 443)
 		s.Rules[0].Transport, s.Rules[0].BackendPort, s.Rules[0].FloatingIP = tt.transport, tt.port, tt.floating
-		p := Make(Input{Observed: observed, Shares: []Share{s, other}})
+		p := Make(Input{Observed: observed, Services: []ServiceParts{s, other}})
 		err := p.Rejected["aa"]
 		if (err != nil) != tt.reject || p.Rejected["ab"] != nil {
 			t.Errorf("%s: rejected %v", tt.about, p.Rejected)
@@ -202,30 +204,30 @@ func TestBackendPortsOfMachines(t *testing.T) {
 }
 
 func TestTheRuleLimit(t *testing.T) {
-	in := Input{Observed: foreign(), MaxRules: 3, Shares: []Share{newTestShare("aa", 80), newTestShare("ab", 80, 443), newTestShare("ac", 80)}}
+	in := Input{Observed: foreign(), MaxRules: 3, Services: []ServiceParts{newTestParts("aa", 80), newTestParts("ab", 80, 443), newTestParts("ac", 80)}}
 	p := Make(in)
 	if len(p.Next.Rules) != 3 || len(p.Rejected) != 1 || !strings.Contains(fmt.Sprint(p.Rejected["ab"]), "would have 4 rules, and may have 3") {
 		t.Errorf("%d rules, refused %v", len(p.Next.Rules), p.Rejected)
 	}
 	// A Service over a lowered limit may remove rules.
-	p = Make(Input{Observed: Make(Input{Observed: foreign(), Shares: in.Shares}).Next, MaxRules: 1, Shares: []Share{newTestShare("ab", 80)}})
+	p = Make(Input{Observed: Make(Input{Observed: foreign(), Services: in.Services}).Next, MaxRules: 1, Services: []ServiceParts{newTestParts("ab", 80)}})
 	if len(p.Rejected) != 0 || len(p.Next.Rules) != 4 {
 		t.Errorf("%d rules, refused %v", len(p.Next.Rules), p.Rejected)
 	}
 }
 
 func TestPools(t *testing.T) {
-	localShare := newTestShare("aa", 80)
-	localShare.Pools, localShare.DedicatedPools = []lb.Pool{pool("shop-web")}, []string{"shop-web", "shop-web-ipv6"}
-	localShare.Rules[0].Pool = "shop-web"
-	p := Make(Input{Observed: foreign(), Shares: []Share{localShare}})
-	cluster := newTestShare("aa", 80)
-	cluster.DedicatedPools = localShare.DedicatedPools
-	p = expect(t, Make(Input{Observed: p.Next, Shares: []Share{cluster}}), "add pool kubernetes", "change rule aa-TCP-80", "remove pool shop-web")
+	localParts := newTestParts("aa", 80)
+	localParts.Pools, localParts.DedicatedPools = []lb.Pool{pool("shop-web")}, []string{"shop-web", "shop-web-ipv6"}
+	localParts.Rules[0].Pool = "shop-web"
+	p := Make(Input{Observed: foreign(), Services: []ServiceParts{localParts}})
+	cluster := newTestParts("aa", 80)
+	cluster.DedicatedPools = localParts.DedicatedPools
+	p = expect(t, Make(Input{Observed: p.Next, Services: []ServiceParts{cluster}}), "add pool kubernetes", "change rule aa-TCP-80", "remove pool shop-web")
 	// One with other references stays.
 	next := p.Next
 	next.Pinned = map[string]bool{"kubernetes": true}
-	p = Make(Input{Observed: next, Shares: []Share{gone("aa", "kubernetes")}})
+	p = Make(Input{Observed: next, Services: []ServiceParts{gone("aa", "kubernetes")}})
 	if !containsName(poolNames(p.Next.Pools), "kubernetes") {
 		t.Error("a pool went that an outbound rule needs")
 	}
@@ -238,12 +240,12 @@ func TestAPoolWithAddressesOfOthersStays(t *testing.T) {
 	for i, p := range []*lb.Pool{&shared, &own} {
 		p.Addresses = []lb.Address{{Name: "n1", IP: netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})}, {Name: "theirs", IP: netip.MustParseAddr(theirs[0])}}
 	}
-	local := newTestShare("aa", 80)
+	local := newTestParts("aa", 80)
 	local.Rules[0].Pool, local.DedicatedPools = "shop-web", []string{"shop-web"}
 	local.Pools = []lb.Pool{own}
 	empty := lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}, Etag: "1", Pools: []lb.Pool{shared}}
-	was := Make(Input{Observed: empty, Shares: []Share{local}}).Next
-	cluster := newTestShare("aa", 80)
+	was := Make(Input{Observed: empty, Services: []ServiceParts{local}}).Next
+	cluster := newTestParts("aa", 80)
 	cluster.DedicatedPools = local.DedicatedPools
 	held := gone("aa", "shop-web")
 	held.RecordedPools = held.DedicatedPools
@@ -257,7 +259,7 @@ func TestAPoolWithAddressesOfOthersStays(t *testing.T) {
 	for _, tt := range []struct {
 		about    string
 		observed lb.LoadBalancer
-		share    Share
+		share    ServiceParts
 		foreign  map[string][]string
 		pools    []string // remaining pools; none if the load balancer is deleted
 		kept     []string
@@ -268,11 +270,11 @@ func TestAPoolWithAddressesOfOthersStays(t *testing.T) {
 		{"the Service goes", was, gone("aa", "shop-web"), of("shop-web"), []string{"kubernetes", "shop-web"}, []string{"shop-web"}},
 		{"the last Service goes", was, gone("aa", "shop-web"), of("kubernetes"), []string{"kubernetes"}, []string{"kubernetes"}},
 		{"both", was, gone("aa", "shop-web"), of("kubernetes", "shop-web"), []string{"kubernetes", "shop-web"}, []string{"shop-web"}},
-		{"a try later, on record", Make(Input{Observed: was, Shares: []Share{cluster}, ForeignMembers: of("shop-web")}).Next, held, of("shop-web"), []string{"kubernetes", "shop-web"}, []string{"shop-web"}},
+		{"a try later, on record", Make(Input{Observed: was, Services: []ServiceParts{cluster}, ForeignMembers: of("shop-web")}).Next, held, of("shop-web"), []string{"kubernetes", "shop-web"}, []string{"shop-web"}},
 		{"a pool of that name that never was its", lb.LoadBalancer{Etag: "1", Pools: []lb.Pool{own}}, gone("aa", "shop-web"), of("shop-web"), []string{"shop-web"}, nil},
 	} {
 		t.Run(tt.about, func(t *testing.T) {
-			in := Input{Observed: tt.observed, Shares: []Share{tt.share}, SharedPools: []string{"kubernetes"}, ForeignMembers: tt.foreign}
+			in := Input{Observed: tt.observed, Services: []ServiceParts{tt.share}, SharedPools: []string{"kubernetes"}, ForeignMembers: tt.foreign}
 			p := Make(in)
 			if p.Delete != (tt.pools == nil) {
 				t.Fatalf("deleted %t", p.Delete)
@@ -313,11 +315,11 @@ func TestALoadBalancerGoesWhenItsInterfacesHaveLeft(t *testing.T) {
 		}
 		return all
 	}
-	rules := Make(Input{Observed: lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}, Etag: "1"}, Shares: []Share{newTestShare("aa", 80)}}).Next.Rules
+	rules := Make(Input{Observed: lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}, Etag: "1"}, Services: []ServiceParts{newTestParts("aa", 80)}}).Next.Rules
 	for _, tt := range []struct {
 		about    string
 		pools    []lb.Pool
-		share    Share
+		share    ServiceParts
 		rules    []lb.Rule
 		emptying map[string]int
 		foreign  map[string][]string
@@ -336,14 +338,14 @@ func TestALoadBalancerGoesWhenItsInterfacesHaveLeft(t *testing.T) {
 		{about: "those of others have not", pools: []lb.Pool{nic("kubernetes", "theirs")}, share: gone("aa"), emptying: emptying(), foreign: map[string][]string{"kubernetes": {"network interface theirs"}}, stay: "kubernetes",
 			said: "load balancer kubernetes with its backend pool kubernetes is no longer needed and is retained: network interface theirs in it belongs to another owner, which has to remove it, or delete the pool"},
 		{about: "a rule of another owner's", pools: []lb.Pool{nic("kubernetes", "n1", "n2")}, share: gone("ab"), rules: rules, emptying: emptying("kubernetes"), stay: "kubernetes"},
-		{about: "a pool that is called as a Service's own", pools: []lb.Pool{nic("kubernetes"), nic("shop-web", "theirs")}, share: Share{Owner: "aa", DedicatedPools: []string{"shop-web"}, ManagedPools: []string{"shop-web"}}, emptying: emptying(), stay: "kubernetes shop-web"},
+		{about: "a pool that is called as a Service's own", pools: []lb.Pool{nic("kubernetes"), nic("shop-web", "theirs")}, share: ServiceParts{Owner: "aa", DedicatedPools: []string{"shop-web"}, ManagedPools: []string{"shop-web"}}, emptying: emptying(), stay: "kubernetes shop-web"},
 		{about: "nobody has looked", pools: []lb.Pool{nic("kubernetes", "n1", "n2")}, share: gone("aa"), rules: rules, stay: "kubernetes"},
-		{about: "that of all nodes is called as a Service's own", pools: []lb.Pool{nic("kubernetes", "n1", "n2")}, share: Share{Owner: "aa", DedicatedPools: []string{"Kubernetes"}}, rules: rules, emptying: emptying("kubernetes"), stay: "kubernetes",
+		{about: "that of all nodes is called as a Service's own", pools: []lb.Pool{nic("kubernetes", "n1", "n2")}, share: ServiceParts{Owner: "aa", DedicatedPools: []string{"Kubernetes"}}, rules: rules, emptying: emptying("kubernetes"), stay: "kubernetes",
 			said: "load balancer kubernetes is deleted when its 2 network interfaces have left backend pool kubernetes"},
 	} {
 		t.Run(tt.about, func(t *testing.T) {
 			in := Input{
-				Observed: lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}, Etag: "1", Pools: tt.pools, Rules: tt.rules}, Shares: []Share{tt.share},
+				Observed: lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}, Etag: "1", Pools: tt.pools, Rules: tt.rules}, Services: []ServiceParts{tt.share},
 				SharedPools: []string{"kubernetes", "kubernetes-IPv6"}, RemainingInterfaces: tt.emptying, ForeignMembers: tt.foreign,
 			}
 			p := Make(in)
@@ -380,21 +382,21 @@ func TestRetainedPoolMessage(t *testing.T) {
 }
 
 func TestAnUnusedSharedProbeGoes(t *testing.T) {
-	s := newTestShare("aa", 80)
+	s := newTestParts("aa", 80)
 	s.Probes, s.Rules[0].Probe = []lb.Probe{{Name: "shared"}}, "shared"
-	in := Input{Observed: foreign(), Shares: []Share{s}, SharedProbes: []string{"shared"}}
+	in := Input{Observed: foreign(), Services: []ServiceParts{s}, SharedProbes: []string{"shared"}}
 	p := Make(in)
-	in.Observed, in.Shares = p.Next, []Share{newTestShare("aa", 80)}
+	in.Observed, in.Services = p.Next, []ServiceParts{newTestParts("aa", 80)}
 	expect(t, Make(in), "add probe aa-TCP-80", "change rule aa-TCP-80", "remove probe shared")
 }
 
 func TestALoadBalancerWithoutAnythingIsDeleted(t *testing.T) {
-	in := Input{Observed: lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}}, Shares: []Share{newTestShare("aa", 80)}, SharedPools: []string{"kubernetes"}}
+	in := Input{Observed: lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}}, Services: []ServiceParts{newTestParts("aa", 80)}, SharedPools: []string{"kubernetes"}}
 	p := Make(in)
 	if p.Delete {
 		t.Error("deleted while it is wanted")
 	}
-	in.Observed, in.Shares = p.Next, []Share{gone("aa")}
+	in.Observed, in.Services = p.Next, []ServiceParts{gone("aa")}
 	if p = Make(in); p.Delete {
 		t.Error("one that does not exist is deleted")
 	}
@@ -411,11 +413,11 @@ func TestALoadBalancerWithoutAnythingIsDeleted(t *testing.T) {
 // An empty load balancer is foreign, unless the plan removes parts of a Service or it has the shared node pool.
 func TestAnEmptyLoadBalancerOfOthersStays(t *testing.T) {
 	empty := lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes-internal"}, Etag: "1"}
-	if p := Make(Input{Observed: empty, Shares: []Share{gone("a1")}, SharedPools: []string{"kubernetes"}}); !p.IsEmpty() {
+	if p := Make(Input{Observed: empty, Services: []ServiceParts{gone("a1")}, SharedPools: []string{"kubernetes"}}); !p.IsEmpty() {
 		t.Errorf("deleted: %v", spell(p.Changes))
 	}
 	empty.Pools = []lb.Pool{pool("kubernetes")}
-	if p := Make(Input{Observed: empty, Shares: []Share{gone("a1")}, SharedPools: []string{"kubernetes"}}); !p.Delete {
+	if p := Make(Input{Observed: empty, Services: []ServiceParts{gone("a1")}, SharedPools: []string{"kubernetes"}}); !p.Delete {
 		t.Error("one that Services had stays")
 	}
 }
@@ -425,9 +427,9 @@ func TestAPoolOfASimilarNameStays(t *testing.T) {
 	blue := pool("team-blue")
 	blue.Addresses = []lb.Address{{Name: "vm", IP: netip.MustParseAddr("10.0.0.9")}}
 	observed := lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}, Etag: "1", Pools: []lb.Pool{blue}}
-	s := newTestShare("a1", 80)
+	s := newTestParts("a1", 80)
 	s.DedicatedPools = []string{"team-blue"}
-	expect(t, Make(Input{Observed: observed, Shares: []Share{s}, SharedPools: []string{"kubernetes"}}),
+	expect(t, Make(Input{Observed: observed, Services: []ServiceParts{s}, SharedPools: []string{"kubernetes"}}),
 		"add pool kubernetes", "add probe a1-TCP-80", "add frontend a1", "add rule a1-TCP-80")
 }
 
@@ -435,13 +437,13 @@ func TestAPoolOfASimilarNameStays(t *testing.T) {
 func TestTheNameOfAServiceThatMakesThatOfThePoolOfAllNodes(t *testing.T) {
 	full := pool("Team-Blue")
 	full.Addresses = []lb.Address{{Name: "vm", IP: netip.MustParseAddr("10.0.0.9")}}
-	s := newTestShare("aa", 80)
+	s := newTestParts("aa", 80)
 	s.Rules[0].Pool, s.Pools, s.DedicatedPools = "team-blue", []lb.Pool{pool("team-blue")}, []string{"team-blue", "team-blue-ipv6"}
 	for about, rules := range map[string][]lb.Rule{
 		"no rules":          nil,
 		"rules of a second": {{Name: "ab-TCP-81", Transport: lb.TCP, Frontend: "ab", Pool: "team-blue", FrontendPort: 81, BackendPort: 81, FloatingIP: true}},
 	} {
-		in := Input{Shares: []Share{s}, SharedPools: []string{"team-blue", "team-blue-IPv6"}, Observed: lb.LoadBalancer{
+		in := Input{Services: []ServiceParts{s}, SharedPools: []string{"team-blue", "team-blue-IPv6"}, Observed: lb.LoadBalancer{
 			ID: lb.LoadBalancerID{Name: "team-blue"}, Etag: "1", Pools: []lb.Pool{full}, Rules: rules,
 			Frontends: []lb.Frontend{{Name: "ab", PublicIP: "/pip/ab"}},
 		}}
@@ -480,14 +482,14 @@ func TestAPoolOfOthersIsNotTakenOver(t *testing.T) {
 		{about: "with a rule of no Service of the cluster", pool: full, rules: ruled("ab"), knows: func(string) string { return "" }, want: ErrPoolForeign},
 		{about: "with a rule of one that leaves", pool: full, rules: ruled("ab"), leaving: "ab"},
 	} {
-		s := newTestShare("aa", 80)
+		s := newTestParts("aa", 80)
 		s.Rules[0].Pool, s.Pools, s.DedicatedPools, s.RecordedPools = "team-blue", []lb.Pool{pool("team-blue")}, []string{"team-blue"}, tt.held
-		in := Input{Shares: []Share{s}, Observed: lb.LoadBalancer{
+		in := Input{Services: []ServiceParts{s}, Observed: lb.LoadBalancer{
 			ID: lb.LoadBalancerID{Name: "kubernetes"}, Etag: "1", Pools: []lb.Pool{tt.pool}, Rules: tt.rules,
 			Frontends: []lb.Frontend{{Name: "aa", PublicIP: "/pip/aa"}, {Name: "ab", PublicIP: "/pip/ab"}},
 		}, ServiceOf: tt.knows}
 		if tt.leaving != "" {
-			in.Shares = append(in.Shares, gone(tt.leaving, "team-blue"))
+			in.Services = append(in.Services, gone(tt.leaving, "team-blue"))
 		}
 		if err := Make(in).Rejected["aa"]; !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v, want %v", tt.about, err, tt.want)

@@ -102,7 +102,7 @@ func (k RetainedPart) String() string {
 
 // removePools deletes the Service's own pools that are no longer needed, unless they hold foreign members. The pools of
 // its former rules, in had, prove the owner.
-func (p *Plan) removePools(in Input, s Share, had []string) {
+func (p *Plan) removePools(in Input, s ServiceParts, had []string) {
 	p.Next.Pools = slices.DeleteFunc(p.Next.Pools, func(is lb.Pool) bool {
 		name := is.ID.Name
 		if !in.isOwnPool(s, name) || containsName(poolNames(s.Pools), name) {
@@ -126,7 +126,7 @@ func (p *Plan) removePools(in Input, s Share, had []string) {
 }
 
 func (in Input) foreignUse(next lb.LoadBalancer, is lb.Pool) string {
-	due, others := indexShares(in.Shares), indexOwners(in.Others)
+	due, others := indexServices(in.Services), indexOwners(in.Others)
 	for _, r := range next.Rules {
 		if strings.EqualFold(r.Pool, is.ID.Name) && due.ownerOf(r.Name) == "" && others.ownerOf(r.Name) == "" {
 			return "rule " + r.Name + " sends flows to it and is of no Service of this cluster"
@@ -142,7 +142,7 @@ const pinnedReason = "an outbound or inbound NAT rule refers to it"
 
 // retainPinned reports frontends of Services that are retained only because a part other than a rule refers to
 // them.
-func (p *Plan) retainPinned(accepted []Share) {
+func (p *Plan) retainPinned(accepted []ServiceParts) {
 	for _, f := range p.Next.Frontends {
 		if !p.Next.Pinned[strings.ToLower(f.Name)] || slices.ContainsFunc(p.Next.Rules, func(r lb.Rule) bool { return strings.EqualFold(r.Frontend, f.Name) }) {
 			continue
@@ -160,7 +160,7 @@ func (p *Plan) retainPinned(accepted []Share) {
 func (p *Plan) removeReplaced(in Input) {
 	p.Next.Pools = slices.DeleteFunc(p.Next.Pools, func(is lb.Pool) bool {
 		retired := containsName(in.ReplacedPools, is.ID.Name) && len(in.ForeignMembers[strings.ToLower(is.ID.Name)]) == 0
-		left := containsName(in.LeftPools, is.ID.Name) && len(is.Addresses) == 0 && !slices.ContainsFunc(in.Shares, func(s Share) bool {
+		left := containsName(in.LeftPools, is.ID.Name) && len(is.Addresses) == 0 && !slices.ContainsFunc(in.Services, func(s ServiceParts) bool {
 			return containsName(poolNames(s.Pools), is.ID.Name)
 		})
 		return (retired || left) && !poolInUse(p.Next, is)

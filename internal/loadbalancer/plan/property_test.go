@@ -76,7 +76,7 @@ func TestDrainPeriodStaysUnlessSet(t *testing.T) {
 	} {
 		has := lb.LoadBalancer{Pools: []lb.Pool{{ID: lb.PoolID{Name: "Shop-Web"}, DrainSeconds: tt.has}, {ID: lb.PoolID{Name: "other"}, DrainSeconds: new(int32(9))}}}
 		next := cloneLoadBalancer(has)
-		applyShare(&next, Share{Owner: "a1", Pools: []lb.Pool{{ID: lb.PoolID{Name: "shop-web"}, DrainSeconds: tt.wants}}})
+		applyParts(&next, ServiceParts{Owner: "a1", Pools: []lb.Pool{{ID: lb.PoolID{Name: "shop-web"}, DrainSeconds: tt.wants}}})
 		var text string
 		for _, c := range Diff(has, next) {
 			text += strings.ToLower(c.RevertText()[:len("pool shop-web")]) + c.RevertText()[len("pool shop-web"):]
@@ -85,7 +85,7 @@ func TestDrainPeriodStaysUnlessSet(t *testing.T) {
 			t.Errorf("%s: %+v after %q", tt.name, next.Pools, text)
 		}
 		fresh := lb.LoadBalancer{}
-		applyShare(&fresh, Share{Owner: "a1", Pools: []lb.Pool{{ID: lb.PoolID{Name: "shop-web"}, DrainSeconds: tt.wants}}})
+		applyParts(&fresh, ServiceParts{Owner: "a1", Pools: []lb.Pool{{ID: lb.PoolID{Name: "shop-web"}, DrainSeconds: tt.wants}}})
 		if fresh.Pools[0].DrainSeconds != tt.wants {
 			t.Errorf("%s: a new pool has %+v", tt.name, fresh.Pools)
 		}

@@ -55,7 +55,7 @@ func MissingIPv4(in Input) map[string]error {
 	if slices.ContainsFunc(in.Observed.Frontends, in.mayBeIPv4) {
 		return lack // it can be retained
 	}
-	for _, s := range in.Shares {
+	for _, s := range in.Services {
 		wants := slices.Concat(s.Frontends, s.Unresolved)
 		if slices.ContainsFunc(wants, in.mayBeIPv4) {
 			return map[string]error{}
@@ -71,7 +71,7 @@ func MissingIPv4(in Input) map[string]error {
 // retainFrontend keeps an unneeded frontend if Azure requires one: pools, probes or rules require a frontend, and IPv6
 // frontends an IPv4 frontend. It returns the Service that needs the frontend's address elsewhere, unless Weir's
 // own parts must leave first.
-func (p *Plan) retainFrontend(in Input, accepted []Share) (stranded *Share) {
+func (p *Plan) retainFrontend(in Input, accepted []ServiceParts) (stranded *ServiceParts) {
 	alone := len(p.Next.Frontends) > 0 && !slices.ContainsFunc(p.Next.Frontends, in.mayBeIPv4)
 	if alone || len(p.Next.Frontends) == 0 && len(in.partNames(p.Next)) > 0 {
 		p.RetainedFrontend = in.retainCandidate(p.Next.Frontends, alone)
@@ -99,18 +99,18 @@ func (p *Plan) retainFrontend(in Input, accepted []Share) (stranded *Share) {
 		return nil
 	}
 	p.RetainedParts = append(p.RetainedParts, k)
-	if at := slices.IndexFunc(accepted, func(s Share) bool { return s.isNeeded(*p.RetainedFrontend) }); at >= 0 {
+	if at := slices.IndexFunc(accepted, func(s ServiceParts) bool { return s.isNeeded(*p.RetainedFrontend) }); at >= 0 {
 		return &accepted[at]
 	}
 	return nil
 }
 
-func (s Share) isNeeded(f lb.Frontend) bool { return s.NeedsAddress != nil && s.NeedsAddress(f) }
+func (s ServiceParts) isNeeded(f lb.Frontend) bool { return s.NeedsAddress != nil && s.NeedsAddress(f) }
 
-func (s *Share) planWithout(in Input, p Plan) Plan {
+func (s *ServiceParts) planWithout(in Input, p Plan) Plan {
 	reason := fmt.Errorf("the Service cannot leave load balancer %s with its address: Azure requires a frontend there while it has %s. "+
 		"Delete what is not needed there, or keep the Service on that load balancer", in.Observed.ID.Name, strings.Join(p.RetainedParts[len(p.RetainedParts)-1].Members, ", "))
-	in.Shares = slices.DeleteFunc(slices.Clone(in.Shares), func(o Share) bool { return o.Owner == s.Owner })
+	in.Services = slices.DeleteFunc(slices.Clone(in.Services), func(o ServiceParts) bool { return o.Owner == s.Owner })
 	in.Others = append(slices.Clone(in.Others), s.Owner)
 	p = makePlan(in)
 	p.Rejected[s.Owner] = reason
@@ -146,7 +146,7 @@ func (in Input) retainCandidate(next []lb.Frontend, onlyIPv4 bool) *lb.Frontend 
 	}
 	cost := func(f lb.Frontend) int {
 		n := 0
-		for weight, costs := range []bool{!in.isRetained(f), in.IsManaged != nil && !in.IsManaged(f), slices.ContainsFunc(in.Shares, func(s Share) bool { return s.isNeeded(f) }), !in.mayBeIPv4(f)} {
+		for weight, costs := range []bool{!in.isRetained(f), in.IsManaged != nil && !in.IsManaged(f), slices.ContainsFunc(in.Services, func(s ServiceParts) bool { return s.isNeeded(f) }), !in.mayBeIPv4(f)} {
 			if costs {
 				n |= 1 << weight
 			}

@@ -12,21 +12,21 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-func six(s Share) Share {
+func six(s ServiceParts) ServiceParts {
 	for i := range s.Frontends {
 		s.Frontends[i].Family = lb.IPv6
 	}
 	return s
 }
 
-func moves(owner string) Share {
-	return Share{Owner: owner, NeedsAddress: func(f lb.Frontend) bool { return f.Name == owner }}
+func moves(owner string) ServiceParts {
+	return ServiceParts{Owner: owner, NeedsAddress: func(f lb.Frontend) bool { return f.Name == owner }}
 }
 
 // A Service does not leave if its address would have to stay forever.
 func TestAServiceWhoseAddressHasToStayDoesNotLeave(t *testing.T) {
 	empty := lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}}
-	p := Make(Input{Observed: after(empty, []Share{newTestShare("a1", 80), newTestShare("a2", 81)}, pool("theirs")), Shares: []Share{moves("a1"), moves("a2")}, SharedPools: []string{"kubernetes"}})
+	p := Make(Input{Observed: after(empty, []ServiceParts{newTestParts("a1", 80), newTestParts("a2", 81)}, pool("theirs")), Services: []ServiceParts{moves("a1"), moves("a2")}, SharedPools: []string{"kubernetes"}})
 	if err := p.Rejected["a1"]; err == nil || !strings.Contains(err.Error(), "while it has backend pool theirs. Delete") || p.Rejected["a2"] != nil || p.RetainedFrontend != nil {
 		t.Errorf("refused %v, %v", err, p.Rejected["a2"])
 	}
@@ -34,8 +34,8 @@ func TestAServiceWhoseAddressHasToStayDoesNotLeave(t *testing.T) {
 }
 
 // after returns the load balancer after a plan, with more pools.
-func after(is lb.LoadBalancer, shares []Share, pools ...lb.Pool) lb.LoadBalancer {
-	next := Make(Input{Observed: is, Shares: shares, SharedPools: []string{"kubernetes"}}).Next
+func after(is lb.LoadBalancer, services []ServiceParts, pools ...lb.Pool) lb.LoadBalancer {
+	next := Make(Input{Observed: is, Services: services, SharedPools: []string{"kubernetes"}}).Next
 	next.Etag = "1"
 	next.Pools = append(next.Pools, pools...)
 	return next
@@ -44,36 +44,36 @@ func after(is lb.LoadBalancer, shares []Share, pools ...lb.Pool) lb.LoadBalancer
 // Azure rejects a load balancer with parts but no frontend, or with only IPv6 frontends.
 func TestAFrontendStaysWhereAzureRequiresOne(t *testing.T) {
 	empty := lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}}
-	private := func(owner string) Share {
-		s := newTestShare(owner, 80)
+	private := func(owner string) ServiceParts {
+		s := newTestParts(owner, 80)
 		s.Frontends[0] = lb.Frontend{Name: owner, Subnet: "/subnets/nodes", Static: true, PrivateIP: netip.MustParseAddr("10.0.0.9"), Family: lb.IPv4}
 		return s
 	}
 	interfaces := pool("kubernetes")
 	interfaces.NIC = true
-	two := after(empty, []Share{newTestShare("a1", 80), six(newTestShare("a2", 81))})
+	two := after(empty, []ServiceParts{newTestParts("a1", 80), six(newTestParts("a2", 81))})
 	for name, tt := range map[string]struct {
 		in       Input
 		retained string
 		deletes  bool
 		text     string
 	}{
-		"nothing else is left":        {Input{Observed: after(empty, []Share{newTestShare("a1", 80)}), Shares: []Share{gone("a1")}}, "", true, ""},
-		"a pool of others is left":    {Input{Observed: after(empty, []Share{newTestShare("a1", 80)}, pool("theirs")), Shares: []Share{gone("a1")}}, "a1", false, "public IP a1 of load balancer kubernetes is no longer needed and is retained without rules: Azure requires it while the load balancer has backend pool theirs."},
-		"an internal one":             {Input{Observed: after(empty, []Share{private("a1")}, pool("theirs")), Shares: []Share{gone("a1")}}, "a1", false, "frontend a1 with address 10.0.0.9 of"},
-		"interfaces have to leave":    {Input{Observed: after(empty, []Share{newTestShare("a1", 80)}), Shares: []Share{gone("a1")}, RemainingInterfaces: map[string]int{"kubernetes": 3}}, "a1", false, ""},
-		"interfaces nobody counted":   {Input{Observed: lb.LoadBalancer{ID: empty.ID, Etag: "1", Frontends: newTestShare("a1").Frontends, Pools: []lb.Pool{interfaces}}, Shares: []Share{gone("a1")}}, "a1", false, "while the load balancer has backend pool kubernetes."},
-		"another frontend is there":   {Input{Observed: after(foreign(), []Share{newTestShare("a1", 80)}), Shares: []Share{gone("a1")}}, "", false, ""},
-		"another one takes its place": {Input{Observed: after(empty, []Share{newTestShare("a1", 80)}, pool("theirs")), Shares: []Share{gone("a1"), newTestShare("a2", 80)}}, "", false, ""},
-		"only IPv6 would be left":     {Input{Observed: two, Shares: []Share{gone("a1")}, Others: []string{"a2"}}, "a1", false, "while the load balancer has IPv6 frontends."},
-		"only IPv4 would be left":     {Input{Observed: two, Shares: []Share{gone("a2")}, Others: []string{"a1"}}, "", false, ""},
+		"nothing else is left":        {Input{Observed: after(empty, []ServiceParts{newTestParts("a1", 80)}), Services: []ServiceParts{gone("a1")}}, "", true, ""},
+		"a pool of others is left":    {Input{Observed: after(empty, []ServiceParts{newTestParts("a1", 80)}, pool("theirs")), Services: []ServiceParts{gone("a1")}}, "a1", false, "public IP a1 of load balancer kubernetes is no longer needed and is retained without rules: Azure requires it while the load balancer has backend pool theirs."},
+		"an internal one":             {Input{Observed: after(empty, []ServiceParts{private("a1")}, pool("theirs")), Services: []ServiceParts{gone("a1")}}, "a1", false, "frontend a1 with address 10.0.0.9 of"},
+		"interfaces have to leave":    {Input{Observed: after(empty, []ServiceParts{newTestParts("a1", 80)}), Services: []ServiceParts{gone("a1")}, RemainingInterfaces: map[string]int{"kubernetes": 3}}, "a1", false, ""},
+		"interfaces nobody counted":   {Input{Observed: lb.LoadBalancer{ID: empty.ID, Etag: "1", Frontends: newTestParts("a1").Frontends, Pools: []lb.Pool{interfaces}}, Services: []ServiceParts{gone("a1")}}, "a1", false, "while the load balancer has backend pool kubernetes."},
+		"another frontend is there":   {Input{Observed: after(foreign(), []ServiceParts{newTestParts("a1", 80)}), Services: []ServiceParts{gone("a1")}}, "", false, ""},
+		"another one takes its place": {Input{Observed: after(empty, []ServiceParts{newTestParts("a1", 80)}, pool("theirs")), Services: []ServiceParts{gone("a1"), newTestParts("a2", 80)}}, "", false, ""},
+		"only IPv6 would be left":     {Input{Observed: two, Services: []ServiceParts{gone("a1")}, Others: []string{"a2"}}, "a1", false, "while the load balancer has IPv6 frontends."},
+		"only IPv4 would be left":     {Input{Observed: two, Services: []ServiceParts{gone("a2")}, Others: []string{"a1"}}, "", false, ""},
 		"not what moves": {Input{
-			Observed: after(empty, []Share{newTestShare("a1", 80), newTestShare("a2", 81)}, pool("theirs")), Shares: []Share{moves("a1"), gone("a2")},
+			Observed: after(empty, []ServiceParts{newTestParts("a1", 80), newTestParts("a2", 81)}, pool("theirs")), Services: []ServiceParts{moves("a1"), gone("a2")},
 			IsManaged: func(f lb.Frontend) bool { return f.Name != "a2" },
 		}, "a2", false, "backend pool theirs"},
-		"what moves waits for interfaces": {Input{Observed: after(empty, []Share{newTestShare("a1", 80)}), Shares: []Share{moves("a1")}, RemainingInterfaces: map[string]int{"kubernetes": 3}}, "a1", false, ""},
+		"what moves waits for interfaces": {Input{Observed: after(empty, []ServiceParts{newTestParts("a1", 80)}), Services: []ServiceParts{moves("a1")}, RemainingInterfaces: map[string]int{"kubernetes": 3}}, "a1", false, ""},
 		"the cheapest of several": {Input{
-			Observed: after(empty, []Share{newTestShare("a1", 80), newTestShare("a2", 81), six(newTestShare("a3", 82))}, pool("theirs")), Shares: []Share{gone("a1"), gone("a2"), gone("a3")},
+			Observed: after(empty, []ServiceParts{newTestParts("a1", 80), newTestParts("a2", 81), six(newTestParts("a3", 82))}, pool("theirs")), Services: []ServiceParts{gone("a1"), gone("a2"), gone("a3")},
 			IsManaged: func(f lb.Frontend) bool { return f.Name != "a1" },
 		}, "a2", false, "backend pool theirs"},
 	} {
@@ -102,7 +102,7 @@ func TestAFrontendStaysWhereAzureRequiresOne(t *testing.T) {
 			if p := Make(again); !p.IsEmpty() {
 				t.Errorf("asked again, it changes %v", spell(p.Changes))
 			}
-			again.Shares = []Share{newTestShare("a9", 90)}
+			again.Services = []ServiceParts{newTestParts("a9", 90)}
 			if p := Make(again); p.RetainedFrontend != nil || !strings.Contains(strings.Join(spell(p.Changes), "; "), "remove frontend "+tt.retained) || lb.TagValue(p.Next.Tags, TagRetained) != "" {
 				t.Errorf("beside another Service %v stays: %v", p.RetainedFrontend, spell(p.Changes))
 			}
@@ -117,8 +117,8 @@ func TestWhatWasLeftToOthersGoes(t *testing.T) {
 	full := pool("shop-web")
 	full.Addresses = []lb.Address{{IP: netip.MustParseAddr("192.0.2.7")}}
 	left := func(edit func(*lb.LoadBalancer), pools ...lb.Pool) lb.LoadBalancer { // by a Service a1
-		b := after(empty, []Share{newTestShare("a1", 80)}, pools...)
-		b = Make(Input{Observed: b, Shares: []Share{gone("a1")}, SharedPools: []string{"kubernetes"}, ForeignMembers: map[string][]string{"shop-web": {"192.0.2.7"}}}).Next
+		b := after(empty, []ServiceParts{newTestParts("a1", 80)}, pools...)
+		b = Make(Input{Observed: b, Services: []ServiceParts{gone("a1")}, SharedPools: []string{"kubernetes"}, ForeignMembers: map[string][]string{"shop-web": {"192.0.2.7"}}}).Next
 		if edit != nil {
 			edit(&b)
 		}
@@ -136,15 +136,15 @@ func TestWhatWasLeftToOthersGoes(t *testing.T) {
 		"a rule of others uses it":  {Input{Observed: left(func(b *lb.LoadBalancer) { b.Rules = []lb.Rule{{Name: "theirs", Pool: "Shop-Web", Frontend: "a1"}} }, pool("shop-web"))}, nil, false},
 		"an outbound rule uses it":  {Input{Observed: left(func(b *lb.LoadBalancer) { b.Pinned = map[string]bool{"shop-web": true} }, pool("shop-web"))}, nil, false},
 		"network interfaces are in": {Input{Observed: left(func(b *lb.LoadBalancer) { b.Pools[1].NIC = true }, pool("shop-web"))}, nil, false},
-		"a Service is there":        {Input{Observed: after(empty, []Share{newTestShare("a2", 81)}, pool("shop-web")), Others: []string{"a2"}}, []string{"remove pool shop-web"}, false},
-		"a Service takes it": {Input{Observed: after(empty, []Share{newTestShare("a2", 81)}, pool("shop-web")), Shares: []Share{func() Share {
-			s := newTestShare("a2", 81)
+		"a Service is there":        {Input{Observed: after(empty, []ServiceParts{newTestParts("a2", 81)}, pool("shop-web")), Others: []string{"a2"}}, []string{"remove pool shop-web"}, false},
+		"a Service takes it": {Input{Observed: after(empty, []ServiceParts{newTestParts("a2", 81)}, pool("shop-web")), Services: []ServiceParts{func() ServiceParts {
+			s := newTestParts("a2", 81)
 			s.Pools = append(s.Pools, pool("shop-web"))
 			return s
 		}()}}, nil, false},
 		"interfaces have to leave": {Input{Observed: left(nil, pool("shop-web")), RemainingInterfaces: map[string]int{"kubernetes": 1}}, []string{"remove pool shop-web"}, false},
 		"a frontend was pinned": {Input{Observed: func() lb.LoadBalancer {
-			b := after(empty, []Share{newTestShare("a1", 80)})
+			b := after(empty, []ServiceParts{newTestParts("a1", 80)})
 			b.Rules, b.Probes = nil, nil
 			return b
 		}(), IsAbandoned: func(f lb.Frontend) bool { return f.Name == "a1" }}, []string{"remove frontend a1", "remove pool kubernetes"}, true},
@@ -161,33 +161,33 @@ func TestWhatWasLeftToOthersGoes(t *testing.T) {
 
 // A part used by a foreign rule stays and is reported with that rule.
 func TestPartsUsedByForeignRulesAreReported(t *testing.T) {
-	local := newTestShare("a1", 80)
+	local := newTestParts("a1", 80)
 	local.DedicatedPools, local.Pools, local.Rules[0].Pool = []string{"shop-web"}, []lb.Pool{pool("shop-web")}, "shop-web"
-	six := six(newTestShare("a1-IPv6", 80))
+	six := six(newTestParts("a1-IPv6", 80))
 	for name, tt := range map[string]struct {
-		edit   func(*lb.LoadBalancer)
-		shares []Share
-		want   string // the beginning and the reason
+		edit     func(*lb.LoadBalancer)
+		services []ServiceParts
+		want     string // the beginning and the reason
 	}{
-		"nothing": {func(*lb.LoadBalancer) {}, []Share{gone("a1", "shop-web")}, ""},
+		"nothing": {func(*lb.LoadBalancer) {}, []ServiceParts{gone("a1", "shop-web")}, ""},
 		"a rule to the pool": {func(b *lb.LoadBalancer) {
 			b.Rules = append(b.Rules, lb.Rule{Name: "theirs", Pool: "shop-web", Frontend: "appliance"})
-		}, []Share{gone("a1", "shop-web")}, "backend pool shop-web of load balancer kubernetes is no longer needed and is retained: rule theirs sends flows to it"},
-		"an outbound rule to the pool": {func(b *lb.LoadBalancer) { b.Pinned["shop-web"] = true }, []Share{gone("a1", "shop-web")},
+		}, []ServiceParts{gone("a1", "shop-web")}, "backend pool shop-web of load balancer kubernetes is no longer needed and is retained: rule theirs sends flows to it"},
+		"an outbound rule to the pool": {func(b *lb.LoadBalancer) { b.Pinned["shop-web"] = true }, []ServiceParts{gone("a1", "shop-web")},
 			"backend pool shop-web of load balancer kubernetes is no longer needed and is retained: an outbound or inbound NAT rule refers to it"},
-		"a NAT rule at the frontend": {func(b *lb.LoadBalancer) { b.Pinned["a1"] = true }, []Share{gone("a1", "shop-web")},
+		"a NAT rule at the frontend": {func(b *lb.LoadBalancer) { b.Pinned["a1"] = true }, []ServiceParts{gone("a1", "shop-web")},
 			"frontend a1 with public IP a1 of load balancer kubernetes is no longer needed and is retained without rules of the Service: an outbound or inbound NAT rule refers to it"},
-		"a NAT rule at the frontend of a family": {func(b *lb.LoadBalancer) { b.Pinned["a1"] = true }, []Share{{Owner: "a1", Frontends: six.Frontends, Pools: local.Pools}},
+		"a NAT rule at the frontend of a family": {func(b *lb.LoadBalancer) { b.Pinned["a1"] = true }, []ServiceParts{{Owner: "a1", Frontends: six.Frontends, Pools: local.Pools}},
 			"frontend a1 with public IP a1 of load balancer kubernetes"},
-		"a NAT rule at a frontend that it has": {func(b *lb.LoadBalancer) { b.Pinned["a1"] = true }, []Share{local}, ""},
-		"of another owner's":                   {func(b *lb.LoadBalancer) { b.Pinned["appliance"] = true }, []Share{gone("a1", "shop-web")}, ""},
+		"a NAT rule at a frontend that it has": {func(b *lb.LoadBalancer) { b.Pinned["a1"] = true }, []ServiceParts{local}, ""},
+		"of another owner's":                   {func(b *lb.LoadBalancer) { b.Pinned["appliance"] = true }, []ServiceParts{gone("a1", "shop-web")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			is := Make(Input{Observed: foreign(), Shares: []Share{local}}).Next
+			is := Make(Input{Observed: foreign(), Services: []ServiceParts{local}}).Next
 			is.Etag = "1"
 			tt.edit(&is)
 			said := ""
-			for _, k := range Make(Input{Observed: is, Shares: tt.shares}).RetainedParts {
+			for _, k := range Make(Input{Observed: is, Services: tt.services}).RetainedParts {
 				said += k.String()
 			}
 			if !strings.HasPrefix(said, tt.want) || tt.want == "" && said != "" {
@@ -199,26 +199,26 @@ func TestPartsUsedByForeignRulesAreReported(t *testing.T) {
 
 func TestAServiceWithoutIPv4IsRefused(t *testing.T) {
 	empty := lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}}
-	refused := func(is lb.LoadBalancer, shares ...Share) error {
-		return Make(Input{Observed: is, Shares: shares}).Rejected["a2"]
+	refused := func(is lb.LoadBalancer, services ...ServiceParts) error {
+		return Make(Input{Observed: is, Services: services}).Rejected["a2"]
 	}
-	if err := refused(empty, six(newTestShare("a2", 80))); !errors.Is(err, ErrNoIPv4) || !strings.Contains(err.Error(), "PreferDualStack") {
+	if err := refused(empty, six(newTestParts("a2", 80))); !errors.Is(err, ErrNoIPv4) || !strings.Contains(err.Error(), "PreferDualStack") {
 		t.Errorf("alone: %v", err)
 	}
-	if err := refused(empty, six(newTestShare("a2", 80)), newTestShare("a1", 80)); err != nil {
+	if err := refused(empty, six(newTestParts("a2", 80)), newTestParts("a1", 80)); err != nil {
 		t.Errorf("beside IPv4: %v", err)
 	}
-	clash := newTestShare("a1", 22)
+	clash := newTestParts("a1", 22)
 	clash.Frontends[0].PublicIP, clash.Rules[0].BackendPort = "/pip/appliance", 23
 	is := foreign()
 	is.Frontends[0].Family, is.Frontends[1].Family = lb.IPv6, lb.IPv6
-	if err := refused(is, six(newTestShare("a2", 80)), clash); !errors.Is(err, ErrNoIPv4) {
+	if err := refused(is, six(newTestParts("a2", 80)), clash); !errors.Is(err, ErrNoIPv4) {
 		t.Errorf("beside one that is refused: %v", err)
 	}
-	if err := OverLimit(Input{Observed: empty, Shares: []Share{six(newTestShare("a2", 80)), {Owner: "a1", Unresolved: newTestShare("a1").Frontends}}})["a2"]; err != nil {
+	if err := OverLimit(Input{Observed: empty, Services: []ServiceParts{six(newTestParts("a2", 80)), {Owner: "a1", Unresolved: newTestParts("a1").Frontends}}})["a2"]; err != nil {
 		t.Errorf("beside one whose public IP is not found yet: %v", err)
 	}
-	if err := refused(foreign(), six(newTestShare("a2", 80))); err != nil {
+	if err := refused(foreign(), six(newTestParts("a2", 80))); err != nil {
 		t.Errorf("beside those of others: %v", err)
 	}
 }

@@ -17,7 +17,7 @@ const reservedTags = 2 // TagRetained and tagRetainedFor
 
 // leavesAddress reports whether a Service leaves a private frontend that is to be retained: it is its own, or that of a
 // Service that left before, and the Service wants its address neither here nor on another load balancer.
-func (in Input) leavesAddress(s Share, f lb.Frontend) bool {
+func (in Input) leavesAddress(s ServiceParts, f lb.Frontend) bool {
 	if s.RetainFor == "" || f.PublicIP != "" || !f.PrivateIP.IsValid() || !in.hasFrontend(s, f) || s.isNeeded(f) {
 		return false
 	}
@@ -32,26 +32,26 @@ func (in Input) leavesAddress(s Share, f lb.Frontend) bool {
 	})
 }
 
-func (in Input) hasFrontend(s Share, f lb.Frontend) bool {
+func (in Input) hasFrontend(s ServiceParts, f lb.Frontend) bool {
 	if hasOwner(s.Owner, f.Name) {
 		return true
 	}
 	own, _ := rulesAt(in.Observed.Rules, f.Name, s.Owner)
-	return len(own) > 0 && indexOwners(in.Others).ownerOf(f.Name) == "" && indexShares(in.Shares).ownerOf(f.Name) == ""
+	return len(own) > 0 && indexOwners(in.Others).ownerOf(f.Name) == "" && indexServices(in.Services).ownerOf(f.Name) == ""
 }
 
 // mustRetainAddress reports whether the address of a private frontend is retained, or is about to be.
 func (in Input) mustRetainAddress(f lb.Frontend) bool {
 	_, is := in.Observed.RetainedAt(f)
-	return is || in.isLeft(in.Shares, f)
+	return is || in.isLeft(in.Services, f)
 }
 
-func (in Input) isLeft(shares []Share, f lb.Frontend) bool {
-	return slices.ContainsFunc(shares, func(s Share) bool { return in.leavesAddress(s, f) })
+func (in Input) isLeft(services []ServiceParts, f lb.Frontend) bool {
+	return slices.ContainsFunc(services, func(s ServiceParts) bool { return in.leavesAddress(s, f) })
 }
 
 // leftAddresses returns the frontends that a Service leaves and that are not retained yet.
-func (in Input) leftAddresses(s Share) []lb.Frontend {
+func (in Input) leftAddresses(s ServiceParts) []lb.Frontend {
 	if s.RetainFor == "" {
 		return nil
 	}
@@ -64,7 +64,7 @@ func (in Input) leftAddresses(s Share) []lb.Frontend {
 // lacksTags returns why addresses of Services cannot be retained, by owner: the load balancer would have too many tags.
 func (in Input) lacksTags() map[string]error {
 	lack, n := map[string]error{}, len(in.Observed.Tags)+reservedTags
-	for _, s := range in.Shares {
+	for _, s := range in.Services {
 		left := len(in.leftAddresses(s))
 		if left > 0 && n+left > lb.MaxTags {
 			lack[s.Owner] = fmt.Errorf("the private address of the Service cannot be retained: load balancer %s has %d tags, and Azure allows %d. "+
@@ -78,7 +78,7 @@ func (in Input) lacksTags() map[string]error {
 }
 
 // retainAddresses tags the addresses that accepted Services leave. Their frontends are static.
-func (p *Plan) retainAddresses(in Input, accepted []Share) {
+func (p *Plan) retainAddresses(in Input, accepted []ServiceParts) {
 	for _, s := range accepted {
 		for _, f := range in.leftAddresses(s) {
 			at := slices.IndexFunc(p.Next.Frontends, func(n lb.Frontend) bool { return strings.EqualFold(n.Name, f.Name) })

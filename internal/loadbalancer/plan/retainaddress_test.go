@@ -52,19 +52,19 @@ func internalLoadBalancer() lb.LoadBalancer {
 
 // A Service that leaves an address with the annotation leaves a static frontend with a tag; a plan of the result is empty.
 func TestAddressIsRetained(t *testing.T) {
-	moved := Share{Owner: "a1", RetainFor: "shop/web", Frontends: []lb.Frontend{privateFrontend("a1", "10.0.0.9", true)}, Rules: []lb.Rule{ruleOf("a1", "a1")}}
+	moved := ServiceParts{Owner: "a1", RetainFor: "shop/web", Frontends: []lb.Frontend{privateFrontend("a1", "10.0.0.9", true)}, Rules: []lb.Rule{ruleOf("a1", "a1")}}
 	for name, c := range map[string]struct {
-		share  Share
+		share  ServiceParts
 		frames string
 		tag    string
 	}{
-		"it leaves":                        {Share{Owner: "a1", RetainFor: "shop/web"}, "a1=10.0.0.4 a2=10.0.0.5", "2026-11-28T04:00:00Z shop/web nodes"},
-		"it leaves without the annotation": {Share{Owner: "a1"}, "a2=10.0.0.5", ""},
+		"it leaves":                        {ServiceParts{Owner: "a1", RetainFor: "shop/web"}, "a1=10.0.0.4 a2=10.0.0.5", "2026-11-28T04:00:00Z shop/web nodes"},
+		"it leaves without the annotation": {ServiceParts{Owner: "a1"}, "a2=10.0.0.5", ""},
 		"it requests another address":      {moved, alternateName(moved.Frontends[0]) + "=10.0.0.9 a1=10.0.0.4 a2=10.0.0.5", "2026-11-28T04:00:00Z shop/web nodes"},
-		"it needs the address elsewhere":   {Share{Owner: "a1", RetainFor: "shop/web", NeedsAddress: func(lb.Frontend) bool { return true }}, "a2=10.0.0.5", ""},
-		"it remains":                       {Share{Owner: "a1", RetainFor: "shop/web", Frontends: []lb.Frontend{privateFrontend("a1", "10.0.0.4", false)}, Rules: []lb.Rule{ruleOf("a1", "a1")}}, "a1=10.0.0.4 a2=10.0.0.5", ""},
+		"it needs the address elsewhere":   {ServiceParts{Owner: "a1", RetainFor: "shop/web", NeedsAddress: func(lb.Frontend) bool { return true }}, "a2=10.0.0.5", ""},
+		"it remains":                       {ServiceParts{Owner: "a1", RetainFor: "shop/web", Frontends: []lb.Frontend{privateFrontend("a1", "10.0.0.4", false)}, Rules: []lb.Rule{ruleOf("a1", "a1")}}, "a1=10.0.0.4 a2=10.0.0.5", ""},
 	} {
-		in := Input{Observed: internalLoadBalancer(), Shares: []Share{c.share}, Others: []string{"a2"}, SharedPools: []string{"kubernetes"}, Now: retainedAt}
+		in := Input{Observed: internalLoadBalancer(), Services: []ServiceParts{c.share}, Others: []string{"a2"}, SharedPools: []string{"kubernetes"}, Now: retainedAt}
 		p := Make(in)
 		var frames []string
 		for _, f := range p.Next.Frontends {
@@ -88,7 +88,7 @@ func TestAddressIsRetained(t *testing.T) {
 func TestAddressWithoutRulesIsRetained(t *testing.T) {
 	b := internalLoadBalancer()
 	b.Rules = b.Rules[:1]
-	p := Make(Input{Observed: b, Shares: []Share{{Owner: "a2", RetainFor: "shop/db"}}, Others: []string{"a1"}, Now: retainedAt})
+	p := Make(Input{Observed: b, Services: []ServiceParts{{Owner: "a2", RetainFor: "shop/db"}}, Others: []string{"a1"}, Now: retainedAt})
 	if p.IsEmpty() || p.Next.Tags["weir-retained-10.0.0.5"] == "" {
 		t.Errorf("%v %v", p.Changes, p.Next.Tags)
 	}
@@ -102,11 +102,11 @@ func TestRetainedAddressKeepsTheLoadBalancer(t *testing.T) {
 		"a claim":                 {Tags: retainedTags("shop/web", "10.0.0.7"), Frontends: []lb.Frontend{privateFrontend("a1", "10.0.0.4", true)}, Rules: []lb.Rule{ruleOf("a1", "a1")}},
 	} {
 		b.Etag, b.Pools = "1", []lb.Pool{{ID: lb.PoolID{Name: "kubernetes"}}}
-		share := Share{Owner: "a1", RetainFor: "shop/web"}
+		share := ServiceParts{Owner: "a1", RetainFor: "shop/web"}
 		if name == "a claim" {
 			share.RetainFor = ""
 		}
-		p := Make(Input{Observed: b, Shares: []Share{share}, SharedPools: []string{"kubernetes"}, Now: retainedAt})
+		p := Make(Input{Observed: b, Services: []ServiceParts{share}, SharedPools: []string{"kubernetes"}, Now: retainedAt})
 		if p.Delete || len(p.Next.RetainedAddresses()) != 1 || len(p.Next.Frontends) != 1 {
 			t.Errorf("%s: %+v", name, p)
 		}
@@ -115,9 +115,9 @@ func TestRetainedAddressKeepsTheLoadBalancer(t *testing.T) {
 
 // A retained address is for its namespace: as a limit, and as a right.
 func TestRetainedAddressBelongsToItsNamespace(t *testing.T) {
-	wants := func(owner, key, addr string) Share {
+	wants := func(owner, key, addr string) ServiceParts {
 		f := privateFrontend(owner, addr, true)
-		return Share{Owner: owner, Namespace: namespaceOfKey(key), Frontends: []lb.Frontend{f}, Rules: []lb.Rule{ruleOf(owner, owner)}}
+		return ServiceParts{Owner: owner, Namespace: namespaceOfKey(key), Frontends: []lb.Frontend{f}, Rules: []lb.Rule{ruleOf(owner, owner)}}
 	}
 	many := make([]string, service.MaxRetained)
 	for i := range many {
@@ -139,7 +139,7 @@ func TestRetainedAddressBelongsToItsNamespace(t *testing.T) {
 	lb.SetTags(claim.Tags, retainedTags("shop/web", "10.0.0.4"))
 	for name, c := range map[string]struct {
 		observed lb.LoadBalancer
-		share    Share
+		share    ServiceParts
 		max      int
 		want     string
 	}{
@@ -151,9 +151,9 @@ func TestRetainedAddressBelongsToItsNamespace(t *testing.T) {
 		"too many of another":        {held(many...), wants("a1", "bank/api", "10.0.0.4"), 0, ""},
 		"they count for the bound":   {held(many[:3]...), wants("a1", "shop/api", "10.0.0.4"), 3, "3"},
 		"they count for no other":    {held(many[:3]...), wants("a1", "bank/api", "10.0.0.4"), 3, ""},
-		"there is no room for a tag": {full, Share{Owner: "a9", RetainFor: "shop/db"}, 0, "cannot be retained"},
+		"there is no room for a tag": {full, ServiceParts{Owner: "a9", RetainFor: "shop/db"}, 0, "cannot be retained"},
 	} {
-		in := Input{Observed: c.observed, Shares: []Share{c.share}, SharedPools: []string{"kubernetes"}, Now: retainedAt, MaxFrontends: 600, ServiceOf: func(name string) string {
+		in := Input{Observed: c.observed, Services: []ServiceParts{c.share}, SharedPools: []string{"kubernetes"}, Now: retainedAt, MaxFrontends: 600, ServiceOf: func(name string) string {
 			if hasOwner(c.share.Owner, name) {
 				return c.share.Namespace + "/x"
 			}

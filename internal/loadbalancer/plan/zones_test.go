@@ -14,8 +14,8 @@ import (
 // a public frontend has none.
 func TestZonesAreOfNewPrivateFrontendsOnly(t *testing.T) {
 	three := []string{"1", "2", "3"}
-	private := func(owner, address string, zones []string) Share {
-		s := newTestShare(owner, 80)
+	private := func(owner, address string, zones []string) ServiceParts {
+		s := newTestParts(owner, 80)
 		s.Frontends[0] = lb.Frontend{Name: owner, Subnet: "/subnet", Family: lb.IPv4, Zones: zones}
 		if address != "" {
 			s.Frontends[0].Static, s.Frontends[0].PrivateIP = true, netip.MustParseAddr(address)
@@ -26,21 +26,21 @@ func TestZonesAreOfNewPrivateFrontendsOnly(t *testing.T) {
 		i := slices.IndexFunc(p.Next.Frontends, func(f lb.Frontend) bool { return f.Name == name })
 		return p.Next.Frontends[i].Zones
 	}
-	public := newTestShare("ab", 80)
+	public := newTestParts("ab", 80)
 	public.Frontends[0].Zones = three
-	p := Make(Input{Observed: foreign(), Shares: []Share{private("aa", "", three), public}})
+	p := Make(Input{Observed: foreign(), Services: []ServiceParts{private("aa", "", three), public}})
 	if !slices.Equal(zonesOf(p, "aa"), three) || zonesOf(p, "ab") != nil {
 		t.Fatalf("%+v", p.Next.Frontends)
 	}
-	expect(t, Make(Input{Observed: p.Next, Shares: []Share{private("aa", "", []string{"1"}), public}}))
-	expect(t, Make(Input{Observed: p.Next, Shares: []Share{private("aa", "", nil), public}}))
-	moved := expect(t, Make(Input{Observed: p.Next, Shares: []Share{private("aa", "10.0.0.9", []string{"2"}), public}}), "change frontend aa")
+	expect(t, Make(Input{Observed: p.Next, Services: []ServiceParts{private("aa", "", []string{"1"}), public}}))
+	expect(t, Make(Input{Observed: p.Next, Services: []ServiceParts{private("aa", "", nil), public}}))
+	moved := expect(t, Make(Input{Observed: p.Next, Services: []ServiceParts{private("aa", "10.0.0.9", []string{"2"}), public}}), "change frontend aa")
 	if !slices.Equal(zonesOf(moved, "aa"), three) {
 		t.Errorf("%+v", moved.Next.Frontends)
 	}
 	before := foreign()
 	before.Frontends = append(before.Frontends, lb.Frontend{Name: "ac", Subnet: "/subnet", Family: lb.IPv4})
-	p = Make(Input{Observed: before, Shares: []Share{private("ac", "", three)}})
+	p = Make(Input{Observed: before, Services: []ServiceParts{private("ac", "", three)}})
 	if zonesOf(p, "ac") != nil {
 		t.Errorf("a frontend without zones gets %v", zonesOf(p, "ac"))
 	}
@@ -81,10 +81,10 @@ func TestFrontendAtIsThatOfThePlan(t *testing.T) {
 		if is.Name != tt.exists || exists != (tt.exists != "") {
 			t.Errorf("%s: %q, %t; want %q", about, is.Name, exists, tt.exists)
 		}
-		s := newTestShare("aa", 81)
+		s := newTestParts("aa", 81)
 		tt.want.Zones = []string{"1"}
 		s.Frontends[0] = tt.want
-		p := Make(Input{Observed: observed, Shares: []Share{s}})
+		p := Make(Input{Observed: observed, Services: []ServiceParts{s}})
 		at := slices.IndexFunc(p.Next.Rules, func(r lb.Rule) bool { return r.Name == "aa-TCP-81" })
 		if at < 0 {
 			t.Fatalf("%s: %v", about, p.Rejected)

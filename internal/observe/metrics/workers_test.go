@@ -126,8 +126,8 @@ func (l *lane) DesiredPool(schedule.Ref) (diff.Desired, error) {
 		all = append(all, a.IP)
 	}
 	return diff.Desired{
-		Addresses: l.wants, IsManaged: func(netip.Addr) bool { return true },
-		Record: diff.Record{Written: all, Managed: true},
+		Addresses: l.wants, IsOwnAddress: func(netip.Addr) bool { return true },
+		Record: diff.Record{Written: all, Adopted: true},
 	}, nil
 }
 func (*lane) Record(context.Context, schedule.Ref, diff.Intent) error { return nil }

@@ -52,8 +52,8 @@ func TestPoolsOfTwoClusters(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			observed := lb.Pool{Addresses: markedAddresses(tt.observed)}
 			want := Desired{
-				Addresses: addresses(tt.wanted), IsManaged: isNode, ClusterMark: green,
-				Record: Record{Written: ipsOf(tt.record), Managed: tt.managed},
+				Addresses: addresses(tt.wanted), IsOwnAddress: isNode, ClusterMark: green,
+				Record: Record{Written: ipsOf(tt.record), Adopted: tt.managed},
 			}
 			r := NewResult(Memory{}, false)
 			_, _, err := r.PrepareAddresses(observed, want, true)

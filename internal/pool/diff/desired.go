@@ -21,8 +21,8 @@ type Desired struct {
 	// an unknown machine: members with one of these stay.
 	SharedAddresses []lb.Address
 	UnresolvedIPs   []netip.Addr
-	// IsManaged reports whether an address found on takeover is Weir's: a node's, or any in a pool that Weir made.
-	IsManaged func(netip.Addr) bool
+	// IsOwnAddress reports whether an address found on takeover is Weir's: a node's, or any in a pool that Weir made.
+	IsOwnAddress func(netip.Addr) bool
 	// IsExclusive is true if no other client sets nodes Down: Weir made the pool.
 	IsExclusive bool
 	// ClusterMark marks the members that this cluster writes; "" if no other cluster writes the pool.
@@ -39,7 +39,7 @@ type Record struct {
 	Written, Down []netip.Addr
 	// Instances maps instances of uniform scale sets to their addresses, which Azure does not report.
 	Instances map[string]netip.Addr
-	Managed   bool
+	Adopted   bool
 }
 
 // Intent is recorded before a write.
@@ -86,9 +86,9 @@ func findManaged(observed lb.Pool, want Desired, adminState bool) managedSets {
 	if adminState {
 		managed.down = newSet(recorded.Down)
 	}
-	if !recorded.Managed {
+	if !recorded.Adopted {
 		for _, a := range observed.Addresses {
-			if want.IsManaged(a.IP) || want.isOwn(a) {
+			if want.IsOwnAddress(a.IP) || want.isOwn(a) {
 				managed.written[a.IP] = struct{}{}
 			}
 			if adminState && want.IsExclusive && isDown(a) && slices.ContainsFunc(want.Addresses, func(w lb.Address) bool { return w.IP == a.IP && isDown(w) }) {
@@ -160,7 +160,7 @@ func (d Desired) isOfOtherCluster(a lb.Address) bool {
 // findOverlap returns nodes' addresses that another cluster has written: wanted ones, and on takeover all.
 func (d Desired) findOverlap(observed lb.Pool) (ips []netip.Addr) {
 	for _, a := range observed.Addresses {
-		isNode := slices.ContainsFunc(d.Addresses, func(w lb.Address) bool { return w.IP == a.IP }) || !d.Record.Managed && d.IsManaged(a.IP)
+		isNode := slices.ContainsFunc(d.Addresses, func(w lb.Address) bool { return w.IP == a.IP }) || !d.Record.Adopted && d.IsOwnAddress(a.IP)
 		if isNode && d.isOfOtherCluster(a) {
 			ips = append(ips, a.IP)
 		}

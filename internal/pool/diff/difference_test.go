@@ -29,7 +29,7 @@ func some(ips ...int) (m MemberList) {
 // A pool that was read reports missing, surplus and foreign members, sorted and unique; an unread
 // one reports nothing.
 func TestHowAPoolDiffers(t *testing.T) {
-	written := Record{Managed: true, Written: []netip.Addr{nodeIP(1), nodeIP(2), nodeIP(3)}}
+	written := Record{Adopted: true, Written: []netip.Addr{nodeIP(1), nodeIP(2), nodeIP(3)}}
 	for _, tt := range []struct {
 		about          string
 		pool, want     lb.Pool
@@ -44,7 +44,7 @@ func TestHowAPoolDiffers(t *testing.T) {
 		if r.Difference() != nil {
 			t.Errorf("%s: it was not read, and differs", tt.about)
 		}
-		want := Desired{Addresses: tt.want.Addresses, Record: written, IsManaged: func(netip.Addr) bool { return false }}
+		want := Desired{Addresses: tt.want.Addresses, Record: written, IsOwnAddress: func(netip.Addr) bool { return false }}
 		if _, _, err := r.PrepareAddresses(tt.pool, want, false); err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestHowManyMembersAreNamed(t *testing.T) {
 	}
 	slices.Reverse(all)
 	r := NewResult(Memory{}, false)
-	if _, _, err := r.PrepareAddresses(lb.Pool{}, Desired{Addresses: poolOf(all...).Addresses, IsManaged: func(netip.Addr) bool { return false }}, false); err != nil {
+	if _, _, err := r.PrepareAddresses(lb.Pool{}, Desired{Addresses: poolOf(all...).Addresses, IsOwnAddress: func(netip.Addr) bool { return false }}, false); err != nil {
 		t.Fatal(err)
 	}
 	if m := r.Difference().Missing; m.Count != len(all) || len(m.Listed) != MaxListed || m.Listed[0] != nodeIP(0) || m.Listed[MaxListed-1] != nodeIP(MaxListed-1) {
@@ -77,7 +77,7 @@ func TestHowAPoolOfInterfacesDiffers(t *testing.T) {
 		{Interface: "nic-n1", Machine: machineOf("n1").Key()}, {Interface: "theirs", Machine: machineOf("theirs").Key()},
 	}}
 	want := Desired{
-		Addresses: []lb.Address{{Name: "n2", IP: nodeIP(2)}}, IsManaged: func(ip netip.Addr) bool { return ip == nodeIP(1) },
+		Addresses: []lb.Address{{Name: "n2", IP: nodeIP(2)}}, IsOwnAddress: func(ip netip.Addr) bool { return ip == nodeIP(1) },
 		AddressOf: func(machine string) (netip.Addr, bool) { return nodeIP(1), machine == machineOf("n1").Key() },
 		Machines:  &Machines{Family: lb.IPv4, Lookup: func(node string) (nic.Machine, error) { return machineOf(node), nil }},
 	}

@@ -38,8 +38,8 @@ func TestRehearseMembers(t *testing.T) {
 		{"addresses", addresses, "n1", "n1", "", "", "pool kubernetes holds IP addresses"},
 	} {
 		want := Desired{
-			IsManaged: func(ip netip.Addr) bool { return strings.Contains(tt.ours, "n"+ip.String()[len(ip.String())-1:]) },
-			AddressOf: func(machine string) (netip.Addr, bool) { ip, ok := ips[machine]; return ip, ok },
+			IsOwnAddress: func(ip netip.Addr) bool { return strings.Contains(tt.ours, "n"+ip.String()[len(ip.String())-1:]) },
+			AddressOf:    func(machine string) (netip.Addr, bool) { ip, ok := ips[machine]; return ip, ok },
 		}
 		for name := range strings.FieldsSeq(tt.wanted) {
 			want.Addresses = append(want.Addresses, lb.Address{Name: name, IP: ips[name]})

@@ -191,7 +191,7 @@ func findRemoved(present []lb.Address, want Desired, machines []memberMachine, u
 		}
 	}
 	for _, a := range present {
-		if _, isManaged := managed.written[a.IP]; !wanted[a.Machine] && !unknown[a.IP] && (isManaged || want.IsManaged(a.IP)) {
+		if _, isManaged := managed.written[a.IP]; !wanted[a.Machine] && !unknown[a.IP] && (isManaged || want.IsOwnAddress(a.IP)) {
 			leaving = append(leaving, a)
 		}
 	}

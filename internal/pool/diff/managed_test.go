@@ -32,10 +32,10 @@ func TestWhatIsManaged(t *testing.T) {
 	} {
 		want := Desired{
 			Addresses: addresses("n1=10.0.0.1/Down n2=10.0.0.2 n3=10.0.0.3/Down"), IsExclusive: tt.exclusive,
-			IsManaged: func(ip netip.Addr) bool { return ip.As4()[1] == 0 },
+			IsOwnAddress: func(ip netip.Addr) bool { return ip.As4()[1] == 0 },
 		}
 		if tt.recorded {
-			want.Record = Record{Managed: true, Written: nodeIPs(2), Down: nodeIPs(3)}
+			want.Record = Record{Adopted: true, Written: nodeIPs(2), Down: nodeIPs(3)}
 		}
 		managed := findManaged(observed, want, tt.states)
 		down := "none"
@@ -59,7 +59,7 @@ func sortedSet(of map[netip.Addr]struct{}) []netip.Addr {
 // Without management of admin states, a recorded Down remains while the pool shows it.
 func TestRecordedDownWithoutAdminStates(t *testing.T) {
 	observed := lb.Pool{Etag: "1", Addresses: addresses("n1=10.0.0.1/Down n2=10.0.0.2 n3=10.0.0.3/Down")}
-	want := Desired{Addresses: addresses("n1=10.0.0.1 n2=10.0.0.2"), Record: Record{Managed: true, Written: nodeIPs(1, 2), Down: nodeIPs(1, 2, 3)}}
+	want := Desired{Addresses: addresses("n1=10.0.0.1 n2=10.0.0.2"), Record: Record{Adopted: true, Written: nodeIPs(1, 2), Down: nodeIPs(1, 2, 3)}}
 	r := NewResult(Memory{}, false)
 	write, intent, err := r.PrepareAddresses(observed, want, false)
 	if fmt.Sprint(r.down) != "[10.0.0.1]" || !write || intent != nil || err != nil || r.Outcome != Unchanged || r.ChangesMembers {
@@ -94,8 +94,8 @@ func memberWorld(there, wanted string) (lb.Pool, Desired) {
 	}
 	pool.NIC = len(pool.Addresses) > 0
 	return pool, Desired{
-		Addresses: addresses(wanted),
-		IsManaged: func(netip.Addr) bool { return true },
+		Addresses:    addresses(wanted),
+		IsOwnAddress: func(netip.Addr) bool { return true },
 		AddressOf: func(machine string) (netip.Addr, bool) {
 			var i int
 			_, err := fmt.Sscanf(path.Base(machine), "n%d", &i)
@@ -129,7 +129,7 @@ func TestTargetsOfPools(t *testing.T) {
 		"one that Weir set Down stays so while it leaves": {there: "n1=10.0.0.1/Down n2=10.0.0.2", wanted: "n2=10.0.0.2", down: nodeIPs(1), members: "n2", leaving: "n1", changes: true},
 	} {
 		pool, want := memberWorld(tt.there, tt.wanted)
-		want.Record = Record{Managed: true, Written: nodeIPs(2), Down: tt.down}
+		want.Record = Record{Adopted: true, Written: nodeIPs(2), Down: tt.down}
 		if tt.inSync && !tt.write {
 			want.Record.Written = nodeIPs(1, 2)
 		}
@@ -156,7 +156,7 @@ func TestTargetsOfPools(t *testing.T) {
 func TestWhatIdentifiesAMembership(t *testing.T) {
 	prepare := func(there, wanted string, change func(*Desired)) Result {
 		pool, want := memberWorld(there, wanted)
-		want.Record = Record{Managed: true, Written: nodeIPs(1, 2)}
+		want.Record = Record{Adopted: true, Written: nodeIPs(1, 2)}
 		if change != nil {
 			change(&want)
 		}

@@ -39,8 +39,8 @@ func TestWhoseInterfacesLeave(t *testing.T) {
 		{Interface: "nic-n1", IP: nodeIP(1), Machine: machineOf("n1").Key()}, {Interface: "nic-n2", IP: nodeIP(2), Machine: machineOf("n2").Key()},
 	}}
 	want := Desired{
-		IsManaged: func(netip.Addr) bool { return false }, AddressOf: func(string) (netip.Addr, bool) { return netip.Addr{}, false },
-		Machines: &Machines{Family: lb.IPv4}, Record: Record{Managed: true, Written: []netip.Addr{nodeIP(1)}},
+		IsOwnAddress: func(netip.Addr) bool { return false }, AddressOf: func(string) (netip.Addr, bool) { return netip.Addr{}, false },
+		Machines: &Machines{Family: lb.IPv4}, Record: Record{Adopted: true, Written: []netip.Addr{nodeIP(1)}},
 	}
 	r := NewResult(Memory{}, false)
 	if _, _, err := r.PrepareMembers(pool, want, true); err != nil || len(r.MachineTarget.Target.ToRemove) != 1 || r.MachineTarget.Target.ToRemove[0].Key() != machineOf("n1").Key() {
@@ -66,7 +66,7 @@ func TestLawOfMembers(t *testing.T) {
 		there, wanted, recorded, down, nodes, draining := some("there"), some("wanted"), some("recorded"), some("down"), some("nodes"), some("draining")
 		adminState := rapid.Bool().Draw(t, "admin states")
 		want := Desired{
-			IsManaged: func(ip netip.Addr) bool { return nodes[int(ip.As4()[3])] },
+			IsOwnAddress: func(ip netip.Addr) bool { return nodes[int(ip.As4()[3])] },
 			AddressOf: func(machine string) (netip.Addr, bool) {
 				for i := 1; i <= someMachines; i++ {
 					if path.Base(machine) == nodeName(i) {
@@ -76,7 +76,7 @@ func TestLawOfMembers(t *testing.T) {
 				return netip.Addr{}, false
 			},
 			Machines: &Machines{Family: lb.IPv4, Lookup: func(node string) (nic.Machine, error) { return machineOf(node), nil }},
-			Record:   Record{Managed: rapid.Bool().Draw(t, "taken")},
+			Record:   Record{Adopted: rapid.Bool().Draw(t, "taken")},
 		}
 		pool := lb.Pool{Etag: "1"}
 		add := func(name, state string) {
@@ -142,7 +142,7 @@ func TestLawOfMembers(t *testing.T) {
 			t.Fatal("what is no node's goes")
 		}
 		if intent != nil {
-			want.Record = Record{Written: intent.Written, Down: intent.Down, Managed: true}
+			want.Record = Record{Written: intent.Written, Down: intent.Down, Adopted: true}
 		}
 		again := NewResult(Memory{}, false)
 		if write, _, err = again.PrepareMembers(next, want, adminState); err != nil || !again.MachineTarget.IsInSync() {

@@ -55,7 +55,7 @@ func TestWhatIsStoredOfAWrite(t *testing.T) {
 // What an attempt records before it writes addresses.
 func TestWhatIsRecordedBeforeAWrite(t *testing.T) {
 	observed := lb.Pool{Etag: "1", Addresses: addresses("n1=10.0.0.1 vm=10.9.9.9")}
-	want := Desired{Addresses: addresses("n1=10.0.0.1/Down n2=10.0.0.2"), Record: Record{Managed: true, Written: nodeIPs(1)}}
+	want := Desired{Addresses: addresses("n1=10.0.0.1/Down n2=10.0.0.2"), Record: Record{Adopted: true, Written: nodeIPs(1)}}
 	r := NewResult(Memory{PendingEtag: "0"}, true)
 	write, intent, err := r.PrepareAddresses(observed, want, true)
 	if !write || intent == nil || err != nil || r.Outcome != Written || !r.ChangesMembers || r.firstRecord == nil || !r.mayHavePending {
@@ -65,12 +65,12 @@ func TestWhatIsRecordedBeforeAWrite(t *testing.T) {
 	if got := *intent; fmt.Sprint(got.Written) != "[10.0.0.1 10.0.0.2]" || fmt.Sprint(got.Down) != "[10.0.0.1]" || got.Desired != 2 || got.Add != 1 || got.Remove != 0 || got.Update != 1 || got.OnlyStates {
 		t.Errorf("%+v", got)
 	}
-	want.Record = Record{Managed: true, Written: nodeIPs(1, 2), Down: nodeIPs(1)}
+	want.Record = Record{Adopted: true, Written: nodeIPs(1, 2), Down: nodeIPs(1)}
 	if write, intent, err = new(Result).PrepareAddresses(observed, want, true); !write || intent != nil || err != nil {
 		t.Errorf("all of it is on record: %t %v %v", write, intent, err)
 	}
-	want.Record.Managed = false
-	want.IsManaged = func(netip.Addr) bool { return false }
+	want.Record.Adopted = false
+	want.IsOwnAddress = func(netip.Addr) bool { return false }
 	if write, intent, err = new(Result).PrepareAddresses(observed, want, true); !write || intent == nil || err != nil {
 		t.Errorf("a takeover: %t %v %v", write, intent, err)
 	}

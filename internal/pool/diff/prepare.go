@@ -19,7 +19,7 @@ func (r *Result) PrepareAddresses(observed lb.Pool, want Desired, adminState boo
 	recorded := want.Record
 	r.Addresses = want.Addresses
 	r.setRecord(recorded)
-	if r.Overlapping = want.findOverlap(observed); len(r.Overlapping) > 0 && !recorded.Managed {
+	if r.Overlapping = want.findOverlap(observed); len(r.Overlapping) > 0 && !recorded.Adopted {
 		r.Outcome = Rejected
 		return false, nil, newRejection(CodeOverlappingNodes, "overlapping_nodes",
 			"pool %s holds addresses of this cluster's nodes that another cluster has written: %v", observed.ID.Name, r.Overlapping)
@@ -100,7 +100,7 @@ func (r *Result) newIntent(recorded Record, managed managedSets) *Intent {
 	}
 	down := sortIPs(slices.AppendSeq(slices.Concat(recorded.Down, r.Change.MarkedDown), maps.Keys(managed.down)))
 	r.writtenRecord = Record{Written: slices.SortedFunc(maps.Keys(managed.written), netip.Addr.Compare), Down: down, Instances: instances}
-	if recorded.Managed && len(managed.written) == before && len(down) == len(recorded.Down) && maps.Equal(instances, recorded.Instances) {
+	if recorded.Adopted && len(managed.written) == before && len(down) == len(recorded.Down) && maps.Equal(instances, recorded.Instances) {
 		return nil
 	}
 	return &Intent{
@@ -144,7 +144,7 @@ func DryRunMembers(observed lb.Pool, want Desired) (is, next lb.Pool, err error)
 			a.IP, a.Name, there[ip] = ip, cmp.Or(names[ip], a.Name), true
 		}
 		is.Addresses = append(is.Addresses, a)
-		ours := ofNode && (slices.Contains(want.Record.Written, ip) || want.IsManaged(ip))
+		ours := ofNode && (slices.Contains(want.Record.Written, ip) || want.IsOwnAddress(ip))
 		if _, wanted := names[ip]; wanted || !ours {
 			next.Addresses = append(next.Addresses, a)
 		}

@@ -20,7 +20,7 @@ func TestWhatIsKeptStaysWhereItIs(t *testing.T) {
 	}
 	want := Desired{
 		Addresses: []lb.Address{{Name: "n1", IP: a}, {Name: "n2", IP: b, AdminState: lb.Down}, {Name: "n3", IP: c}}, Retained: []netip.Addr{b, c},
-		IsManaged: func(netip.Addr) bool { return false }, Record: Record{Written: []netip.Addr{b, c}, Managed: true},
+		IsOwnAddress: func(netip.Addr) bool { return false }, Record: Record{Written: []netip.Addr{b, c}, Adopted: true},
 		AddressOf: func(m string) (netip.Addr, bool) {
 			for n, ip := range []netip.Addr{a, b, c} {
 				if m == machine(n+1) {

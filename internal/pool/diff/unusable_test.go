@@ -27,13 +27,13 @@ func instanceOf(node string) nic.Machine {
 // uniform is the desired state of a pool of instances with or without nodes.
 func uniform(wanted, nodes string) Desired {
 	want := Desired{
-		IsManaged: func(ip netip.Addr) bool { return slices.Contains(strings.Fields(nodes), nodeName(int(ip.As4()[3]))) },
+		IsOwnAddress: func(ip netip.Addr) bool { return slices.Contains(strings.Fields(nodes), nodeName(int(ip.As4()[3]))) },
 		AddressOf: func(machine string) (netip.Addr, bool) {
 			i, _ := strconv.Atoi(path.Base(machine))
 			return nodeIP(i), slices.Contains(strings.Fields(nodes), nodeName(i))
 		},
 		Machines: &Machines{Family: lb.IPv4, Every: true, Lookup: func(node string) (nic.Machine, error) { return instanceOf(node), nil }},
-		Record:   Record{Managed: true},
+		Record:   Record{Adopted: true},
 	}
 	for name := range strings.FieldsSeq(wanted) {
 		i, _ := strconv.Atoi(name[1:])

@@ -80,7 +80,7 @@ func (o *outside) DesiredPool(schedule.Ref) (diff.Desired, error) {
 	if o.unsure {
 		return diff.Desired{}, errors.New("the API server does not answer")
 	}
-	return diff.Desired{Addresses: o.wants, IsManaged: func(netip.Addr) bool { return true }}, nil
+	return diff.Desired{Addresses: o.wants, IsOwnAddress: func(netip.Addr) bool { return true }}, nil
 }
 
 func (o *outside) Record(context.Context, schedule.Ref, diff.Intent) error {

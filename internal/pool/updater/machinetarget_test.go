@@ -30,8 +30,8 @@ type machines struct {
 func (m *machines) DesiredPool(schedule.Ref) (diff.Desired, error) {
 	at := map[string]netip.Addr{"n1": netip.MustParseAddr("10.0.0.1"), "n2": netip.MustParseAddr("10.0.0.2")}
 	return diff.Desired{
-		Addresses: []lb.Address{{Name: "n1", IP: at["n1"]}, {Name: "n2", IP: at["n2"], AdminState: lb.Down}},
-		IsManaged: func(netip.Addr) bool { return true },
+		Addresses:    []lb.Address{{Name: "n1", IP: at["n1"]}, {Name: "n2", IP: at["n2"], AdminState: lb.Down}},
+		IsOwnAddress: func(netip.Addr) bool { return true },
 		AddressOf: func(machine string) (netip.Addr, bool) {
 			ip, ok := at[machine[strings.LastIndex(machine, "/")+1:]]
 			return ip, ok

@@ -90,8 +90,8 @@ func (s *stage) DesiredPool(ref schedule.Ref) (diff.Desired, error) {
 	defer s.mu.Unlock()
 	written, taken := s.ledger[s.poolOf(ref)]
 	return diff.Desired{
-		Addresses: s.wanted[s.poolOf(ref)], IsManaged: func(netip.Addr) bool { return true },
-		Record: diff.Record{Written: written, Managed: taken},
+		Addresses: s.wanted[s.poolOf(ref)], IsOwnAddress: func(netip.Addr) bool { return true },
+		Record: diff.Record{Written: written, Adopted: taken},
 	}, nil
 }
 

@@ -295,13 +295,13 @@ func (w *world) DesiredPool(ref schedule.Ref) (diff.Desired, error) {
 		return diff.Desired{}, err
 	}
 	return diff.Desired{
-		Addresses: w.wanted[ref.Name], IsExclusive: w.alone, IsManaged: func(ip netip.Addr) bool { return w.nodes[ip] },
+		Addresses: w.wanted[ref.Name], IsExclusive: w.alone, IsOwnAddress: func(ip netip.Addr) bool { return w.nodes[ip] },
 		AddressOf: func(machine string) (netip.Addr, bool) {
 			ip, ok := w.machines[path.Base(machine)]
 			return ip, ok
 		},
 		Machines: w.members.desired(),
-		Record:   diff.Record{Written: w.ledger[ref.Name], Down: w.down[ref.Name], Managed: w.taken[ref.Name]},
+		Record:   diff.Record{Written: w.ledger[ref.Name], Down: w.down[ref.Name], Adopted: w.taken[ref.Name]},
 	}, nil
 }
 

@@ -23,9 +23,9 @@ func (s State) FinishAttempt(o Outcome, in Input, why string, now time.Time) (St
 	switch {
 	case o.Result == ResultSucceeded:
 		s.Phase = Succeeded
-		s.Cancelled = s.Cancelled && s.Job != in.Job // a cancellation holds for a changed spec
+		s.Cancelled = s.Cancelled && s.SpecDigest != in.SpecDigest // a cancellation holds for a changed spec
 		return s, []Event{{Reason: ReasonSucceeded, Message: fmt.Sprintf("provisioned by %s", which)}}
-	case s.Job != in.Job: // the spec changed: start over
+	case s.SpecDigest != in.SpecDigest: // the spec changed: start over
 		s.Phase = Waiting
 		return s, []Event{{true, ReasonRetrying, fmt.Sprintf("%s failed: %s; what is wanted has changed since it began, and is tried now", which, why)}}
 	case o.Result == ResultInvalid:

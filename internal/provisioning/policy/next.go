@@ -14,8 +14,8 @@ import (
 func (s State) NextAction(in Input, now time.Time) (State, Decision) {
 	var d Decision
 	s, d.Events = s.handleRequests(in, now)
-	if s.Phase != Running && s.Job != in.Job {
-		s = s.startOver(in.Job, now)
+	if s.Phase != Running && s.SpecDigest != in.SpecDigest {
+		s = s.startOver(in.SpecDigest, now)
 	}
 	switch {
 	case s.Phase == Running && in.AtWork:
@@ -77,10 +77,10 @@ func targetOf(job string) string {
 
 // startOver starts over for a new job, at once or at NotBefore. A cancellation still holds.
 func (s State) startOver(job string, now time.Time) State {
-	if was := targetOf(s.Job); was != "" && was != targetOf(job) {
+	if was := targetOf(s.SpecDigest); was != "" && was != targetOf(job) {
 		s.NotBefore = time.Time{} // sent by another server
 	}
-	s.Job, s.Attempts, s.TotalWait = job, 0, 0
+	s.SpecDigest, s.Attempts, s.TotalWait = job, 0, 0
 	s.Phase, s.Since, s.RetryRequested = Waiting, now, true
 	if s.Cancelled {
 		s.Phase, s.RetryRequested = Cancelled, false

@@ -26,7 +26,7 @@ type ProbeState struct {
 // NextProbe returns the probe state of the current wait and the time of the next probe; zero means
 // never. random is in [0, 1).
 func (s State) NextProbe(k ProbeState, in Input, random float64, now time.Time) (ProbeState, time.Time) {
-	if s.Phase != Waiting || s.RetryRequested || s.Cancelled || s.Job != in.Job {
+	if s.Phase != Waiting || s.RetryRequested || s.Cancelled || s.SpecDigest != in.SpecDigest {
 		return ProbeState{}, time.Time{}
 	}
 	if !s.isCurrentWait(k) {

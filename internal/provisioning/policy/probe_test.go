@@ -77,7 +77,7 @@ func TestLawKnocks(t *testing.T) {
 		one := func() *failingProvision {
 			n := 0
 			return &failingProvision{
-				in: Input{Job: "a", Policy: p}, now: start,
+				in: Input{SpecDigest: "a", Policy: p}, now: start,
 				random:  func() float64 { return rapid.Float64Range(0, 1).Draw(t, "jitter") },
 				up:      func() bool { return rapid.Bool().Draw(t, "up") },
 				refuses: func() time.Duration { n++; return time.Duration(after[n-1]) * time.Minute },
@@ -111,7 +111,7 @@ func TestKnocks(t *testing.T) {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	p := DefaultPolicy()
 	p.Initial = time.Hour
-	waiting := State{Phase: Waiting, Job: "a", Attempts: 1, Number: 7, Since: at}
+	waiting := State{Phase: Waiting, SpecDigest: "a", Attempts: 1, Number: 7, Since: at}
 	of := func(away, answered bool) ProbeState {
 		return ProbeState{Number: 7, Since: at, Count: 2, Failed: away, Recovered: answered}
 	}
@@ -135,7 +135,7 @@ func TestKnocks(t *testing.T) {
 		{"it answers, a server named a time", but(func(s *State) { s.NotBefore = at.Add(20 * time.Minute) }), of(true, true), 0, false},
 		{"under way", but(func(s *State) { s.Phase, s.StartedAt = Running, at }), of(true, true), 0, false},
 	} {
-		in := Input{Job: "a", Policy: p, Probes: tt.probes, AtWork: tt.state.Phase == Running}
+		in := Input{SpecDigest: "a", Policy: p, Probes: tt.probes, AtWork: tt.state.Phase == Running}
 		_, when := tt.state.NextProbe(tt.probes, in, 1, at)
 		if want := at.Add(tt.knock); tt.knock == 0 && !when.IsZero() || tt.knock > 0 && !when.Equal(want) {
 			t.Errorf("%s: knock at %s, want after %s", tt.name, when, tt.knock)

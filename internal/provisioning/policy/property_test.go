@@ -118,11 +118,11 @@ func TestLawNoMessageIsRepeated(t *testing.T) {
 		}
 		texts := rapid.SampledFrom([]string{"", "x", at.Format(time.RFC3339), at.Add(time.Hour).Format(time.RFC3339)})
 		s := State{
-			Phase: rapid.SampledFrom([]Phase{"", Waiting, Succeeded, Failed, Cancelled}).Draw(t, "phase"),
-			Job:   rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "job"), Attempts: rapid.IntRange(1, 8).Draw(t, "begun"),
+			Phase:      rapid.SampledFrom([]Phase{"", Waiting, Succeeded, Failed, Cancelled}).Draw(t, "phase"),
+			SpecDigest: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "job"), Attempts: rapid.IntRange(1, 8).Draw(t, "begun"),
 			Since: some("since"), NotBefore: some("not before"), RetryRequested: rapid.Bool().Draw(t, "asked"), Cancelled: rapid.Bool().Draw(t, "cancelled"),
 		}
-		in := Input{Job: "a", Policy: DefaultPolicy(), Requests: Requests{texts.Draw(t, "cancel"), texts.Draw(t, "retry"), texts.Draw(t, "reset")}}
+		in := Input{SpecDigest: "a", Policy: DefaultPolicy(), Requests: Requests{texts.Draw(t, "cancel"), texts.Draw(t, "retry"), texts.Draw(t, "reset")}}
 		s, d := s.NextAction(in, at)
 		in.AtWork = d.Action == StartAttempt
 		again, then := s.NextAction(in, at)

@@ -45,7 +45,7 @@ func requestTime(at string) int64 {
 
 // cancelAttempts does not stop a running attempt, which may succeed.
 func (s State) cancelAttempts(in Input, _ time.Time) (State, Event) {
-	if s.Cancelled || s.Job == in.Job && (s.Phase == Succeeded || s.Phase == Failed) {
+	if s.Cancelled || s.SpecDigest == in.SpecDigest && (s.Phase == Succeeded || s.Phase == Failed) {
 		return s, Event{}
 	}
 	s.Cancelled = true
@@ -81,7 +81,7 @@ func (s State) retryNow(in Input, now time.Time) (State, Event) {
 
 // resetAttempts clears the attempt count, finished steps and Retry-After after a running attempt.
 func (s State) resetAttempts(_ Input, _ time.Time) (State, Event) {
-	s.Cancelled, s.Repeat, s.Job, s.NotBefore = false, true, "", time.Time{}
+	s.Cancelled, s.Repeat, s.SpecDigest, s.NotBefore = false, true, "", time.Time{}
 	if s.Phase == Running {
 		return s, Event{Reason: ReasonReset, Message: "all begins anew after the attempt under way"}
 	}

@@ -53,7 +53,7 @@ func (p *simulation) logf(format string, args ...any) {
 func span(d time.Duration) string { return d.Round(time.Second).String() }
 
 func (p *simulation) input() Input {
-	return Input{Job: p.job, Policy: p.policy, Requests: p.asked, AtWork: p.working}
+	return Input{SpecDigest: p.job, Policy: p.policy, Requests: p.asked, AtWork: p.working}
 }
 
 func (p *simulation) record(s State, told []Event) {

@@ -19,8 +19,8 @@ const (
 // State is the recorded state, written before the action it describes.
 type State struct {
 	Phase Phase
-	// Job is the digest of the target, a slash, and that of the rest of the spec.
-	Job string
+	// SpecDigest is the digest of the target, a slash, and that of the rest of the spec.
+	SpecDigest string
 	// Attempts counts the attempts for this job, Number all attempts.
 	Attempts  int
 	Number    int64
@@ -46,9 +46,9 @@ type Requests struct{ Cancel, RetryNow, Reset string }
 
 // Input is the input of a decision.
 type Input struct {
-	Job      string
-	Policy   Policy
-	Requests Requests
+	SpecDigest string
+	Policy     Policy
+	Requests   Requests
 	// AtWork is set while this process runs the attempt.
 	AtWork bool
 	// Busy is set if there is no free slot.

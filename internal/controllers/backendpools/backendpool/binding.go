@@ -110,7 +110,7 @@ func (c *Controller) resolveServiceBinding(name schedule.ServiceName, p *v1alpha
 		return binding.withState(DryRun, v1alpha1.ReasonDryRun,
 			"Service "+objectKey(name.Namespace, name.Name)+" has "+dryRunAnnotation+": the pool remains unchanged in Azure")
 	}
-	if exists && service.HasLoadBalancer && service.isReleasing() && c.Owner.IsManaged(p) {
+	if exists && service.HasLoadBalancer && service.isReleasing() && c.Owner.IsCreatedByWeir(p) {
 		return binding.withState(Releasing, v1alpha1.ReasonLeaving,
 			"Service "+objectKey(name.Namespace, name.Name)+" no longer uses its load balancer, and the pool is deleted with it unless others have addresses there")
 	}
@@ -157,7 +157,7 @@ func (c *Controller) PoolOwner(pool lb.PoolID) *v1alpha1.BackendPool {
 
 // compareClaims orders BackendPools with equal permission; negative if a comes first.
 func (c *Controller) compareClaims(a, b *v1alpha1.BackendPool) int {
-	for _, first := range []func(*v1alpha1.BackendPool) bool{c.statuses.HasRecord, c.Owner.IsManaged} {
+	for _, first := range []func(*v1alpha1.BackendPool) bool{c.statuses.HasRecord, c.Owner.IsCreatedByWeir} {
 		switch is, other := first(a), first(b); {
 		case is && !other:
 			return -1

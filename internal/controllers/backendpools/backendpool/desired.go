@@ -48,7 +48,7 @@ func (c *Controller) DesiredPool(ref schedule.Ref) (diff.Desired, error) {
 		return none, metadata.ErrDeleted
 	}
 	want := diff.Desired{
-		IsManaged: func(netip.Addr) bool { return false },
+		IsOwnAddress: func(netip.Addr) bool { return false },
 		AddressOf: func(machine string) (netip.Addr, bool) {
 			return c.Cluster.AddressOf(machine, lb.Family(p.Spec.IPFamily))
 		},
@@ -58,7 +58,7 @@ func (c *Controller) DesiredPool(ref schedule.Ref) (diff.Desired, error) {
 			Family: lb.Family(p.Spec.IPFamily), Configuration: c.Cluster.ConfigurationOf(p), Every: p.Spec.Nodes != nil, Lookup: c.Cluster.MachineOf,
 		}
 	}
-	if want.Machines == nil && !c.Owner.IsManaged(p) { // other clusters may share the pool
+	if want.Machines == nil && !c.Owner.IsCreatedByWeir(p) { // other clusters may share the pool
 		want.ClusterMark = diff.ClusterMark(c.Cluster.UID())
 	}
 	is := c.ResolveBinding(p, time.Now())
@@ -74,8 +74,8 @@ func (c *Controller) DesiredPool(ref schedule.Ref) (diff.Desired, error) {
 		e.recordInput(set, newOperationInput(p, is, set))
 		e.limitShown(set)
 		want.Addresses, want.Retained = set.Addresses, set.Retained
-		if want.Machines != nil && c.Owner.IsManaged(p) { // a scale set adds machines that no record lists
-			want.IsManaged = c.Cluster.IsNodeAddress
+		if want.Machines != nil && c.Owner.IsCreatedByWeir(p) { // a scale set adds machines that no record lists
+			want.IsOwnAddress = c.Cluster.IsNodeAddress
 		}
 	default:
 		set, err := membersOf(c, p, e)
@@ -84,9 +84,9 @@ func (c *Controller) DesiredPool(ref schedule.Ref) (diff.Desired, error) {
 			return none, err
 		}
 		e.limitShown(set)
-		want.Addresses, want.Retained, want.SharedAddresses, want.UnresolvedIPs, want.IsExclusive = set.Addresses, set.Retained, set.Alternates, set.PendingAddresses, c.Owner.IsManaged(p)
+		want.Addresses, want.Retained, want.SharedAddresses, want.UnresolvedIPs, want.IsExclusive = set.Addresses, set.Retained, set.Alternates, set.PendingAddresses, c.Owner.IsCreatedByWeir(p)
 		if want.Machines == nil || want.IsExclusive { // an interface in a pool of the user may have another purpose
-			want.IsManaged = c.ManagedAddresses(p)
+			want.IsOwnAddress = c.ManagedAddresses(p)
 		}
 	}
 	want.Record = e.readRecord()

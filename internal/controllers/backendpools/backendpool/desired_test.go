@@ -85,7 +85,7 @@ func TestMembersLeavingInterfacePool(t *testing.T) {
 		})
 		c, e := newLoadedPool(t, p, nil, "n1")
 		want := c.desiredOf(t, e.ref)
-		if want.Machines == nil || !want.Machines.Every || len(want.Addresses) > 0 || want.IsManaged(nodeIP("n1")) != made {
+		if want.Machines == nil || !want.Machines.Every || len(want.Addresses) > 0 || want.IsOwnAddress(nodeIP("n1")) != made {
 			t.Errorf("made by Weir: %v; %+v", made, want)
 		}
 	}

@@ -133,13 +133,13 @@ func hasMemberDiff(e *Entry, set membership.Set) bool {
 
 // isNew reports whether Weir has just created the pool and not yet written to it.
 func (c *Controller) isNew(p *v1alpha1.BackendPool, e *Entry, is Binding) bool {
-	return c.Owner.IsManaged(p) && (!is.HasRecord || e.IsPoolMissing())
+	return c.Owner.IsCreatedByWeir(p) && (!is.HasRecord || e.IsPoolMissing())
 }
 
 // isExempt reports whether a change bypasses the namespace's share: a member no longer has a node, or Weir
 // created the BackendPool for nodes.
 func isExempt(c *Controller, p *v1alpha1.BackendPool, e *Entry) bool {
-	if p.Spec.Nodes != nil && c.Owner.IsManaged(p) {
+	if p.Spec.Nodes != nil && c.Owner.IsCreatedByWeir(p) {
 		return true
 	}
 	e.mu.Lock()

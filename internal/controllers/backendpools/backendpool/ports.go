@@ -67,8 +67,8 @@ const (
 type Owner interface {
 	// Permission returns the right of a BackendPool to its pool, and why it has none.
 	Permission(p *v1alpha1.BackendPool, at lb.PoolID) (Permission, Rejection)
-	// IsManaged reports whether Weir provably created the BackendPool.
-	IsManaged(p *v1alpha1.BackendPool) bool
+	// IsCreatedByWeir reports whether Weir provably created the BackendPool.
+	IsCreatedByWeir(p *v1alpha1.BackendPool) bool
 	IsLeftForeign(pool lb.PoolKey) bool // whether Weir created the pool and left it for addresses of others
 	// UsesInterfaces reports whether the members are network interfaces.
 	UsesInterfaces(p *v1alpha1.BackendPool) bool

@@ -33,7 +33,7 @@ func (e *Entry) MemberRecord() diff.Record {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return diff.Record{
-		Written: ParseAddresses(e.status.WrittenAddresses), Down: ParseDown(e.status.Down), Managed: e.status.PoolID != "",
+		Written: ParseAddresses(e.status.WrittenAddresses), Down: ParseDown(e.status.Down), Adopted: e.status.PoolID != "",
 		Instances: ParseInstances(e.status.WrittenInstances),
 	}
 }

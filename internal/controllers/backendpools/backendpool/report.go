@@ -117,11 +117,11 @@ func (c *Controller) updatePoolStatus(ctx context.Context, p *v1alpha1.BackendPo
 		return err
 	}
 	switch {
-	case ended != "" && (p.Spec.Nodes != nil || c.Owner.IsManaged(p) && slices.Contains(missingPoolReasons, ended)): // see recordNodePoolEvent, and the case below
+	case ended != "" && (p.Spec.Nodes != nil || c.Owner.IsCreatedByWeir(p) && slices.Contains(missingPoolReasons, ended)): // see recordNodePoolEvent, and the case below
 	case ended != "":
 		c.Events.OnPool(p, Event{Normal, EventUpdated, updatedMessage + ", after " + ended})
 	case began == "":
-	case c.Owner.IsManaged(p) && slices.Contains(missingPoolReasons, began):
+	case c.Owner.IsCreatedByWeir(p) && slices.Contains(missingPoolReasons, began):
 		c.Owner.HandleMissing(p) // not a user error: it was deleted with its rules, or is being recreated
 	default:
 		c.recordWarning(p, began, why)

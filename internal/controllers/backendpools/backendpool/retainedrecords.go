@@ -47,7 +47,7 @@ func (u *retainedRecords) forgetRecord(r updater.Report) {
 }
 
 func (c *Controller) retainRecord(p *v1alpha1.BackendPool, e *Entry, is Binding) {
-	if is.HasRecord && c.Owner.IsManaged(p) {
+	if is.HasRecord && c.Owner.IsCreatedByWeir(p) {
 		c.retained.setRecord(is.Pool.Key(), e.MemberRecord().Written)
 	}
 }
@@ -57,7 +57,7 @@ func (c *Controller) retainRecord(p *v1alpha1.BackendPool, e *Entry, is Binding)
 // nodes of this cluster.
 func (c *Controller) ManagedAddresses(p *v1alpha1.BackendPool) func(netip.Addr) bool {
 	pool, err := c.Cluster.Target(p)
-	if err != nil || !c.Owner.IsManaged(p) {
+	if err != nil || !c.Owner.IsCreatedByWeir(p) {
 		return c.Cluster.IsNodeAddress
 	}
 	ours, known := c.retained.getRecord(pool.Key())

@@ -28,11 +28,11 @@ func (c *cluster) managedNames(t *testing.T, p *v1alpha1.BackendPool, names ...s
 	want := c.desiredOf(t, RefOf(p))
 	var ours []string
 	for _, name := range names {
-		if want.IsManaged(nodeIP(name)) {
+		if want.IsOwnAddress(nodeIP(name)) {
 			ours = append(ours, name)
 		}
 	}
-	return fmt.Sprintf("%v, taken %t", ours, want.Record.Managed)
+	return fmt.Sprintf("%v, taken %t", ours, want.Record.Adopted)
 }
 
 // A user deletes the BackendPool of a live Service. The pool contains n1, n2, which is removed from the

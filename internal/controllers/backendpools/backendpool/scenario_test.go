@@ -111,7 +111,7 @@ func (l *life) startAttempt(intent *diff.Intent) {
 		return
 	}
 	l.AddLine("the lane wants %s (alone %t); recorded are %v, Down %v, taken %t; n9 is ours: %t",
-		nodeNames(want.Addresses), want.IsExclusive, want.Record.Written, want.Record.Down, want.Record.Managed, want.IsManaged(nodeIP("n9")))
+		nodeNames(want.Addresses), want.IsExclusive, want.Record.Written, want.Record.Down, want.Record.Adopted, want.IsOwnAddress(nodeIP("n9")))
 	if by := want.Machines; by != nil {
 		l.AddLine("members are %s interfaces, configuration %s, every node %t", by.Family, by.Configuration, by.Every)
 		for _, a := range want.Addresses {

@@ -31,7 +31,7 @@ func TestWhatCannotBeRecordedIsNotWritten(t *testing.T) {
 	if err := c.Record(t.Context(), RefOf(p), intent); !errors.Is(err, errAPI) {
 		t.Fatalf("recording while the API is away: %v", err)
 	}
-	if got := c.desiredOf(t, RefOf(p)).Record; got.Managed || len(got.Written) != 0 {
+	if got := c.desiredOf(t, RefOf(p)).Record; got.Adopted || len(got.Written) != 0 {
 		t.Errorf("a record that failed stands: %+v", got)
 	}
 	api.fail = nil

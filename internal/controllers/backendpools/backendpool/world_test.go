@@ -114,14 +114,14 @@ func (w *world) MachineOf(string) (nic.Machine, error) { return nic.Machine{}, n
 func (w *world) ConfigurationOf(p *v1alpha1.BackendPool) string { return p.Spec.LoadBalancer.Name }
 
 func (w *world) Permission(p *v1alpha1.BackendPool, _ lb.PoolID) (Permission, Rejection) {
-	if w.IsManaged(p) {
+	if w.IsCreatedByWeir(p) {
 		return Managed, Rejection{}
 	}
 	return Granted, Rejection{}
 }
 
-func (w *world) IsLeftForeign(pool lb.PoolKey) bool     { return w.left[pool] }
-func (w *world) IsManaged(p *v1alpha1.BackendPool) bool { return p.Status.MadeFor != "" }
+func (w *world) IsLeftForeign(pool lb.PoolKey) bool           { return w.left[pool] }
+func (w *world) IsCreatedByWeir(p *v1alpha1.BackendPool) bool { return p.Status.MadeFor != "" }
 func (w *world) UsesInterfaces(p *v1alpha1.BackendPool) bool {
 	return p.Spec.Membership == v1alpha1.MembershipNetworkInterface
 }
