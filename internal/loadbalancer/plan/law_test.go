@@ -222,7 +222,7 @@ func TestLawRoster(t *testing.T) {
 		word := rapid.StringMatching(`[aA](-?[aAb]){0,3}`)
 		var services []ServiceParts
 		for range rapid.IntRange(0, 6).Draw(t, "owners") {
-			services = append(shares, ServiceParts{Owner: word.Draw(t, "owner")})
+			services = append(services, ServiceParts{Owner: word.Draw(t, "owner")})
 		}
 		name, want := word.Draw(t, "name"), ""
 		for _, s := range services {
