@@ -16,6 +16,7 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer"
 	"weir.dev/weir/internal/loadbalancer/publicip"
+	"weir.dev/weir/internal/service"
 )
 
 // AddressClient lists, writes and deletes public IPs and load balancers.
@@ -120,7 +121,7 @@ func (c AddressCommand) Claim(ctx context.Context, name, key string) error {
 	if c.JSON {
 		return json.NewEncoder(c.Out).Encode(claimedAddress{newRow(is), was.Cluster, was.Service, changed, c.DryRun})
 	}
-	_, err = fmt.Fprintf(c.Out, "public IP %s (%s) %s for Service %s of cluster %s; it was of Service %s of cluster %s\n", is.ID.Name, is.Address, c.claimVerb(changed), is.Service, is.Cluster, was.Service, was.Cluster)
+	_, err = fmt.Fprintf(c.Out, "public IP %s (%s) %s for %s of cluster %s; it was of %s of cluster %s\n", is.ID.Name, is.Address, c.claimVerb(changed), service.DescribeOwner(is.Service), is.Cluster, service.DescribeOwner(was.Service), was.Cluster)
 	return err
 }
 

@@ -146,7 +146,7 @@ func (c AddressCommand) claimPrivate(ctx context.Context, addr netip.Addr, key s
 	}
 	key = cmp.Or(key, was.Service)
 	if namespace, _, _ := strings.Cut(key, "/"); namespace != was.Namespace() {
-		return fmt.Errorf("private address %s was retained for Service %s, and only Services of its namespace may claim it", addr, was.Service)
+		return fmt.Errorf("private address %s was retained for %s, and only Services of its namespace may claim it", addr, service.DescribeOwner(was.Service))
 	}
 	changed := isForeign || held.Name == "" || key != was.Service
 	if changed {
@@ -219,7 +219,7 @@ func (c AddressCommand) move(ctx context.Context, own []lb.LoadBalancer, from lb
 		return nil
 	}
 	if _, err := c.put(ctx, taken); err != nil {
-		return fmt.Errorf("%w; the addresses of Service %s are recorded on load balancer %s, and Azure may assign them to others until the claim is repeated", err, key, to.ID.Name)
+		return fmt.Errorf("%w; the addresses of %s are recorded on load balancer %s, and Azure may assign them to others until the claim is repeated", err, service.DescribeOwner(key), to.ID.Name)
 	}
 	return nil
 }
@@ -232,10 +232,10 @@ func (c AddressCommand) put(ctx context.Context, b lb.LoadBalancer) (lb.LoadBala
 	return b, nil
 }
 
-func (c AddressCommand) printClaim(is addressRow, from, service string, changed bool) error {
+func (c AddressCommand) printClaim(is addressRow, from, former string, changed bool) error {
 	if c.JSON {
-		return json.NewEncoder(c.Out).Encode(claimedAddress{is, "", service, changed, c.DryRun})
+		return json.NewEncoder(c.Out).Encode(claimedAddress{is, "", former, changed, c.DryRun})
 	}
-	_, err := fmt.Fprintf(c.Out, "private address %s %s for Service %s of cluster %s; it was of Service %s on %s\n", is.Address, c.claimVerb(changed), is.Service, is.Cluster, service, from)
+	_, err := fmt.Fprintf(c.Out, "private address %s %s for %s of cluster %s; it was of %s on %s\n", is.Address, c.claimVerb(changed), service.DescribeOwner(is.Service), is.Cluster, service.DescribeOwner(former), from)
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
 )
 
 // PrivateIPTTL is how long an address remains reserved after its last use. It covers a recreated Service, a
@@ -125,7 +126,7 @@ func checkUse(r PrivateIPReservation, unreadable error, older, w PrivateIPReques
 			describeAddress(key), r.Namespace, r.Expires.UTC().Format(time.RFC3339))
 	}
 	if older.Service != "" && older.namespace() != w.namespace() {
-		return fmt.Errorf("%s is assigned to Service %s, which is older and requests it, too. Choose another address", describeAddress(key), older.Service)
+		return fmt.Errorf("%s is assigned to %s, which is older and requests it, too. Choose another address", describeAddress(key), service.DescribeOwner(older.Service))
 	}
 	return nil
 }

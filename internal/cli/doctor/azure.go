@@ -128,7 +128,7 @@ func (a *Azure) unused() []Check {
 		if ip.UsedBy == "" && publicip.ManagedOwner(ip, lb.TagValue(ip.Tags, service.TagCluster)) != "" {
 			of := "a Service that has left it"
 			if name := lb.TagValue(ip.Tags, service.TagService); name != "" {
-				of = "Service " + name
+				of = service.DescribeOwner(name)
 			}
 			found = append(found, fmt.Sprintf("public IP %s (%s), made for %s", ip.ID.Name, ip.Address, of))
 		}
@@ -156,7 +156,7 @@ func (a *Azure) retainedAddresses() []Check {
 	}
 	for _, b := range a.loadBalancers {
 		for _, r := range b.RetainedAddresses() {
-			texts = append(texts, fmt.Sprintf("%s of load balancer %s, of Service %s since %s", r.Address, b.ID.Name, r.Service, r.Since.UTC().Format(time.RFC3339)))
+			texts = append(texts, fmt.Sprintf("%s of load balancer %s, of %s since %s", r.Address, b.ID.Name, service.DescribeOwner(r.Service), r.Since.UTC().Format(time.RFC3339)))
 		}
 	}
 	if len(texts) == 0 {

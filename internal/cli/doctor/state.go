@@ -171,7 +171,7 @@ func (d Doctor) leftPools(ctx context.Context) []Check {
 	var left []string
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		id := strings.Split(string(key), "/")
-		left = append(left, fmt.Sprintf("backend pool %s of load balancer %s, made for Service %s", id[len(id)-1], id[len(id)-3], all[key]))
+		left = append(left, fmt.Sprintf("backend pool %s of load balancer %s, made for %s", id[len(id)-1], id[len(id)-3], service.DescribeOwner(all[key])))
 	}
 	if len(left) > 0 {
 		return singleResult(Warn, humanize.FormatList(left, 5), `the owner of the members or rules there has to remove them; docs/guide/services.md, "Take it away"`)

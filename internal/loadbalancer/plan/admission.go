@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
 )
 
 // rejectServices returns the rejected Services, by owner, with the reason. All Services in the plan release their rules
@@ -274,7 +275,7 @@ func (in Input) checkPortConflict(accepted *ruleIndex, r placedRule) error {
 func (in Input) ruleText(s placedRule) string {
 	if in.ServiceOf != nil {
 		if of := in.ServiceOf(s.Name); of != "" {
-			return "rule " + s.Name + " of Service " + of
+			return "rule " + s.Name + " of " + service.DescribeOwner(of)
 		}
 	}
 	return "rule " + s.Name
@@ -285,7 +286,8 @@ func (in Input) takeoverText(s placedRule) string {
 	if in.ServiceOf == nil || in.ServiceOf(s.Name) == "" {
 		return ""
 	}
-	return ". Choose another port or address, or delete that Service: the port is taken over in the same write"
+	kind, _, _ := strings.Cut(service.DescribeOwner(in.ServiceOf(s.Name)), " ")
+	return ". Choose another port or address, or delete that " + kind + ": the port is taken over in the same write"
 }
 
 func (in Input) portOf(s placedRule) string {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
 )
 
 // ErrAddressTaken means a Service of another namespace has the address.
@@ -60,7 +61,7 @@ func (d *admission) checkNamespace(s ServiceParts, accepted *ruleIndex) error {
 		}
 		for _, name := range append(slices.Clone(d.frontends[at]), accepted.frontends[at]...) {
 			if theirs := d.namespaceOf(name); theirs != "" && theirs != mine {
-				return fmt.Errorf("%w: frontend %s of Service %s has %s. %s", ErrAddressTaken, name, d.ServiceOf(name), d.placeText(f), addressAdvice)
+				return fmt.Errorf("%w: frontend %s of %s has %s. %s", ErrAddressTaken, name, service.DescribeOwner(d.ServiceOf(name)), d.placeText(f), addressAdvice)
 			}
 		}
 	}

@@ -97,3 +97,20 @@ func TestAFrontendWithoutRulesIsNotShared(t *testing.T) {
 		}
 	}
 }
+
+// A rejection names the kind of the owner: a Gateway is planned as a Service.
+func TestARejectionNamesTheGateway(t *testing.T) {
+	names := map[string]string{"aa": "shop/gateway:edge", "ab": "shop/web", "ac": "mallory/web"}
+	in := Input{Observed: foreign(), ServiceOf: func(rule string) string {
+		owner, _, _ := strings.Cut(rule, "-")
+		return names[owner]
+	}}
+	at := func(s ServiceParts) ServiceParts { s.Frontends[0].PublicIP = "/PIP/aa"; return s }
+	in.Services = []ServiceParts{newTestParts("aa", 80), at(newTestParts("ab", 80)), at(newTestParts("ac", 81))}
+	rejected := Make(in).Rejected
+	for owner, want := range map[string]string{"ab": "by rule aa-TCP-80 of Gateway shop/edge, Tcp port 80. Choose another port or address, or delete that Gateway: ", "ac": "rule aa-TCP-80 of Gateway shop/edge has "} {
+		if err := rejected[owner]; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s is rejected with %v, want %q", owner, err, want)
+		}
+	}
+}

@@ -131,8 +131,8 @@ func pinRetained(want lb.Frontend, owner, key string, rules []lb.Rule, observed 
 // checkRetainedFor returns why a Service of a namespace may not request a private address: it is retained for another.
 func (in Input) checkRetainedFor(want lb.Frontend, namespace string) error {
 	if r, is := in.Observed.RetainedAt(want); is && want.Static && r.Namespace() != namespace {
-		return fmt.Errorf("%w: %s is retained for Service %s. Choose another address, or have an administrator release it with weir address release",
-			ErrAddressTaken, r.Address, r.Service)
+		return fmt.Errorf("%w: %s is retained for %s. Choose another address, or have an administrator release it with weir address release",
+			ErrAddressTaken, r.Address, service.DescribeOwner(r.Service))
 	}
 	return nil
 }

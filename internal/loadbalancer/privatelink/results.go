@@ -8,6 +8,7 @@ import (
 
 	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/loadbalancer/privatelink/desired"
+	"weir.dev/weir/internal/service"
 )
 
 func (w *frontendWork) storeResult() {
@@ -69,7 +70,7 @@ func (w *frontendWork) buildState(req *Request) *State {
 	case w.decision.KeepCurrent && len(problems) > 0:
 		return &State{Reason: ReasonRejected, Text: strings.Join(problems, "; ")}
 	case w.decision.KeepCurrent:
-		return &State{Reason: ReasonFrozen, Text: "it remains unchanged, because of Service " + w.decision.Owner + ", which owns it"}
+		return &State{Reason: ReasonFrozen, Text: "it remains unchanged, because of " + service.DescribeOwner(w.decision.Owner) + ", which owns it"}
 	case w.lastStep.Service.ID.Name == "":
 		return &State{Reason: ReasonWaiting, Text: "nothing in the cluster's snapshot requests it yet"}
 	}

@@ -138,7 +138,7 @@ func checkTag(ip lb.PublicIP, want service.PublicIP, key string) error {
 	of := lb.TagValue(ip.Tags, service.TagService)
 	names := strings.Split(of, ",")
 	if of != "" && !slices.ContainsFunc(names, func(name string) bool { return strings.TrimSpace(name) == key }) {
-		return fmt.Errorf("public IP %s is tagged as one of Service %s (%s): %s", ip.ID.Name, of, service.TagService, way)
+		return fmt.Errorf("public IP %s is tagged as one of %s (%s): %s", ip.ID.Name, service.DescribeOwner(of), service.TagService, way)
 	}
 	return nil
 }
@@ -153,7 +153,7 @@ func checkReserved(ip lb.PublicIP, want service.PublicIP, key string) error {
 	if hasNamespaceTag(ip, namespaceOf(key)) {
 		return nil
 	}
-	return fmt.Errorf("public IP %s was made for Service %s, and only Services of one namespace share an address: choose another, or have both in one namespace", ip.ID.Name, of)
+	return fmt.Errorf("public IP %s was made for %s, and only Services of one namespace share an address: choose another, or have both in one namespace", ip.ID.Name, service.DescribeOwner(of))
 }
 
 func hasNamespaceTag(ip lb.PublicIP, namespace string) bool {
@@ -182,7 +182,7 @@ func setLabel(ip *lb.PublicIP, want service.PublicIP, key string) error {
 		return nil
 	}
 	if of := lb.TagValue(ip.Tags, service.TagDNSLabel); of != "" && of != key && ip.DNSLabel != want.DNSLabel {
-		return fmt.Errorf("public IP %s has the DNS label %q of Service %s: %s cannot request another", ip.ID.Name, ip.DNSLabel, of, service.DNSLabel)
+		return fmt.Errorf("public IP %s has the DNS label %q of %s: %s cannot request another", ip.ID.Name, ip.DNSLabel, service.DescribeOwner(of), service.DNSLabel)
 	}
 	ip.DNSLabel = want.DNSLabel
 	if want.DNSLabel == "" {

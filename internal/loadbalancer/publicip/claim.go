@@ -25,7 +25,7 @@ func Claim(ip lb.PublicIP, cluster, key string) (next lb.PublicIP, changed bool,
 	case !isRetained(ip):
 		return ip, false, fmt.Errorf("public IP %s is not retained: set %s on its Service in cluster %s, and delete the Service there first", ip.ID.Name, service.RetainAddress, orNone(from))
 	case ip.UsedBy != "":
-		return ip, false, fmt.Errorf("public IP %s is in use by %s: delete Service %s of cluster %s first", ip.ID.Name, ip.UsedBy, of, from)
+		return ip, false, fmt.Errorf("public IP %s is in use by %s: delete %s of cluster %s first", ip.ID.Name, ip.UsedBy, service.DescribeOwner(of), from)
 	}
 	namespace := namespaceOf(key)
 	granted, invalid := service.EvaluatePublicIP(namespace, "", lb.ResourceID{}, ip.ID, ip.Tags)
@@ -33,8 +33,8 @@ func Claim(ip lb.PublicIP, cluster, key string) (next lb.PublicIP, changed bool,
 	case invalid != nil:
 		return ip, false, invalid
 	case !granted.Use && (granted.FromTag || namespace != namespaceOf(of)):
-		return ip, false, fmt.Errorf("public IP %s was retained for Service %s, and Services of namespace %s need a grant: add %s to its tag %s",
-			ip.ID.Name, of, namespace, namespace, service.NamespacesTag)
+		return ip, false, fmt.Errorf("public IP %s was retained for %s, and Services of namespace %s need a grant: add %s to its tag %s",
+			ip.ID.Name, service.DescribeOwner(of), namespace, namespace, service.NamespacesTag)
 	}
 	next = ip
 	next.Tags = maps.Clone(ip.Tags)

@@ -24,7 +24,7 @@ type Retained struct {
 
 // String returns the public IP, and where it came from.
 func (r Retained) String() string {
-	text := fmt.Sprintf("%s (%s), of Service %s of cluster %s since %s", r.ID.Name, r.Address, r.Service, r.Cluster, r.Since.UTC().Format(time.RFC3339))
+	text := fmt.Sprintf("%s (%s), of %s of cluster %s since %s", r.ID.Name, r.Address, service.DescribeOwner(r.Service), r.Cluster, r.Since.UTC().Format(time.RFC3339))
 	if r.UsedBy != "" {
 		text += ", in use"
 	}

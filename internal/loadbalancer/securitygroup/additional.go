@@ -55,7 +55,7 @@ func (n addressOwners) otherOwner(of string, a netip.Addr) string {
 	case n.nodes[a]:
 		return "a node's"
 	case len(n.serving[a]) > 0 && !slices.Contains(n.serving[a], of):
-		return "that of Service " + slices.Min(n.serving[a])
+		return "that of " + service.DescribeOwner(slices.Min(n.serving[a]))
 	}
 	return ""
 }
@@ -103,9 +103,9 @@ func (n addressOwners) withheldMessage(of Demand) string {
 		case n.otherOwner(of.Service, a) != "":
 			texts = append(texts, fmt.Sprintf("%s is %s", a, n.otherOwner(of.Service, a)))
 		case rival != "" && n.firstNamed[a] == rival:
-			texts = append(texts, fmt.Sprintf("%s is named by Service %s, which was first", a, rival))
+			texts = append(texts, fmt.Sprintf("%s is named by %s, which was first", a, service.DescribeOwner(rival)))
 		case rival != "":
-			texts = append(texts, fmt.Sprintf("%s is also named by Service %s, and it is unknown which was first", a, rival))
+			texts = append(texts, fmt.Sprintf("%s is also named by %s, and it is unknown which was first", a, service.DescribeOwner(rival)))
 		}
 	}
 	if len(texts) == 0 {

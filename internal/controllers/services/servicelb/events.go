@@ -135,9 +135,9 @@ func (r eventRecorder) reportIneffective(s Service, t *EventState, d Desired) {
 	}
 	if d.ProxyProtocolService != "" && d.ProxyProtocolService != t.proxyService {
 		r.recorder.RecordEvent(s, Event{Reason: ReasonProbesProxied, Warning: true, Text: fmt.Sprintf(
-			"Service %s on the same load balancer has a Private Link Service with the PROXY protocol. All health probes of the load balancer then begin with its header, "+
+			"%s on the same load balancer has a Private Link Service with the PROXY protocol. All health probes of the load balancer then begin with its header, "+
 				"HTTP probes fail, and no node receives flows of this Service. Place one of the two on another load balancer (%s), or probe node ports by TCP: annotations port_<p>_health-probe_protocol \"tcp\" and port_<p>_health-probe_port \"<p>\"",
-			d.ProxyProtocolService, service.Configurations)})
+			service.DescribeOwner(d.ProxyProtocolService), service.Configurations)})
 	}
 	t.unknown, t.unenforcedReason, t.flaws, t.proxyService = d.Unknown, d.UnenforcedReason, flaws, d.ProxyProtocolService
 }

@@ -94,7 +94,7 @@ func blockReason(f Frontend, v Decision, is, links []lb.PrivateLinkService, sett
 	case found && isForeign(at, settings):
 		return fmt.Sprintf("private link service %s exists already, and its tags (%s, %s) show no owner of this cluster: use another name in %s, or tag or delete that one", at.ID.Name, service.TagLinkOwner, service.TagCluster, service.PLSName)
 	case found && len(at.Frontends) > 0 && !hasFrontend(at, f.ID) && OwnerOf(at) != v.Owner:
-		return fmt.Sprintf("private link service %s is that of Service %s, on another frontend: name another in %s", at.ID.Name, OwnerOf(at), service.PLSName)
+		return fmt.Sprintf("private link service %s is that of %s, on another frontend: name another in %s", at.ID.Name, service.DescribeOwner(OwnerOf(at)), service.PLSName)
 	}
 	for _, p := range is {
 		switch {
