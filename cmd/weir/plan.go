@@ -36,7 +36,7 @@ func newPlan() *cobra.Command {
 	var failOnRefused bool
 	var patience time.Duration
 	cmd := &cobra.Command{
-		Use:   "plan [service]",
+		Use:   "plan [SERVICE|gateway/NAME]",
 		Short: "Show what the controller would change in Azure",
 		Long: `Reads the cluster and Azure, and prints what the controller would change in Azure if
 it started now. It writes nothing, neither to Azure nor to the cluster. With -f the
@@ -48,8 +48,9 @@ not be made, or is not complete.`,
 		Example: `  # What would Weir change if it took over the Services of this cluster?
   weir plan --config azure.json --load-balancer-class=""
 
-  # One Service:
+  # One Service, one Gateway:
   weir plan --config azure.json -n shop web
+  weir plan --config azure.json -n shop gateway/edge
 
   # A review in CI, without a cluster; a folder's files by way of standard input:
   cat manifests/*.yaml | weir plan --config azure.json --fail-on-refused -f -
@@ -60,7 +61,7 @@ not be made, or is not complete.`,
 			opts.Stdin, opts.LoadConfig, opts.Namespace = cmd.InOrStdin(), connection.REST, *connection.Namespace
 			switch {
 			case len(args) > 1:
-				return fmt.Errorf("weir plan has one Service as argument, got %q", args)
+				return fmt.Errorf("weir plan has one Service or gateway/NAME as argument, got %q", args)
 			case len(args) == 1:
 				opts.Service = args[0]
 			}

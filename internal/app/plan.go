@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -23,6 +24,7 @@ import (
 	"weir.dev/weir/internal/loadbalancer/dryrun"
 	"weir.dev/weir/internal/loadbalancer/publicip"
 	"weir.dev/weir/internal/offline"
+	"weir.dev/weir/internal/service"
 	"weir.dev/weir/internal/skumigration"
 )
 
@@ -56,6 +58,9 @@ func Plan(ctx context.Context, o PlanOptions) (dryrun.Report, error) {
 	}
 	if err := o.checkNames(); err != nil {
 		return dryrun.Report{}, err
+	}
+	if gateway, is := strings.CutPrefix(o.Service, "gateway/"); is {
+		o.Service = service.GatewayServiceName(gateway)
 	}
 	p, err := newPlanner(o)
 	if err != nil {

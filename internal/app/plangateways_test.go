@@ -67,6 +67,27 @@ func TestPlansOfGateways(t *testing.T) {
 	referencepage.ExpectFile(t, planned+"gateways.txt", texts.String())
 }
 
+// gateway/NAME selects a Gateway; a Service of that name is another object.
+func TestPlanOfOneGateway(t *testing.T) {
+	t.Parallel()
+	objects := readFile(t, planned+"gateway.yaml") + dnsGrant
+	of := func(name string) (string, error) {
+		p, err := emptyCloud(t).plan(t, planned+"azure.json", objects, func(o *PlanOptions) { o.Service, o.Namespace = name, "shop" })
+		return p.FormatText(false), err
+	}
+	if text, err := of("gateway/edge"); err != nil || !strings.Contains(text, "# Gateway shop/edge") {
+		t.Errorf("%v, the plan is\n%s", err, text)
+	}
+	for name, want := range map[string]string{
+		"gateway/edges": "there is no Gateway shop/edges with a GatewayClass of Weir: -n names another namespace",
+		"edge":          "there is no Service shop/edge",
+	} {
+		if _, err := of(name); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
+	}
+}
+
 // Errors of objects of Gateway API name the object and the field.
 func TestPlansOfInvalidGateways(t *testing.T) {
 	t.Parallel()

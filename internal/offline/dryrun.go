@@ -63,18 +63,22 @@ func (c *Cluster) Services() []dryrun.Service {
 
 // UnmanagedReason implements dryrun.Cluster.
 func (c *Cluster) UnmanagedReason(namespace, name string) error {
-	called := metadata.Key(namespace, name)
-	s := cache.Get[corev1.Service](c.Controllers.View.Services, called)
+	key := metadata.Key(namespace, name)
+	called := service.DescribeOwner(key)
+	s := cache.Get[corev1.Service](c.Controllers.View.Services, key)
+	_, isGateway := service.GatewayOf(name)
 	switch {
+	case s == nil && isGateway:
+		return fmt.Errorf("there is no %s with a GatewayClass of Weir: -n names another namespace", called)
 	case s == nil && namespace == metav1.NamespaceDefault:
-		return fmt.Errorf("there is no Service %s: -n names another namespace", called)
+		return fmt.Errorf("there is no %s: -n names another namespace", called)
 	case s == nil:
-		return fmt.Errorf("there is no Service %s", called)
+		return fmt.Errorf("there is no %s", called)
 	case s.Spec.Type != corev1.ServiceTypeLoadBalancer:
-		return fmt.Errorf("%s has type %s: a load balancer is planned for type LoadBalancer", "Service "+called, s.Spec.Type)
+		return fmt.Errorf("%s has type %s: a load balancer is planned for type LoadBalancer", called, s.Spec.Type)
 	}
 	return fmt.Errorf("%s has the load balancer class %s, and --load-balancer-class is %q: the controller serves that one alone",
-		"Service "+called, ptr.Deref(s.Spec.LoadBalancerClass, "none"), c.Controllers.Services.Options().Class)
+		called, ptr.Deref(s.Spec.LoadBalancerClass, "none"), c.Controllers.Services.Options().Class)
 }
 
 // BuildRequest implements dryrun.Cluster.
