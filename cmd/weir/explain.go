@@ -4,10 +4,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"weir.dev/weir/internal/app"
 	"weir.dev/weir/internal/cli"
@@ -34,7 +38,7 @@ and you the rights of weir calls.`,
   weir explain pool web.kubernetes -n shop
   weir explain node aks-nodepool1-12345678-vmss000000`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
+			if len(splitKind(args)) != 2 {
 				return &app.UsageError{Err: fmt.Errorf("usage: weir %s", cmd.Use)}
 			}
 			return nil
@@ -52,9 +56,10 @@ and you the rights of weir calls.`,
 				}
 				reader.Health = cli.NewHealthReader(leader)
 			}
-			story, err := explainObject(cmd.Context(), reader, args[0], namespace, args[1])
+			object := splitKind(args)
+			story, err := explainObject(cmd.Context(), reader, object[0], namespace, object[1])
 			if err != nil {
-				return err
+				return describeMissing(err, object[0], namespace, object[1])
 			}
 			if output.isJSON() {
 				return story.WriteJSON(cmd.OutOrStdout())
@@ -95,6 +100,34 @@ func explainedKind(name string) string {
 		return kindNode
 	}
 	return ""
+}
+
+// splitKind splits one argument KIND/NAME, as kubectl takes it.
+func splitKind(args []string) []string {
+	if len(args) == 1 {
+		if kind, name, is := strings.Cut(args[0], "/"); is {
+			return []string{kind, name}
+		}
+	}
+	return args
+}
+
+// describeMissing adds the next command to the error of an object that does not exist.
+func describeMissing(err error, kind, namespace, name string) error {
+	switch kind := explainedKind(kind); {
+	case kind == kindGateway && meta.IsNoMatchError(err):
+		return errors.New("the API server does not serve Gateways: the CRDs of Gateway API are not installed")
+	case !apierrors.IsNotFound(err):
+	case kind == kindService:
+		return fmt.Errorf("there is no Service %q in namespace %s: kubectl get services -n %[2]s lists them", name, namespace)
+	case kind == kindGateway:
+		return fmt.Errorf("there is no Gateway %q in namespace %s: kubectl get gateways -n %[2]s lists them", name, namespace)
+	case kind == kindPool:
+		return fmt.Errorf("there is no BackendPool %q in namespace %s: kubectl get backendpools -A lists them; weir explain service NAME -n %[2]s shows those of a Service", name, namespace)
+	case kind == kindNode:
+		return fmt.Errorf("there is no node %q: kubectl get nodes lists them", name)
+	}
+	return err
 }
 
 func explainObject(ctx context.Context, r explain.Reader, kind, namespace, name string) (explain.Explanation, error) {

@@ -22,7 +22,7 @@ import (
 // Gateways are retried as Services are: by name, or all with a failed write. Those of other controllers are not.
 func TestRetryOfGateways(t *testing.T) {
 	t.Parallel()
-	const now, unseen = " is tried again now, or within 5 minutes if an early try has just failed; it was ", "You may not list Gateways and their routes: failed writes of their load balancers are not retried.\n"
+	const now, unseen = " is retried now, or within 5 minutes if an early retry has just failed; it was ", "You may not list Gateways and their routes: failed writes of their load balancers are not retried.\n"
 	gateway := func(namespace, name, message string) *gatewayv1.Gateway {
 		gw := &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Finalizers: []string{metadata.ServiceFinalizer}}}
 		gw.Status.Conditions = []metav1.Condition{{Type: "Programmed", Status: "False", Reason: "Pending", Message: message}}

@@ -133,14 +133,14 @@ func (d RetryCommand) printResults(retried []RetriedObject, note string) error {
 		text = "No BackendPool has failed, and no write of a load balancer of a Service or Gateway.\n"
 	}
 	for _, p := range retried {
-		when := "is tried again now"
+		when := "is retried now"
 		switch {
-		case p.Kind != "BackendPool": // Weir limits early tries after a rejection
-			when += ", or within 5 minutes if an early try has just failed"
+		case p.Kind != "BackendPool": // Weir limits early retries after a rejection
+			when += ", or within 5 minutes if an early retry has just failed"
 		case p.State == v1alpha1.ReasonPaused:
 			when = "is retried after the pause (weir resume)"
 		case p.NotBefore != nil:
-			when = "is tried again at " + humanize.FormatTime(p.NotBefore.Time) + ", not before, because of Azure's Retry-After"
+			when = "is retried at " + humanize.FormatTime(p.NotBefore.Time) + ", not before, because of Azure's Retry-After"
 		}
 		text += fmt.Sprintf("%s %s/%s %s; it was %s\n", strings.ToLower(p.Kind), p.Namespace, p.Name, when, p.State)
 	}

@@ -45,7 +45,7 @@ func TestRetry(t *testing.T) {
 		"none has failed":      {"empty", nil, "", ""},
 		"no such pool":         {"shop", []string{"web.kubernetes", "web"}, "", `namespace shop has no BackendPool "web"`},
 		"one of another":       {"shop", []string{"api"}, "", `namespace shop has no BackendPool "api"`},
-		"no pool of a Service": {"shop", []string{"service/x"}, "", `services "x" not found`},
+		"no pool of a Service": {"shop", []string{"service/x"}, "", `there is no Service "x" in namespace shop`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := fake.NewClientBuilder().WithScheme(metadata.Scheme()).WithObjects(
@@ -79,7 +79,7 @@ func TestRetry(t *testing.T) {
 				t.Errorf("patched for %q, want %q", got, tt.want)
 			}
 			for _, name := range patched {
-				if !strings.Contains(out.String(), "backendpool "+name+" is tried again now; it was ") {
+				if !strings.Contains(out.String(), "backendpool "+name+" is retried now; it was ") {
 					t.Errorf("said %q", out.String())
 				}
 			}
@@ -104,7 +104,7 @@ func TestRetryWaitsForAzure(t *testing.T) {
 		t.Errorf("%v, %q", err, out.String())
 	}
 	for json, want := range map[bool]string{
-		false: "backendpool shop/web is tried again at 2026-03-01T12:01:00Z, not before, because of Azure's Retry-After; it was Retrying\nbackendpool shop/api is tried again now; it was Retrying\n",
+		false: "backendpool shop/web is retried at 2026-03-01T12:01:00Z, not before, because of Azure's Retry-After; it was Retrying\nbackendpool shop/api is retried now; it was Retrying\n",
 		true:  `[{"kind":"BackendPool","namespace":"shop","name":"web","state":"Retrying","notBefore":"2026-03-01T12:01:00Z"},{"kind":"BackendPool","namespace":"shop","name":"api","state":"Retrying"}]` + "\n",
 	} {
 		var out bytes.Buffer
@@ -140,14 +140,14 @@ func TestServicesOnTheSharedPool(t *testing.T) {
 		want, err string
 		patched   string
 	}{
-		"one that failed":  {"shop", retryNamed("service/failed"), false, "service shop/failed is tried again now, or within 5 minutes if an early try has just failed; it was Failed\n", "", "shop/failed"},
+		"one that failed":  {"shop", retryNamed("service/failed"), false, "service shop/failed is retried now, or within 5 minutes if an early retry has just failed; it was Failed\n", "", "shop/failed"},
 		"one in sync":      {"shop", retryNamed("service/well"), false, "", next + "retry -n weir-system nodes.kubernetes", ""},
 		"a pause":          {"shop", pauseNamed("service/well"), false, "", next + "pause -n weir-system nodes.kubernetes", ""},
 		"a pause, failed":  {"shop", pauseNamed("service/failed"), false, "", "weir pause -n weir-system nodes.kubernetes", ""},
-		"none is there":    {"shop", retryNamed("service/none"), false, "", `services "none" not found`, ""},
+		"none is there":    {"shop", retryNamed("service/none"), false, "", `there is no Service "none" in namespace shop: kubectl get services -n shop lists them`, ""},
 		"unserved":         {"shop", retryNamed("service/other"), false, "", "and no load balancer of Weir: weir explain service other -n shop", ""},
-		"all that failed":  {"", retryAll, false, "service bank/api is tried again now, or within 5 minutes if an early try has just failed; it was Refused\nservice shop/failed is tried again now, or within 5 minutes if an early try has just failed; it was Failed\n", "", "bank/api shop/failed"},
-		"of one namespace": {"bank", retryAll, false, "service bank/api is tried again now, or within 5 minutes if an early try has just failed; it was Refused\n", "", "bank/api"},
+		"all that failed":  {"", retryAll, false, "service bank/api is retried now, or within 5 minutes if an early retry has just failed; it was Refused\nservice shop/failed is retried now, or within 5 minutes if an early retry has just failed; it was Failed\n", "", "bank/api shop/failed"},
+		"of one namespace": {"bank", retryAll, false, "service bank/api is retried now, or within 5 minutes if an early retry has just failed; it was Refused\n", "", "bank/api"},
 		"without rights":   {"", retryAll, true, "No BackendPool has failed.\nYou may not list Services: failed writes of their load balancers are not retried.\n", "", ""},
 	} {
 		other := sharedService("shop", "other", servicelb.ConditionReasonProgrammed)

@@ -62,7 +62,7 @@ type selection struct {
 	gateways []gatewayv1.Gateway // with a failed write
 }
 
-// selectObjects selects BackendPools by name, and with service/NAME those of a Service. For a retry it also
+// selectObjects selects BackendPools by name or pool/NAME, and with service/NAME those of a Service. For a retry it also
 // selects the Service itself, if its write failed, and gateway/NAME. If one is missing, it returns only an error.
 func selectObjects(ctx context.Context, api client.Reader, pools []v1alpha1.BackendPool, namespace string, names []string, verb string) (selection, error) {
 	var chosen selection
@@ -78,6 +78,7 @@ func selectObjects(ctx context.Context, api client.Reader, pools []v1alpha1.Back
 			continue
 		}
 		service, ofService := strings.CutPrefix(name, "service/")
+		name = strings.TrimPrefix(name, "pool/")
 		before := len(chosen.pools)
 		for _, p := range pools {
 			if p.Name == name || ofService && p.Spec.ServiceRef != nil && p.Spec.ServiceRef.Name == service {
@@ -112,6 +113,8 @@ func findService(ctx context.Context, api client.Reader, namespace, name string)
 	switch err := api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &s); {
 	case apierrors.IsForbidden(err):
 		return nil, fmt.Errorf("no BackendPool of namespace %s is for Service %q, and you may not get the Service: it may use a pool that Services share", namespace, name)
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("there is no Service %q in namespace %s: kubectl get services -n %[2]s lists them", name, namespace)
 	case err != nil:
 		return nil, err
 	}

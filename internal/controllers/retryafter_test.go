@@ -159,7 +159,7 @@ func TestAPodThatIsReplacedStartsAnotherAttemptWhereOneFailed(t *testing.T) {
 	s.setWriteResults("web", refused, refused)
 	pod("192.0.2.10")
 	s.waitForEvent("Service", "web", backendpool.EventFailed, 1)
-	s.waitForReason("web", v1alpha1.ReasonFailed, "the next change of the members starts another")
+	s.waitForReason("web", v1alpha1.ReasonFailed, "Weir retries when the members change")
 	pod("192.0.2.11")
 	s.waitForEvent("Service", "web", backendpool.EventFailed, 2)
 	pod("192.0.2.12")

@@ -42,7 +42,7 @@ func FormatMessage(text string, limit int) string {
 	return text[:cut] + more
 }
 
-// FormatFault formats an Azure error in at most limit bytes, always with the code.
+// FormatFault formats an Azure error in at most limit bytes, always with the code of Azure.
 func FormatFault(f *armerror.Fault, limit int) string {
 	if f == nil {
 		return "no reason was given"
@@ -51,7 +51,7 @@ func FormatFault(f *armerror.Fault, limit int) string {
 	limit -= len(id)
 	text := strings.TrimRight(FormatMessage(f.Error(), limit), ". ")
 	code := FormatMessage(f.Code, MaxCode)
-	if code != "" && !strings.Contains(text, code) {
+	if code != "" && code != armerror.CodeUnclassified && !strings.Contains(text, code) {
 		text = FormatMessage(code+": "+text, limit)
 	}
 	return text + id
@@ -91,7 +91,7 @@ func FormatError(err error, now time.Time) string {
 	if !ok {
 		return text
 	}
-	if code := FormatMessage(f.Code, MaxCode); code != "" && !strings.Contains(text, code) {
+	if code := FormatMessage(f.Code, MaxCode); code != "" && code != armerror.CodeUnclassified && !strings.Contains(text, code) {
 		text = code + ": " + text
 	}
 	text += id

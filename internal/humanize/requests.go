@@ -36,7 +36,7 @@ var requestPatterns = []*regexp.Regexp{
 
 // retryPatterns matches times of the next attempt and requested delays.
 var retryPatterns = []*regexp.Regexp{
-	regexp.MustCompile(`(follows|tries again) at [0-9-]{10}T[0-9:.]{8,18}Z`),
+	regexp.MustCompile(`(follows|Weir retries) at [0-9-]{10}T[0-9:.]{8,18}Z(?: or)?`),
 	regexp.MustCompile(`(?i)((?:retry|try again|wait)[^.0-9]{0,20})[0-9]{1,6}(\W{0,2}s(?:econds?)?\b)`),
 }
 

@@ -75,7 +75,7 @@ func TestATenantPausesItsPool(t *testing.T) {
 	says(asks("pause", "-n", l.namespace, "service/web", "--for", "15s", "--why", "a move\x1b[2J"), "backendpool "+l.namespace+"/web is paused until ")
 	state("[{web " + by + " a move\x1b[2J}]")
 	_, text := l.runCommand("status")
-	if says(text, "Nothing is wrong: 1 BackendPool, 0 Services in namespace "+l.namespace+". Paused: 1. Whether Weir runs is not known", "by "+by, "a move [2J"); strings.Contains(text, "\x1b") {
+	if says(text, "Nothing is wrong: 1 BackendPool, 0 Services in namespace "+l.namespace+". Paused: 1. It is unknown whether Weir runs", "by "+by, "a move [2J"); strings.Contains(text, "\x1b") {
 		t.Errorf("%q", text)
 	}
 	says(asks("explain", "pool", "web", "-n", l.namespace), "Paused for", "by itself", "weir resume -n "+l.namespace+" web")

@@ -11,6 +11,7 @@ import (
 
 	"weir.dev/weir/internal/app"
 	"weir.dev/weir/internal/armerror"
+	"weir.dev/weir/internal/cli/status"
 	"weir.dev/weir/internal/humanize"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer/plan"
@@ -95,6 +96,10 @@ func (a *Azure) readCheck(what string, read func(context.Context) (int, error)) 
 			return noResponse(ctx, err)
 		}
 		why := humanize.FormatError(err, time.Now())
+		if status.HasNoToken(why) {
+			return singleResult(Fail, why, status.RemedyFor("AuthenticationFailed")+". A managed identity exists only on its machine: "+
+				"kubectl -n weir-system exec deployment/weir-controller -- weir doctor --config /etc/weir/azure.json")
+		}
 		switch armerror.FromError(err).Class {
 		case armerror.Stale:
 			return singleResult(Fail, why, "make it in Azure, or correct its name in azure.json")

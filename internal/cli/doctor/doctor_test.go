@@ -34,6 +34,7 @@ import (
 	"weir.dev/weir/config"
 	"weir.dev/weir/config/crd"
 	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
@@ -504,6 +505,21 @@ func TestBoundsOfNamespaces(t *testing.T) {
 		got := Doctor{API: fake.NewClientBuilder().WithObjects(tt.objects...).Build()}.checkBounds(t.Context())
 		if len(got) != 1 || got[0].Result != tt.want || !strings.Contains(got[0].Why, tt.why) {
 			t.Errorf("%v: %+v", tt.objects, got)
+		}
+	}
+}
+
+// A rejected read has the next step: a token for the identity, a permission, or a way to Azure.
+func TestRejectedReads(t *testing.T) {
+	for want, err := range map[string]error{
+		"A managed identity exists only on its machine": &armerror.Fault{Class: armerror.Terminal, Code: armerror.CodeUnclassified, Err: errors.New("ManagedIdentityCredential authentication failed")},
+		"docs/reference/permissions.md":                 &armerror.Fault{Class: armerror.Terminal, Code: "AuthorizationFailed", Err: errors.New("403")},
+		"correct its name in azure.json":                &armerror.Fault{Class: armerror.Stale, Code: "ResourceGroupNotFound", Err: errors.New("404")},
+	} {
+		read := (&Azure{}).readCheck("load balancers", func(context.Context) (int, error) { return 0, err })
+		c := read(t.Context())
+		if len(c) != 1 || c[0].Result != Fail || !strings.Contains(c[0].Do, want) || strings.Contains(c[0].Why, armerror.CodeUnclassified) {
+			t.Errorf("%v: %+v, want %q", err, c, want)
 		}
 	}
 }

@@ -298,7 +298,7 @@ func (s Explanation) writeGateway(b *strings.Builder) {
 	b.WriteString(s.paint(humanize.Title, "Gateway "+v.Namespace+"/"+sanitizeText(v.Name)) + "\n")
 	writeLine(b, "Class", sanitizeText(v.ClassLine()))
 	writeLine(b, "Addresses", joinOrDefault(v.Addresses, "none yet"))
-	writeLine(b, "Load balancers", joinOrDefault(v.LoadBalancers, "none of Weir's"))
+	writeLine(b, "Load balancers", joinOrDefault(v.LoadBalancers, "none"))
 	s.writeConditions(b, v.Conditions, v.Steps)
 	if len(s.Pools) == 0 {
 		writeLine(b, "BackendPools", "none")

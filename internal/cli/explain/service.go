@@ -108,6 +108,23 @@ func (v *Service) classLine() string {
 }
 
 // distinctSteps returns the steps without equal ones.
+// RemedyFor returns what to do about the problem that a condition shows; empty if it shows none.
+func (v *Service) RemedyFor(c metav1.Condition) string {
+	for _, s := range v.Steps {
+		if s.Why == c.Message {
+			return s.Do
+		}
+	}
+	return ""
+}
+
+// OtherSteps returns the steps for problems that no condition shows.
+func (v *Service) OtherSteps() []Step {
+	return slices.DeleteFunc(distinctSteps(v.Steps), func(s Step) bool {
+		return slices.ContainsFunc(v.Conditions, func(c metav1.Condition) bool { return c.Message == s.Why })
+	})
+}
+
 func distinctSteps(steps []Step) []Step {
 	var all []Step
 	for _, s := range steps {

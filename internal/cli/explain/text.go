@@ -74,7 +74,7 @@ func (s Explanation) writeService(b *strings.Builder) {
 	if v.isLoadBalancer() {
 		writeLine(b, "Class", sanitizeText(v.classLine()))
 		writeLine(b, "Addresses", joinOrDefault(v.Addresses, "none yet"))
-		writeLine(b, "Load balancers", joinOrDefault(v.LoadBalancers, "none of Weir's"))
+		writeLine(b, "Load balancers", joinOrDefault(v.LoadBalancers, "none"))
 	} else {
 		writeLine(b, "Class", "none: a Service of type "+sanitizeText(v.Type)+" gets no load balancer, and a BackendPool may use its node ports")
 	}
@@ -179,7 +179,7 @@ func (s Explanation) writePool(b *strings.Builder, p Pool) {
 	if p.HasHealth {
 		health = "\tAZURE'S PROBE"
 	}
-	fmt.Fprintf(w, "  NODE\tADDRESS\tIS%s\n", health)
+	fmt.Fprintf(w, "  NODE\tADDRESS\tSTATE%s\n", health)
 	for _, m := range p.Members {
 		is := s.paint(m.style(), m.Is)
 		if m.Why != "" {
@@ -239,7 +239,7 @@ func formatCounts(p Pool) string {
 
 func (s Explanation) writeEvents(b *strings.Builder) {
 	if len(s.Events) == 0 {
-		b.WriteString("\nWhat happened: no event is kept of it\n")
+		b.WriteString("\nWhat happened: no events\n")
 		return
 	}
 	b.WriteString("\nWhat happened, in UTC:\n")

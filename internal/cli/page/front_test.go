@@ -100,7 +100,7 @@ func TestWhetherWeirRuns(t *testing.T) {
 		"a leader":    {status.Leader{Known: true, Holder: "weir-0"}, stateInSync, "Weir runs: weir-0 leads."},
 		"no leader":   {status.Leader{Known: true, Namespace: "weir-system", Last: "weir-0", Renewed: renewed}, stateFailed, "Weir does not run: No process of Weir leads."},
 		"no right":    {status.Leader{}, stateUnknown, "The leader is unknown: you may not list Leases."},
-		"no Lease":    {status.Leader{Known: true}, stateUnknown, "Whether Weir runs is not known"},
+		"no Lease":    {status.Leader{Known: true}, stateUnknown, "It is unknown whether Weir runs: "},
 		"two leaders": {status.Leader{Known: true, Holder: "weir-0", Rivals: []status.Leader{{Known: true, Holder: "other"}}}, stateFailed, "two Weirs write at once"},
 	} {
 		p := poolOf("shop", "db", "kubernetes", v1alpha1.ReasonInSync, "in sync with 2 nodes", 2, 2)

@@ -26,7 +26,7 @@ func TestLimits(t *testing.T) {
 	}
 	weir.Close()
 	status, body := asks(t, Options{API: server(shop()...), Connection: app.Connection{Server: weir.URL}})("/")
-	if status != http.StatusOK || !strings.Contains(body, "Limits of Azure are not known: no Weir responds") || !strings.Contains(body, `<h2 id="balancers">`) {
+	if status != http.StatusOK || !strings.Contains(body, "The limits of Azure are unknown: no Weir responds") || !strings.Contains(body, `<h2 id="balancers">`) {
 		t.Error(status, body)
 	}
 }

@@ -217,7 +217,7 @@ func TestSheets(t *testing.T) {
 		{"/pools?page=-7", 200, "1 to 3 of 3", ""},
 		{"/wrong?cause=TooManyRequests", 200, "1 to 1 of 1|shop/web", "shop/api"},
 		{"/wrong?cause=Gone", 200, "Nothing is wrong for this reason now", "<table"},
-		{"/service/shop/web", 200, "192.0.2.1|TCP 80|SCTP 81|ProtocolRefused|3 times|429 &lt;b&gt;|Missing|/KEY/node/n2\"|SCTP is not to be had", ""},
+		{"/service/shop/web", 200, "192.0.2.1|TCP 80|SCTP 81|ProtocolRefused|3 times|429 &lt;b&gt;|Missing|/KEY/node/n2\"|SCTP is not to be had<br><strong>What to do:</strong> fix what the message names (kubectl edit service -n shop web)", ""},
 		{"/pool/shop/web", 200, "shop-web|of load balancer kubernetes, Retrying|Missing|InPool", ""},
 		{"/node/n1", 200, "10.0.0.1|/KEY/pool/shop/web\"", "/KEY/pool/cart"},
 		{"/pool/shop/none", 404, "It is not there", ""},

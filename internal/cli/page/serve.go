@@ -62,7 +62,7 @@ func Serve(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("--listen: %w; another port is --listen %s", err, net.JoinHostPort(host, "0"))
 	}
-	if _, err := fmt.Fprintf(o.Out, "Weir's page: http://%s/%s/\nWho has this address sees what you may see. Ctrl-C ends it.\n", server.Listener.Addr(), token); err != nil {
+	if _, err := fmt.Fprintf(o.Out, "Weir's page: http://%s/%s/\nAnyone with this address sees what you may see. Ctrl-C ends it.\n", server.Listener.Addr(), token); err != nil {
 		_ = server.Listener.Close() // its URL is unknown
 		return err
 	}

@@ -42,7 +42,7 @@ func ReadSnapshot(ctx context.Context, api client.Reader, namespace string, now 
 	seen := Snapshot{At: now, Namespace: namespace}
 	var pools v1alpha1.BackendPoolList
 	if err := api.List(ctx, &pools, client.InNamespace(namespace)); meta.IsNoMatchError(err) {
-		return Snapshot{}, fmt.Errorf("the API server knows no BackendPools: kubectl apply -k config/crd installs them: %w", err)
+		return Snapshot{}, fmt.Errorf("the API server does not serve BackendPools; to install Weir's definitions: kubectl apply --server-side -k config/crd: %w", err)
 	} else if err != nil {
 		return Snapshot{}, fmt.Errorf("reading BackendPools: %w", err)
 	}

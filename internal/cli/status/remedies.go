@@ -27,14 +27,14 @@ var remedies = map[string]string{
 
 	"AuthorizationFailed":              "assign Weir's identity the role that has the action in the message (az role definition create, az role assignment create): config/azure-role.json, or config/azure-role-interfaces.json for networkInterfaces and virtualMachineScaleSets. A new assignment can take ten minutes; Weir retries by itself",
 	"LinkedAuthorizationFailed":        "assign Weir's identity the role config/azure-role.json, or config/azure-role-interfaces.json for network interfaces and scale sets, on the linked resource in the message (az role assignment create --scope). Where the message names deny assignments, roles do not help: docs/guide/aks.md. A new assignment can take ten minutes; Weir retries by itself",
-	"AuthenticationFailed":             "Azure does not take Weir's credentials: see aadClientId, aadClientSecret or useManagedIdentityExtension of azure.json",
+	"AuthenticationFailed":             "Azure rejects Weir's credentials, or has no token for its identity: check aadClientId, aadClientSecret, useManagedIdentityExtension and userAssignedIdentityID of azure.json",
 	"ExpiredAuthenticationToken":       "Weir requests a new token by itself. If the error remains, check the clocks of the nodes",
 	"InvalidAuthenticationTokenTenant": "tenantId of azure.json is not that of the subscription",
 	"SubscriptionNotFound":             "subscriptionId of azure.json names no subscription that Weir's identity can see",
 	"ScopeLocked":                      "the resource is locked in Azure: az lock list",
 	"RequestDisallowedByPolicy":        "an Azure policy forbids the write: the message names it",
-	"TooManyRequests":                  "nothing: Weir resumes when Azure accepts requests again. weir calls shows Weir's requests, the activity log of the subscription those of other clients",
-	"SubscriptionRequestsThrottled":    "nothing: Weir resumes when Azure accepts requests again. weir calls shows Weir's requests, the activity log of the subscription those of other clients",
+	"TooManyRequests":                  "nothing: Weir resumes when Azure accepts requests again. weir calls shows Weir's requests; the activity log of the subscription shows those of other clients",
+	"SubscriptionRequestsThrottled":    "nothing: Weir resumes when Azure accepts requests again. weir calls shows Weir's requests; the activity log of the subscription shows those of other clients",
 	"RetryableError":                   "nothing: Weir tries again",
 	"AnotherOperationInProgress":       "nothing: Weir resumes when the other operation has ended. If it does not end, see the load balancer's activity log",
 	armerror.CodeUnreachable:           "see what the connection fails at: names, a proxy, a firewall, or Azure itself (its status page). Weir tries again",
@@ -71,10 +71,15 @@ var remedies = map[string]string{
 // errorCode is Azure's error code after the status of a response, as messages have it.
 var errorCode = regexp.MustCompile(`\b[45]\d\d ([A-Z][A-Za-z]+)\b`)
 
+// HasNoToken reports whether an error message is that the identity gets no token.
+func HasNoToken(message string) bool {
+	return strings.Contains(message, "AADSTS") || strings.Contains(message, "Credential authentication failed")
+}
+
 // causeOf returns the cause of a failure that is more specific than its state: an error code of the message that has a
 // remedy, or that the identity gets no token.
 func causeOf(state, message string) string {
-	if strings.Contains(message, "AADSTS") || strings.Contains(message, "Credential authentication failed") {
+	if HasNoToken(message) {
 		return "AuthenticationFailed"
 	}
 	for _, found := range errorCode.FindAllStringSubmatch(message, -1) {

@@ -282,7 +282,7 @@ func TestTheVerdict(t *testing.T) {
 		{Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{paused("a", nil)}}, "Nothing is wrong: 1 BackendPool, 0 Services. Paused: 1. weir-0 leads.", ""},
 		{Snapshot{}, "In sync: 0 BackendPools, 0 Services. The leader is unknown: you may not list Leases.", ""},
 		{Snapshot{Leader: Leader{Known: true, Namespace: "weir-system"}}, "Something is wrong. No process of Weir leads.", ""},
-		{Snapshot{Leader: Leader{Known: true}}, "In sync: 0 BackendPools, 0 Services. Whether Weir runs is not known: there is no Lease weir-controller, as where it is not installed, or with --leader-elect=false.", ""},
+		{Snapshot{Leader: Leader{Known: true}}, "In sync: 0 BackendPools, 0 Services. It is unknown whether Weir runs: there is no Lease weir-controller. Weir is not installed, or runs with --leader-elect=false.", ""},
 		{Snapshot{Leader: leads, Pools: throttled}, "Something is wrong with 2 of 2 BackendPools. weir-0 leads.", ""},
 		{Snapshot{Leader: leads, Pools: append(throttled, failed("c", "ScopeLocked", time.Minute))}, "Something is wrong with 3 of 3 BackendPools. weir-0 leads.", remedies["ScopeLocked"]},
 		{Snapshot{Leader: Leader{Known: true, Namespace: "weir-system"}, Pools: throttled}, "Something is wrong with 2 of 2 BackendPools. No process of Weir leads.", remedies[NoLeader]},

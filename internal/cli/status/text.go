@@ -133,7 +133,7 @@ func (r Report) LeaderText() string {
 	case r.HasNoLeader():
 		return "No process of Weir leads."
 	case r.Leader.Holder == "":
-		return fmt.Sprintf("Whether Weir runs is not known: there is no Lease %s, as where it is not installed, or with --leader-elect=false.", LeaseName)
+		return fmt.Sprintf("It is unknown whether Weir runs: there is no Lease %s. Weir is not installed, or runs with --leader-elect=false.", LeaseName)
 	}
 	return sanitizeText(r.Leader.Holder) + " leads."
 }

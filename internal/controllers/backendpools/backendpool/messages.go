@@ -58,12 +58,13 @@ func retryAfterMessage(until time.Time) string {
 }
 
 func failedMessage(r updater.Report) string {
-	text := "the last attempt failed: " + humanize.FormatFault(r.Fault, humanize.MaxMessage-220) + "; the next change of the members starts another"
-	if r.NextEligibleAt.After(r.At) {
-		text += ", though not before " + humanize.FormatTime(r.NextEligibleAt) + ", because of Azure's Retry-After"
-	}
+	text := "the last attempt failed: " + humanize.FormatFault(r.Fault, humanize.MaxMessage-220) + "; Weir retries "
 	if !r.NextCheckAt.IsZero() {
-		text += ", and Weir tries again at " + humanize.FormatTime(r.NextCheckAt)
+		text += "at " + humanize.FormatTime(r.NextCheckAt) + " or "
+	}
+	text += "when the members change"
+	if r.NextEligibleAt.After(r.At) {
+		text += ", but not before " + humanize.FormatTime(r.NextEligibleAt) + ", because of Azure's Retry-After"
 	}
 	return text
 }

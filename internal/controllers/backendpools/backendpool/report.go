@@ -121,6 +121,7 @@ func (c *Controller) updatePoolStatus(ctx context.Context, p *v1alpha1.BackendPo
 	case ended != "":
 		c.Events.OnPool(p, Event{Normal, EventUpdated, updatedMessage + ", after " + ended})
 	case began == "":
+	case began == v1alpha1.ReasonFailed && p.Spec.Nodes != nil: // recordNodePoolEvent has the failure
 	case c.Owner.IsCreatedByWeir(p) && slices.Contains(missingPoolReasons, began):
 		c.Owner.HandleMissing(p) // not a user error: it was deleted with its rules, or is being recreated
 	default:

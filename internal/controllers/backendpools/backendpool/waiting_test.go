@@ -24,7 +24,7 @@ func TestWhatAzureAskedForOutlivesTheAttempt(t *testing.T) {
 		"nobody can tell which pool is meant": func(d *fixture) { d.updatePool(func(p *v1alpha1.BackendPool) { p.Spec.PoolName = "../x" }) },
 		"the change is given up": func(d *fixture) {
 			d.reportAttempt(diff.Retriable, func(r *updater.Report) { r.NextEligibleAt = d.poolStatus().NextEligibleAt.Time })
-			d.assertSynced(v1alpha1.ReasonFailed, "the next change of the members starts another, though not before ")
+			d.assertSynced(v1alpha1.ReasonFailed, "Weir retries when the members change, but not before ")
 		},
 		"an attempt from before a pause": func(d *fixture) {
 			d.updatePool(asPaused)
