@@ -39,24 +39,36 @@ func (w observePolicy) recordRemaining(c *call, resp *http.Response) {
 	}
 }
 
-// networkQuotaCode is the code of a 429 for Microsoft.Network's quota. With a resource's lock the code is another one.
+// networkQuotaCode is the code of a 429 for Microsoft.Network's quota, and for one resource. With a resource's lock the
+// code is another one.
 const networkQuotaCode = "TooManyRequests"
 
-// recordThrottle records a 429 to a write for a used-up quota.
+// recordThrottle records a 429 to a write for a used-up quota, and writes that no quota rejects.
 func (w observePolicy) recordThrottle(c *call, resp *http.Response, now time.Time) {
-	if w.writes == nil || c == nil || resp == nil || resp.StatusCode != http.StatusTooManyRequests || !c.isWrite() || c.isCompute() {
+	if w.writes == nil || c == nil || resp == nil || !c.isWrite() || c.isCompute() {
 		return
 	}
-	codes := parseCodes(resp)
-	network := slices.Contains(codes, networkQuotaCode) || slices.Contains(codes, "ResourceRequestsThrottled")
-	if !network && !slices.ContainsFunc(codes, func(code string) bool { return slices.Contains(quotaCodes, code) }) {
+	if resp.StatusCode < http.StatusMultipleChoices {
+		w.writes.RecordAccepted(c.id.SubscriptionID)
 		return
 	}
-	until, named := ratelimit.RetryAfter(resp.Header, now)
-	if !named {
-		until = now.Add(closedWithoutRetryAfter)
+	if resp.StatusCode != http.StatusTooManyRequests {
+		return
 	}
-	w.writes.RecordThrottle(c.id.SubscriptionID, ratelimit.Throttle{Until: until, Network: network}, now)
+	codes, t := parseCodes(resp), ratelimit.Throttle{}
+	switch isQuota := slices.ContainsFunc(codes, func(code string) bool { return slices.Contains(quotaCodes, code) }); {
+	case slices.Contains(codes, networkQuotaCode):
+		t.Network, t.Resource = true, c.armID()
+	case isQuota:
+		t.Network = slices.Contains(codes, "ResourceRequestsThrottled")
+	default:
+		return
+	}
+	var named bool
+	if t.Until, named = ratelimit.RetryAfter(resp.Header, now); !named {
+		t.Until = now.Add(closedWithoutRetryAfter)
+	}
+	w.writes.RecordThrottle(c.id.SubscriptionID, t, now)
 }
 
 // parseRemaining returns -1 for a missing or invalid header.

@@ -31,13 +31,19 @@ func TestIDsOfRequestsAreNoNews(t *testing.T) {
 		{"Trace ID: # Correlation ID: # Timestamp: 2026-11-23 10:11:12Z", true},
 		{"Operation PutLoadBalancerOperation (#) was canceled and superseded by operation PutLoadBalancerOperation (#).", true},
 		{"use uri: https://management.azure.com/subscriptions/s/providers/Microsoft.Network/locations/eastus/operations/#?api-version=1", true},
+		{"use uri: https://management.azure.com/subscriptions/s/providers/Microsoft.Network/locations/eastus/operations/#?api-version=1&t=1&s=#.", true},
 		{`"activityId":"#"`, true},
+		{`Etag provided in if-match header W/"#" does not match etag W/"#" of resource /subscriptions/s`, true},
+		{"The request timed out. Diagnostic information: timestamp '20261123T101112Z', tracking id '#'.", true},
+		{"Put \"https://management.azure.com/a\": read tcp 10.0.0.4:10111->20.1.2.3:443: read: connection reset by peer", true},
+		{"lookup management.azure.com on [fd00::a]:53: read udp [fd00::1]:10111->[fd00::a]:53: i/o timeout", true},
+		{"dial tcp 10.0.0.4:10111: connect: connection refused", false},
 		{"the client '#' with object id '#' does not have permission", false},
 		{"read /subscriptions/#/resourceGroups/rg: 404", false},
 		{"#", false},
 	} {
 		a, b := strings.ReplaceAll(tt.text, "#", one), strings.ReplaceAll(tt.text, "#", other)
-		b = strings.ReplaceAll(b, "10:11:12Z", "10:12:44Z")
+		b = strings.NewReplacer("10:11:12Z", "10:12:44Z", "101112Z", "101244Z", ":10111", ":10112").Replace(b)
 		if EqualMessages(a, b) != tt.same || !EqualMessages(a, a) {
 			t.Errorf("%s\n%s\nsame: %v, want %v", a, b, EqualMessages(a, b), tt.same)
 		}
@@ -50,6 +56,19 @@ func TestIDsOfRequestsAreNoNews(t *testing.T) {
 	}
 	if !EqualMessages("correlation id e4fa9a7e-3…", "correlation id 0b7c1a52-7…") {
 		t.Error("an id that is cut is news")
+	}
+}
+
+// A requested delay makes no difference.
+func TestDelaysAreNoNews(t *testing.T) {
+	for _, text := range []string{
+		"The call can be retried in # seconds.",
+		"Please try again after '#' seconds after additional tokens are available.",
+		"Retry after # seconds.",
+	} {
+		if a, b := strings.ReplaceAll(text, "#", "11"), strings.ReplaceAll(text, "#", "7"); WithoutRetryDetails(a) != WithoutRetryDetails(b) {
+			t.Errorf("%q is news", a)
+		}
 	}
 }
 

@@ -122,6 +122,13 @@ func (bs *Budgets) RecordThrottle(subscription string, t Throttle, now time.Time
 	bs.getBudget(subscription).RecordThrottle(t, now)
 }
 
+// RecordAccepted calls [Budget.RecordAccepted].
+func (bs *Budgets) RecordAccepted(subscription string) {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	bs.getBudget(subscription).RecordAccepted()
+}
+
 // CountChange calls [Budget.CountChange].
 func (bs *Budgets) CountChange(id lb.PoolID, namespace string, now time.Time) {
 	bs.mu.Lock()

@@ -2,7 +2,10 @@
 
 package ratelimit
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // The share of a subscription's writes adapts to other clients, which Weir does not know: it rises slowly, and a
 // used-up quota lowers it to a part of what Weir has just spent. Clients that do the same
@@ -28,12 +31,17 @@ const (
 // MaxStretch is how many intervals a busy pool waits at most while the share is lowered.
 const MaxStretch = 20
 
+// minRejected is how many resources Azure rejects in a row if a quota is used up, not the resources' own.
+const minRejected = 3
+
 // Throttle is a 429 for a used-up write quota.
 type Throttle struct {
 	// Until is Azure's Retry-After.
 	Until time.Time
 	// Network is true for the quota of Microsoft.Network, and false for a bucket of Resource Manager.
 	Network bool
+	// Resource is the written resource if the 429 may concern only that one, else empty.
+	Resource string
 }
 
 // fleetShare is the current share of one subscription.
@@ -54,6 +62,8 @@ type fleetShare struct {
 	// others is how many writes other clients had sent when the quota of Microsoft.Network was last used up.
 	others   float64
 	othersAt time.Time
+	// rejected are resources with a 429 that may concern only them, since Azure last accepted a write, and its Until.
+	rejected map[string]time.Time
 }
 
 func (s *fleetShare) floor() float64 { return min(minAdaptiveShare, s.configured/2) }
@@ -102,11 +112,33 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
+// isQuota reports whether a 429 is for a quota.
+func (s *fleetShare) isQuota(t Throttle, now time.Time) bool {
+	if t.Resource == "" || s.closedUntil.After(now) {
+		return true
+	}
+	maps.DeleteFunc(s.rejected, func(_ string, until time.Time) bool { return !until.After(now) })
+	if s.rejected == nil {
+		s.rejected = map[string]time.Time{}
+	}
+	if s.rejected[t.Resource] = t.Until; len(s.rejected) < minRejected {
+		return false
+	}
+	clear(s.rejected)
+	return true
+}
+
+// RecordAccepted records that Azure accepted a write: what it rejected before is no quota.
+func (b *Budget) RecordAccepted() { clear(b.fleet.rejected) }
+
 // RecordThrottle lowers the share after a 429 for a used-up quota, once until the quota is available again. Until then
 // pools with a change in the last MaxStretch intervals wait; admin states, retries, fills and exempt changes do not.
 func (b *Budget) RecordThrottle(t Throttle, now time.Time) {
 	if last := now.Add(windowLength); t.Until.After(last) {
 		t.Until = last
+	}
+	if !b.fleet.isQuota(t, now) {
+		return
 	}
 	spent, reason := b.window.countWrites(now), "429 for a write bucket of Resource Manager"
 	b.fleet.throttles++

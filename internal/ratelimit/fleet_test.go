@@ -174,3 +174,40 @@ func TestLowShareRisesFaster(t *testing.T) {
 		}
 	}
 }
+
+// A 429 that may concern only its resource counts for the quota if Azure has accepted no write since it rejected two
+// others, or while the quota is used up.
+func TestWhatIsAQuota(t *testing.T) {
+	now := time.Unix(0, 0)
+	b := NewBudget(0.5, 30*time.Second)
+	throttle := func(resource string, after time.Duration) {
+		b.RecordThrottle(Throttle{Until: now.Add(after), Network: true, Resource: resource}, now)
+	}
+	check := func(about string, throttles int) {
+		t.Helper()
+		if got := b.FleetAt(now).Throttles; got != throttles {
+			t.Errorf("%s: %d throttles of the quota, want %d", about, got, throttles)
+		}
+	}
+	for range 4 {
+		throttle("a", time.Minute)
+		now = now.Add(time.Minute)
+	}
+	check("one resource", 0)
+	throttle("a", 30*time.Second)
+	throttle("b", time.Minute)
+	now = now.Add(45 * time.Second)
+	throttle("c", time.Minute)
+	check("a is available again", 0)
+	b.RecordAccepted()
+	throttle("d", time.Minute)
+	throttle("e", time.Minute)
+	check("a write was accepted", 0)
+	throttle("f", time.Minute)
+	check("three in a row", 1)
+	throttle("f", time.Minute)
+	check("the quota is used up", 2)
+	now = now.Add(time.Minute)
+	throttle("f", time.Minute)
+	check("it is available again", 2)
+}
