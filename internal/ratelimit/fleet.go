@@ -32,7 +32,7 @@ const (
 const MaxStretch = 20
 
 // minRejected is how many resources Azure rejects in a row if a quota is used up, not the resources' own.
-const minRejected = 3
+const minRejected = 2
 
 // Throttle is a 429 for a used-up write quota.
 type Throttle struct {
@@ -112,9 +112,9 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// isQuota reports whether a 429 is for a quota.
+// isQuota reports whether a 429 is for a quota. While the share is lowered, other clients are known to use it up.
 func (s *fleetShare) isQuota(t Throttle, now time.Time) bool {
-	if t.Resource == "" || s.closedUntil.After(now) {
+	if t.Resource == "" || s.isLowered() {
 		return true
 	}
 	maps.DeleteFunc(s.rejected, func(_ string, until time.Time) bool { return !until.After(now) })

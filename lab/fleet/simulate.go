@@ -186,10 +186,11 @@ func (c *cluster) step(a *azure, start, now time.Time) {
 		if !ok {
 			c.throttled++
 			p.retryAt = retryAt
-			c.budget.RecordThrottle(ratelimit.Throttle{Until: retryAt, Network: true}, now)
+			c.budget.RecordThrottle(ratelimit.Throttle{Until: retryAt, Network: true, Resource: string(p.key)}, now)
 			pace = c.budget.PaceAt(now)
 			continue
 		}
+		c.budget.RecordAccepted()
 		c.written++
 		c.waits = append(c.waits, now.Add(writeTime).Sub(p.changedAt))
 		p.changes, p.changedAt, p.lastWrite, p.busyUntil = 0, time.Time{}, now, now.Add(writeTime)
