@@ -76,3 +76,31 @@ func TestEdgeZoneAfterARestart(t *testing.T) {
 		}
 	})
 }
+
+// A Service that names availability zones in an edge zone is rejected, and others are not.
+func TestZonesInAnEdgeZone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(func(set *loadbalancer.Settings) { set.ExtendedLocation = "losangeles" })
+		defer func() { s.close() }()
+		s.applyAll(`
+shop/a: {ports: 80, zones: "1"}
+shop/b: {ports: 80, zones: "2", azure-load-balancer-internal: "true"}
+shop/c: {ports: 80}
+shop/d: {ports: 80, azure-load-balancer-internal: "true"}`)
+		s.settle(time.Minute)
+		log := s.harvest(false)
+		for _, zone := range []string{"1", "2"} {
+			if !strings.Contains(log, "weir.dev/zones names zone "+zone+", and edge zone losangeles has no availability zones") {
+				t.Errorf("zone %s is not rejected", zone)
+			}
+		}
+		for name, want := range map[string]bool{"publicIPAddresses/kubernetes-a001": false, "publicIPAddresses/kubernetes-a003": true, "loadBalancers/kubernetes-internal": true} {
+			if _, found := s.emu.Get(network + "/" + name); found != want {
+				t.Errorf("%s: %t, want %t", name, found, want)
+			}
+		}
+		if t.Failed() {
+			t.Log(log)
+		}
+	})
+}

@@ -63,6 +63,8 @@ func specOf(fields map[string]string) service.Service {
 			spec.Annotations[service.AllowRemoval] = value
 		case "retain-address":
 			spec.Annotations[service.RetainAddress] = value
+		case "zones":
+			spec.Annotations[service.Zones] = value
 		case "label":
 			name, text, _ := strings.Cut(value, "=")
 			spec.Labels[name] = text

@@ -29,9 +29,10 @@ func (l *loadBalancer) pickZones(jobs []*job, observed lb.LoadBalancer) (picked 
 			is, exists := plan.FrontendAt(observed, j.Owner, plan.PinAddress(f.Frontend, j.Owner, j.Service, j.localSpec.Rules, observed, l.cfg.ReservedAddress))
 			var err error
 			switch {
+			case observed.ExtendedLocation != "":
+				err = named.CheckEdgeZone(observed.ExtendedLocation)
 			case exists:
 				err = named.CheckExisting("frontend "+is.Name, is.Zones)
-			case observed.ExtendedLocation != "":
 			case !l.hasLoadedZones && l.cfg.Zones.NeedsRead():
 				return nil, nil, errZonesUnread
 			default:

@@ -90,6 +90,14 @@ func (c Choice) CheckExisting(what string, existing []string) error {
 		what, describeZones(existing), c.Source, describeZones(c.Zones))
 }
 
+// CheckEdgeZone returns an error if a choice names availability zones: an edge zone has none.
+func (c Choice) CheckEdgeZone(name string) error {
+	if !c.IsSet || len(c.Zones) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s names %s, and edge zone %s has no availability zones: remove the annotation", c.Source, describeZones(c.Zones), name)
+}
+
 // isEquivalent reports whether zones mean the same: Azure makes a public IP of two zones redundant in all of them.
 func isEquivalent(a, b []string) bool {
 	if len(a) > 1 && len(b) > 1 {

@@ -163,15 +163,23 @@ func (r *Reconciler) updateService(gw *gatewayv1.Gateway, managed bool, a *routi
 }
 
 // keepService stores a Gateway without its class, unless it is stored, so that its resources are not taken for
-// those of a deleted Gateway.
+// those of a deleted Gateway. Its restrictions apply.
 func (r *Reconciler) keepService(gw *gatewayv1.Gateway) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, exists, _ := r.cfg.Gateways.GetByKey(metadata.Key(gw.Namespace, cache.GatewayServiceName(gw.Name))); !exists {
-		s := newService(gw, true, r.cfg.View.Serving.Class, nil)
-		rejectSpec(s)
-		_ = r.cfg.Gateways.Update(s)
+	key := metadata.Key(gw.Namespace, cache.GatewayServiceName(gw.Name))
+	before := cache.Get[corev1.Service](r.cfg.Gateways, key)
+	s := newService(gw, true, r.cfg.View.Serving.Class, nil)
+	if before != nil && before.UID == s.UID {
+		if !hasOtherRestriction(s, before) {
+			return
+		}
+		s.Spec, s.Status = before.Spec, before.Status
+		delete(r.inSync, s.UID)
 	}
+	rejectSpec(s)
+	_ = r.cfg.Gateways.Update(s)
+	r.cfg.Services.RequeueService(key)
 }
 
 // removeService removes a deleted Gateway, or one of another controller.

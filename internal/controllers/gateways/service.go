@@ -4,6 +4,7 @@ package gateways
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,15 +54,27 @@ func newService(gw *gatewayv1.Gateway, managed bool, class string, rules []routi
 // recordedConditions are conditions of Services that Gateways have, too. They are read after a restart.
 var recordedConditions = []string{metadata.ConditionPrivateLink, metadata.ConditionConflict}
 
-// keepSpec gives an invalid Gateway the spec before, without ports that its routes no longer have.
+// keepSpec gives an invalid Gateway the spec before, without ports that its routes no longer have. If its restriction
+// changes, it is rejected instead: the security group is then closed first.
 func keepSpec(s, before *corev1.Service) {
 	wanted := s.Spec.Ports
-	s.Annotations, s.Spec = before.Annotations, *before.Spec.DeepCopy()
+	if hasOtherRestriction(s, before) {
+		rejectSpec(s)
+	} else {
+		s.Annotations = before.Annotations
+	}
+	s.Spec = *before.Spec.DeepCopy()
 	s.Spec.Ports = slices.DeleteFunc(s.Spec.Ports, func(p corev1.ServicePort) bool {
 		return !slices.ContainsFunc(wanted, func(w corev1.ServicePort) bool {
 			return w.Protocol == p.Protocol && w.Port == p.Port && w.NodePort == p.NodePort
 		})
 	})
+}
+
+// hasOtherRestriction reports whether a Gateway restricts its clients other than before.
+func hasOtherRestriction(s, before *corev1.Service) bool {
+	is := service.RestrictionOf(cache.ServiceOf(s))
+	return !is.IsOpen() && !reflect.DeepEqual(is, service.RestrictionOf(cache.ServiceOf(before)))
 }
 
 // rejectSpec makes the spec of an invalid Gateway invalid for load balancers, too, so that what it has in Azure does

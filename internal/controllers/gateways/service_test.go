@@ -55,8 +55,8 @@ func TestSpecOfAGateway(t *testing.T) {
 	}
 }
 
-// An invalid Gateway keeps its address and loses the rules that its routes no longer have. After a restart nothing
-// of it is written.
+// An invalid Gateway keeps its address and loses the rules that its routes no longer have. After a restart, or with another
+// restriction, nothing of it is written, but the restriction applies.
 func TestSpecOfAnInvalidGateway(t *testing.T) {
 	t.Parallel()
 	web := routing.Rule{Listener: "web", Port: 80, Backend: routing.Backend{Protocol: corev1.ProtocolTCP, NodePort: 30001}}
@@ -72,8 +72,18 @@ func TestSpecOfAnInvalidGateway(t *testing.T) {
 	}
 	restarted := newService(gw, true, "", []routing.Rule{web})
 	rejectSpec(restarted)
-	if _, problems := service.BuildSpec(cache.ServiceOf(restarted), service.Settings{ClusterName: "prod"}); len(problems) == 0 {
-		t.Error("the spec of an invalid Gateway is accepted")
+	gw.Annotations = map[string]string{service.AllowedIPRanges: "203.0.113.0/24"}
+	restricted := newService(gw, true, "", []routing.Rule{web})
+	keepSpec(restricted, before)
+	again := newService(gw, true, "", []routing.Rule{web})
+	keepSpec(again, restricted)
+	for _, s := range []*corev1.Service{restarted, restricted, again} {
+		if _, problems := service.BuildSpec(cache.ServiceOf(s), service.Settings{ClusterName: "prod"}); len(problems) == 0 {
+			t.Error("the spec of an invalid Gateway is accepted")
+		}
+	}
+	if !service.RestrictionOf(cache.ServiceOf(again)).Access.IsLimited() {
+		t.Error("a restriction of an invalid Gateway is ignored")
 	}
 }
 

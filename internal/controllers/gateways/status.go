@@ -4,6 +4,7 @@ package gateways
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -155,8 +156,9 @@ func withTimes(before, conditions []metav1.Condition) []metav1.Condition {
 }
 
 // writeRoutes writes the statuses for a Gateway of the routes that refer or referred to it. Those of other Gateways and
-// other controllers are unchanged.
+// other controllers are unchanged. A failed write does not affect other routes.
 func (r *Reconciler) writeRoutes(ctx context.Context, gateway types.NamespacedName, routes []routing.Route, parents map[client.Object][]gatewayv1.RouteParentStatus) error {
+	var failed []error
 	for _, route := range routes {
 		next, ok := route.Object.DeepCopyObject().(client.Object)
 		if !ok {
@@ -164,11 +166,9 @@ func (r *Reconciler) writeRoutes(ctx context.Context, gateway types.NamespacedNa
 		}
 		statuses := parentsOf(next)
 		*statuses = mergeParents(route, gateway, parents[route.Object])
-		if err := r.patchStatus(ctx, route.Object, next, route.Statuses, *statuses); err != nil {
-			return err
-		}
+		failed = append(failed, r.patchStatus(ctx, route.Object, next, route.Statuses, *statuses))
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 func parentsOf(obj client.Object) *[]gatewayv1.RouteParentStatus {

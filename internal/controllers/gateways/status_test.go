@@ -3,13 +3,16 @@
 package gateways
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -93,5 +96,40 @@ func TestConditionsOfAGateway(t *testing.T) {
 		if strings.Join(got, " ") != tt.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", name, strings.Join(got, " "), tt.want)
 		}
+	}
+}
+
+// rejectingStatus rejects the status of one object.
+type rejectingStatus struct {
+	statusWriter
+	rejected string
+}
+
+func (s rejectingStatus) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+	if obj.GetName() == s.rejected {
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "TCPRoute"}, s.rejected, nil)
+	}
+	return s.statusWriter.Patch(ctx, obj, patch, opts...)
+}
+
+// If the API server rejects the status of a route, those of later routes are written.
+func TestARouteWithARejectedStatus(t *testing.T) {
+	t.Parallel()
+	m := newMemory(nil)
+	r := New(Config{Status: rejectingStatus{statusWriter{memory: m}, "a"}})
+	var routes []routing.Route
+	parents := map[client.Object][]gatewayv1.RouteParentStatus{}
+	for _, name := range []string{"a", "b"} {
+		route, _ := routing.RouteOf(&gatewayv1.TCPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: name}})
+		routes = append(routes, route)
+		parents[route.Object] = []gatewayv1.RouteParentStatus{{ParentRef: gatewayv1.ParentReference{Name: "edge"}, ControllerName: routing.ControllerName}}
+	}
+	err := r.writeRoutes(t.Context(), cache.NamespacedName("shop/edge"), routes, parents)
+	if !apierrors.IsInvalid(err) {
+		t.Errorf("got %v", err)
+	}
+	is := &gatewayv1.TCPRoute{}
+	if err := m.Get(t.Context(), cache.NamespacedName("b/b"), is); err != nil || len(is.Status.Parents) != 1 {
+		t.Errorf("%v, %+v", err, is.Status)
 	}
 }

@@ -172,7 +172,11 @@ func checkImmutable(ip lb.PublicIP, want service.PublicIP) error {
 	case len(want.IPTags) > 0 && !maps.Equal(ip.IPTags, want.IPTags):
 		return fmt.Errorf("public IP %s has other IP tags than %s requests. %s", ip.ID.Name, service.PIPIPTags, way)
 	}
-	return service.ZoneChoice(want.Zones).CheckExisting("public IP "+ip.ID.Name, ip.Zones)
+	named := service.ZoneChoice(want.Zones)
+	if ip.ExtendedLocation != "" {
+		return named.CheckEdgeZone(ip.ExtendedLocation)
+	}
+	return named.CheckExisting("public IP "+ip.ID.Name, ip.Zones)
 }
 
 // setLabel sets the DNS label that a Service requests. The first Service that requested it owns it.

@@ -106,10 +106,14 @@ func (r *Round) setZones(ctx context.Context, ip *lb.PublicIP, want service.Publ
 	if r.cfg.EdgeZoneOf != nil {
 		ip.ExtendedLocation, err = r.cfg.EdgeZoneOf(ctx, r.on)
 	}
-	if err != nil || ip.ExtendedLocation != "" || want.Prefix != "" && len(want.Zones) == 0 {
+	named := service.ZoneChoice(want.Zones)
+	switch {
+	case err != nil || want.Prefix != "" && len(want.Zones) == 0:
 		return err
+	case ip.ExtendedLocation != "":
+		return named.CheckEdgeZone(ip.ExtendedLocation)
 	}
-	ip.Zones, err = r.cfg.Zones.Region(ctx, r.cfg.Location).Pick(service.ZoneChoice(want.Zones), r.cfg.DefaultZones)
+	ip.Zones, err = r.cfg.Zones.Region(ctx, r.cfg.Location).Pick(named, r.cfg.DefaultZones)
 	return err
 }
 
