@@ -20,9 +20,10 @@ func newDemoCommand() *cobra.Command {
 Resource Manager and the controller, and has the cluster scale, restart, lose
 and drain nodes, while the controller is killed once, and Azure throttles and
 another client writes the load balancer for twelve seconds. Then fifty Services come,
-change and go together. With --full two spot machines are evicted, one of them while Weir
-leaves admin states alone, and a Service is published to other networks. It prints what happens and how far each pool is in sync, and compares
-what Azure holds with the API's own truth.
+change and go together. With --full two spot machines are evicted, one of them while
+Weir leaves admin states alone, a Service is published to other networks, and a Gateway
+is served. It prints what happens and how far each pool is in sync, and compares what
+Azure holds with the API's own truth.
 
 It needs kubelab and weir beside weirlab: make demo builds all three.
 
@@ -52,7 +53,7 @@ Exit codes: 0 all is in sync, 1 it is not, 2 a flag is wrong, 130 Ctrl-C,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.BoolVar(&opts.Full, "full", false, "play all five acts: also spot machines that are evicted, a Service that is published to other networks, and a Gateway")
-	flags.BoolVar(&opts.Stay, "stay", false, "keep all running after the story, until Ctrl-C, and say how to look around")
+	flags.BoolVar(&opts.Stay, "stay", false, "keep all running after the story, until Ctrl-C, and print commands to try")
 	flags.IntVar(&opts.Nodes, "nodes", 10, fmt.Sprintf("number of nodes that the cluster grows to, %d to %d", demo.MinNodes, demo.MaxNodes))
 	flags.Uint64Var(&opts.Seed, "seed", 1, "decides Azure's latencies and which nodes are hit")
 	flags.StringVarP(&output, "output", "o", "text", "how to print the summary: text, or json, with the story on standard error")

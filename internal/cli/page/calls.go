@@ -199,8 +199,11 @@ func (l timeline) Words() string {
 	if l.Throttle > 0 {
 		summary += fmt.Sprintf(", %d throttled (429)", l.Throttle)
 	}
-	if l.Refused > 0 {
+	switch {
+	case l.Refused > 0 && l.Throttle > 0:
 		summary += fmt.Sprintf(", %d failed otherwise", l.Refused)
+	case l.Refused > 0:
+		summary += fmt.Sprintf(", %d failed", l.Refused)
 	}
 	return summary
 }

@@ -132,6 +132,30 @@ func TestStatesOfServices(t *testing.T) {
 	}
 }
 
+// A Service without a pool of its own is on the load balancer of its annotation.
+func TestServicesOnTheSharedPool(t *testing.T) {
+	s := corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Annotations: map[string]string{metadata.PlaceAnnotation: "kubernetes"}}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}}
+	seen := status.Snapshot{At: time.Now(), Services: []corev1.Service{s}}
+	if rows := newServiceRows(seen, status.NewReport(seen)); len(rows) != 1 || rows[0].Balancers != "kubernetes" {
+		t.Errorf("%+v", rows)
+	}
+}
+
+// Only a bound of an age may be known.
+func TestAgesOfProblems(t *testing.T) {
+	now := time.Now()
+	for want, problem := range map[string]status.Problem{
+		"for 2m":       {Since: now.Add(-2 * time.Minute)},
+		"for up to 3m": {NotBefore: now.Add(-3 * time.Minute)},
+	} {
+		var out strings.Builder
+		body := pagePart{pageData{Root: "/", At: now}, []problemObject{{Problem: problem}}}
+		if err := templates["front"].ExecuteTemplate(&out, "objects", body); err != nil || !strings.Contains(out.String(), ">"+want+"</span>") {
+			t.Errorf("%v, no %q in\n%s", err, want, out.String())
+		}
+	}
+}
+
 // A Provision that failed is listed, without a link: it has no page.
 func TestAFailedProvisionIsListed(t *testing.T) {
 	seen := status.Snapshot{At: time.Now(), Leader: status.Leader{Known: true, Holder: "weir-0"}}
@@ -140,7 +164,8 @@ func TestAFailedProvisionIsListed(t *testing.T) {
 	if err := templates["front"].Execute(&out, pageData{Root: "/", At: seen.At, Body: newFrontPage(seen)}); err != nil {
 		t.Fatal(err)
 	}
-	if text := out.String(); !strings.Contains(text, "</span> shop/store-17</th>") {
+	text := out.String()
+	if _, table, _ := strings.Cut(text, "<th scope=\"col\">Object</th>"); !strings.Contains(text, "</span> shop/store-17</th>") || strings.Contains(table, "Members") {
 		t.Errorf("%s", text)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,7 +38,7 @@ type pageData struct {
 // templates are the pages by name, each with the same frame.
 var templates = func() map[string]*template.Template {
 	frame := template.Must(template.New("frame.html").Funcs(template.FuncMap{
-		"say": sanitizeText, "ago": formatAge, "until": formatWait, "stamp": formatTimestamp, "clock": formatTime, "texts": splitTimestamps, "link": objectURL, "column": poolColumn, "chain": newChain, "callsFor": callsURL, "short": trimResourceID, "causes": linkCauses, "took": func(d time.Duration) string { return d.Round(time.Millisecond).String() }, "lower": strings.ToLower,
+		"say": sanitizeText, "ago": formatAge, "agoAtMost": formatAgeAtMost, "until": formatWait, "stamp": formatTimestamp, "clock": formatTime, "texts": splitTimestamps, "link": objectURL, "column": poolColumn, "chain": newChain, "callsFor": callsURL, "short": trimResourceID, "causes": linkCauses, "took": func(d time.Duration) string { return d.Round(time.Millisecond).String() }, "lower": strings.ToLower, "hasPools": hasPools,
 		"on": func(s pageData, body any) pagePart { return pagePart{s, body} },
 	}).ParseFS(files, "templates/frame.html", "templates/parts.html"))
 	all := map[string]*template.Template{}
@@ -52,6 +53,11 @@ type pagePart struct {
 	Of    any
 }
 
+// hasPools reports whether rows need the columns of BackendPools.
+func hasPools(rows []problemObject) bool {
+	return slices.ContainsFunc(rows, func(o problemObject) bool { return o.Kind == "BackendPool" || o.Service != "" || !o.Next.IsZero() })
+}
+
 func sanitizeText(text string) string { return humanize.FormatMessage(text, humanize.MaxMessage) }
 
 func formatAge(now, t time.Time) string {
@@ -59,6 +65,14 @@ func formatAge(now, t time.Time) string {
 		return ""
 	}
 	return "for " + duration.HumanDuration(max(0, now.Sub(t)))
+}
+
+// formatAgeAtMost formats an age of which only a bound is known.
+func formatAgeAtMost(now, bound time.Time) string {
+	if bound.IsZero() {
+		return ""
+	}
+	return "for up to " + duration.HumanDuration(max(0, now.Sub(bound)))
 }
 
 func formatWait(now, t time.Time) string {

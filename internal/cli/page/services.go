@@ -20,6 +20,7 @@ import (
 	"weir.dev/weir/internal/cli/status"
 	"weir.dev/weir/internal/controllers/services/servicelb"
 	"weir.dev/weir/internal/humanize"
+	"weir.dev/weir/internal/k8s/metadata"
 )
 
 // serviceRow is a Service of type LoadBalancer, or a Gateway.
@@ -52,8 +53,9 @@ func newServiceRows(seen status.Snapshot, r status.Report) []serviceRow {
 	for i := range seen.Services {
 		if s := &seen.Services[i]; s.Spec.Type == corev1.ServiceTypeLoadBalancer {
 			key := s.Namespace + "/" + s.Name
-			slices.Sort(balancers[key])
-			rows = append(rows, newServiceRow(s, slices.Compact(balancers[key]), wrong["Service "+key].Kind != ""))
+			of := append(servicelb.ParseNames(s.Annotations[metadata.PlaceAnnotation]), balancers[key]...) // it may share the pool of all nodes
+			slices.Sort(of)
+			rows = append(rows, newServiceRow(s, slices.Compact(of), wrong["Service "+key].Kind != ""))
 		}
 	}
 	for i := range seen.Gateways.All {

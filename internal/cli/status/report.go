@@ -114,8 +114,10 @@ type Problem struct {
 	Why       string    `json:"why,omitempty"`
 	// Service is the Service of the pool, if any.
 	Service string `json:"service,omitempty"`
-	cause   string
-	do      string // in place of the remedy for the cause
+	// SharedBy is the load balancer of a pool that Services share.
+	SharedBy string `json:"sharedBy,omitempty"`
+	cause    string
+	do       string // in place of the remedy for the cause
 }
 
 // NewReport finds the problems in a snapshot.
@@ -235,6 +237,9 @@ func checkPool(p *v1alpha1.BackendPool, now time.Time) (found, waits []Problem) 
 	w := Problem{Kind: "BackendPool", Namespace: p.Namespace, Name: p.Name}
 	if p.Spec.ServiceRef != nil {
 		w.Service = p.Spec.ServiceRef.Name
+	}
+	if p.Status.MadeFor == v1alpha1.MadeForNodes {
+		w.SharedBy = p.Spec.LoadBalancer.Name
 	}
 	synced := syncedCondition(p)
 	w.State, w.Since, w.Why = synced.Reason, synced.LastTransitionTime.Time, synced.Message

@@ -444,3 +444,17 @@ func TestColors(t *testing.T) {
 		}
 	}
 }
+
+// A problem of a pool that Services share names the load balancer.
+func TestASharedPoolIsThatOfAllServices(t *testing.T) {
+	shared := failed("nodes.kubernetes", "Conflict", time.Minute)
+	shared.Spec = v1alpha1.BackendPoolSpec{LoadBalancer: v1alpha1.LoadBalancerReference{Name: "kubernetes"}, Nodes: &v1alpha1.NodeMembers{}}
+	shared.Status.MadeFor = v1alpha1.MadeForNodes
+	var out strings.Builder
+	if err := NewReport(Snapshot{At: noon, Leader: Leader{Known: true, Holder: "weir-0"}, Pools: []v1alpha1.BackendPool{shared}}).WriteText(&out); err != nil {
+		t.Fatal(err)
+	}
+	if want := "for 60s   all Services of load balancer kubernetes\n"; !strings.Contains(out.String(), want) {
+		t.Errorf("no %q in\n%s", want, out.String())
+	}
+}

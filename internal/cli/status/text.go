@@ -232,10 +232,13 @@ func (w Problem) objectName() string {
 }
 
 func (w Problem) serviceText() string {
-	if w.Service == "" {
-		return ""
+	switch {
+	case w.Service != "":
+		return "Service " + sanitizeText(w.Service)
+	case w.SharedBy != "":
+		return "all Services of load balancer " + sanitizeText(w.SharedBy)
 	}
-	return "Service " + sanitizeText(w.Service)
+	return ""
 }
 
 // formatAge formats how long, or how long at most, an object has had its state.

@@ -41,7 +41,7 @@ func (r *Reconciler) processResult(ctx context.Context, s Service, e *entry, res
 		if step == StepFail {
 			r.events.warnFailure(s, &st.Events, conditionOf(res.Err), failedTo(res), res.Err)
 		}
-		r.events.logWarning(ctx, &st.Events, "load balancer not as the Service wants it", res.Service, res.Err)
+		r.events.logWarning(ctx, &st.Events, "load balancer out of sync", res.Service, res.Err)
 		failed = &retryError{error: res.Err}
 	case StepDefer:
 		r.events.reportDeferred(s, &st.Events, res.Err)
