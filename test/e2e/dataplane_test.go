@@ -20,9 +20,11 @@ import (
 	"weir.dev/weir/lab/dataplane"
 )
 
-// traffic is the data plane of a lab with a Local Service web. The test starts and stops its pods as kubelets do.
+// traffic is the data plane of a lab with a Local Service. The test starts and stops its pods as kubelets do.
 type traffic struct {
 	*lab
+	app      string // the name of the Service
+	podNet   string // the first three bytes of its pods' addresses
 	network  *dataplane.Network
 	balancer *dataplane.Balancer
 	front    netip.AddrPort
@@ -35,7 +37,7 @@ const probeScale = 0.01
 
 func newTraffic(l *lab) *traffic {
 	l.t.Helper()
-	tr := &traffic{lab: l, network: dataplane.NewNetwork(), nodes: map[string]string{}, pods: map[string]*dataplane.Pod{}}
+	tr := &traffic{lab: l, app: "web", podNet: "10.244.0.", network: dataplane.NewNetwork(), nodes: map[string]string{}, pods: map[string]*dataplane.Pod{}}
 	tr.startNodes()
 	tr.balancer = dataplane.StartBalancer(tr.network, dataplane.BalancerOptions{Source: dataplane.EmulatorSource(l.emulator), TimeScale: probeScale})
 	l.t.Cleanup(tr.balancer.Close)
@@ -61,9 +63,9 @@ func (tr *traffic) startNodes() {
 // startPod starts a pod on a node and waits until it listens.
 func (tr *traffic) startPod(node string) {
 	tr.t.Helper()
-	ip := netip.MustParseAddr("10.244.0." + node[len("10.0.0."):])
+	ip := netip.MustParseAddr(tr.podNet + node[len("10.0.0."):])
 	pod := dataplane.StartPod(tr.network, dataplane.PodOptions{
-		Name: "web-" + node, Node: node, IP: ip, Startup: 10 * time.Millisecond,
+		Name: tr.app + "-" + node, Node: node, IP: ip, Startup: 10 * time.Millisecond,
 		Ports: []dataplane.PodPort{{Protocol: dataplane.TCP, Port: 8080}, {Protocol: dataplane.UDP, Port: 5353}},
 	})
 	tr.t.Cleanup(pod.Close)
@@ -71,17 +73,17 @@ func (tr *traffic) startPod(node string) {
 	tr.pods[node] = pod
 }
 
-// setEndpoints writes the EndpointSlice: the pods on nodes that are ready, and on those that terminate and serve.
-func (tr *traffic) setEndpoints(ready, terminating []string) {
+// setEndpoints writes the EndpointSlice: the pods on nodes that are ready, that terminate and serve, and that start.
+func (tr *traffic) setEndpoints(ready, terminating []string, starting ...string) {
 	tr.t.Helper()
 	var slice discoveryv1.EndpointSlice
-	tr.must(tr.cluster.Get(tr.t.Context(), key(tr.namespace, "web-1"), &slice))
+	tr.must(tr.cluster.Get(tr.t.Context(), key(tr.namespace, tr.app+"-1"), &slice))
 	slice.Endpoints = []discoveryv1.Endpoint{}
-	for _, node := range slices.Concat(ready, terminating) {
-		leaves := slices.Contains(terminating, node)
+	for _, node := range slices.Concat(ready, terminating, starting) {
+		leaves, starts := slices.Contains(terminating, node), slices.Contains(starting, node)
 		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
-			Addresses: []string{"10.244.0." + node[len("10.0.0."):]}, NodeName: new(tr.nodes[node]),
-			Conditions: discoveryv1.EndpointConditions{Ready: new(!leaves), Serving: new(true), Terminating: new(leaves)},
+			Addresses: []string{tr.podNet + node[len("10.0.0."):]}, NodeName: new(tr.nodes[node]),
+			Conditions: discoveryv1.EndpointConditions{Ready: new(!leaves && !starts), Serving: new(!starts), Terminating: new(leaves)},
 		})
 	}
 	slice.Ports = []discoveryv1.EndpointPort{
@@ -93,12 +95,13 @@ func (tr *traffic) setEndpoints(ready, terminating []string) {
 // inSync waits until Azure has these members and the BackendPool reports so.
 func (tr *traffic) inSync(members ...string) {
 	tr.t.Helper()
-	tr.becomes(tr.namespace+"-web", members...)
+	pool := tr.namespace + "-" + tr.app
+	tr.becomes(pool, members...)
 	tr.eventually("the BackendPool is in sync", func() error {
 		var pools v1alpha1.BackendPoolList
 		tr.must(tr.cluster.List(tr.t.Context(), &pools))
 		for _, p := range pools.Items {
-			if p.Spec.LoadBalancer.Name != tr.namespace || p.Spec.PoolName != tr.namespace+"-web" {
+			if p.Spec.LoadBalancer.Name != tr.namespace || p.Spec.PoolName != pool {
 				continue
 			}
 			n := int32(len(members))

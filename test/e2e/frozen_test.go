@@ -37,7 +37,7 @@ func TestAFrozenLeaderWritesNothingOnceAnotherLeads(t *testing.T) {
 	read := a.holdNextRead()
 	l.move("web", n2)
 	select {
-	case <-read.asked:
+	case <-read.waits:
 	case <-time.After(60 * time.Second):
 		t.Fatal("the leader does not look at the pool")
 	}

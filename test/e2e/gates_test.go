@@ -19,12 +19,29 @@ import (
 	"weir.dev/weir/test/controlplane"
 )
 
+// enableGates installs the policy for the namespace.
+func (l *lab) enableGates() {
+	l.t.Helper()
+	l.kubectl("apply", "--server-side", "-k", "../../config/readiness-gates")
+	l.t.Cleanup(func() {
+		if out, err := l.cluster.kubectl(context.WithoutCancel(l.t.Context()), "delete", "-k", "../../config/readiness-gates"); err != nil {
+			l.t.Errorf("%v: %s", err, out)
+		}
+	})
+	l.kubectl("label", "namespace", l.namespace, "weir.dev/readiness-gates=enabled")
+}
+
 // servingPod creates a pod of the Service web on a node, once the policy adds gates.
 func (l *lab) servingPod(name, node string) {
 	l.t.Helper()
+	l.gatedPod("web", name, node)
+}
+
+func (l *lab) gatedPod(app, name, node string) {
+	l.t.Helper()
 	l.eventually("pod "+name, func() error {
 		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: name, Labels: map[string]string{"app": "web"}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: name, Labels: map[string]string{"app": app}},
 			Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "web", Image: "web"}}},
 		}
 		checked := pod.DeepCopy()
@@ -66,13 +83,7 @@ func (l *lab) startEndpoint(service, node string) {
 func TestReadinessGatesWithAndWithoutALeader(t *testing.T) {
 	runParallel(t)
 	l := newLab(t, armemu.Options{})
-	l.kubectl("apply", "--server-side", "-k", "../../config/readiness-gates")
-	l.t.Cleanup(func() {
-		if out, err := l.cluster.kubectl(context.WithoutCancel(l.t.Context()), "delete", "-k", "../../config/readiness-gates"); err != nil {
-			l.t.Errorf("%v: %s", err, out)
-		}
-	})
-	l.kubectl("label", "namespace", l.namespace, "weir.dev/readiness-gates=enabled")
+	l.enableGates()
 	flags := []string{"--cluster-name", l.namespace, "--readiness-gates"}
 	leader := l.controller(flags...)
 	node := l.node("n1", "10.0.0.1")

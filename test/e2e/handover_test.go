@@ -65,7 +65,7 @@ func (tr *traffic) join(c *cluster) *traffic {
 	l := &lab{t: tr.t, cluster: c, namespace: tr.namespace, dir: tr.t.TempDir(), emulator: tr.emulator, url: tr.url}
 	tr.t.Cleanup(l.deleteServices)
 	l.must(c.Create(tr.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: l.namespace, Annotations: map[string]string{service.LoadBalancersAnnotation: "*"}}}))
-	other := &traffic{lab: l, network: tr.network, balancer: tr.balancer, front: tr.front, nodes: map[string]string{}, pods: map[string]*dataplane.Pod{}}
+	other := &traffic{lab: l, app: tr.app, podNet: tr.podNet, network: tr.network, balancer: tr.balancer, front: tr.front, nodes: map[string]string{}, pods: map[string]*dataplane.Pod{}}
 	other.startNodes()
 	return other
 }

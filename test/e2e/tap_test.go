@@ -3,6 +3,8 @@
 package e2e_test
 
 import (
+	"bytes"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -28,8 +30,8 @@ type tap struct {
 	mu sync.Mutex
 	// toAzure and toAPI are the write requests.
 	toAzure, toAPI []change
-	// held delays the next response to a pool read, unless nil.
-	held *delayedResponse
+	// held is the next request to delay, unless nil.
+	held *heldRequest
 }
 
 type change struct {
@@ -37,16 +39,30 @@ type change struct {
 	what string
 }
 
-// delayedResponse is a delayed response. Asked is closed when a request waits for it.
-type delayedResponse struct{ asked, release chan struct{} }
+// heldRequest is a request for a pool that is delayed before it reaches Azure, or its response is. waits is closed then.
+type heldRequest struct {
+	method, pool   string
+	beforeAzure    bool
+	waits, release chan struct{}
+}
 
 func newTap(l *lab) *tap {
 	l.t.Helper()
 	t := &tap{l: l}
 	t.azure = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t.notes(&t.toAzure, r)
-		defer t.delayIfHeld(r)
+		held := t.takeHeld(r)
+		if held != nil && held.beforeAzure {
+			body, err := io.ReadAll(r.Body) // the server detects the end of the connection only then
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			if err != nil || !held.wait(r) {
+				return
+			}
+		}
 		l.emulator.ServeHTTP(w, r)
+		if held != nil && !held.beforeAzure {
+			held.wait(r)
+		}
 	}))
 	cfg := rest.CopyConfig(l.cluster.rest)
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: serviceAccount}
@@ -87,31 +103,38 @@ func (t *tap) notes(in *[]change, r *http.Request) {
 	*in = append(*in, change{time.Now(), r.Method + " " + r.URL.Path})
 }
 
-// delayIfHeld delays a read's response if requested.
-func (t *tap) delayIfHeld(r *http.Request) {
-	if r.Method != http.MethodGet || !strings.Contains(r.URL.Path, "/backendAddressPools/") {
-		return
-	}
+// takeHeld returns the held request if r is it.
+func (t *tap) takeHeld(r *http.Request) *heldRequest {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	h := t.held
-	t.held = nil
-	t.mu.Unlock()
-	if h == nil {
-		return
+	if h == nil || r.Method != h.method || !strings.Contains(strings.ToLower(r.URL.Path), "/backendaddresspools/"+strings.ToLower(h.pool)) {
+		return nil
 	}
-	close(h.asked)
+	t.held = nil
+	return h
+}
+
+// wait reports whether the request was released before its program ended.
+func (h *heldRequest) wait(r *http.Request) bool {
+	close(h.waits)
 	select {
 	case <-h.release:
+		return true
 	case <-r.Context().Done():
+		return false
 	}
 }
 
-// holdNextRead delays the next pool read.
-func (t *tap) holdNextRead() *delayedResponse {
+// holdNextRead delays the response to the next pool read.
+func (t *tap) holdNextRead() *heldRequest { return t.hold(heldRequest{method: http.MethodGet}) }
+
+func (t *tap) hold(h heldRequest) *heldRequest {
+	h.waits, h.release = make(chan struct{}), make(chan struct{})
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.held = &delayedResponse{make(chan struct{}), make(chan struct{})}
-	return t.held
+	t.held = &h
+	return &h
 }
 
 func (t *tap) changesAfter(at time.Time, in *[]change) []string {
