@@ -79,7 +79,7 @@ func TestALoadBalancerIsReadWhole(t *testing.T) {
 		ID: kubernetes, Etag: `W/"e1"`, Location: "eastus", SKU: lb.Standard, ExtendedLocation: "losangeles",
 		Tags: map[string]string{"team": "net"}, Provisioning: lb.Succeeded,
 		Frontends: []lb.Frontend{
-			{Name: "web", PublicIP: webIP, Zones: []string{"1", "2"}},
+			{Name: "web", PublicIP: webIP, Zones: []string{"1", "2"}, GatewayLoadBalancer: new("/gateway")},
 			{Name: "inner", Subnet: "/subnet", PrivateIP: netip.MustParseAddr("10.0.0.9"), Static: true, Family: lb.IPv4},
 			{Name: "dynamic", Subnet: "/subnet", PrivateIP: netip.MustParseAddr("10.0.0.10"), Family: lb.IPv4},
 			{Name: "Egress"}, {Name: "ssh", PublicIP: "/ssh"},
@@ -188,6 +188,14 @@ func TestAChangeChangesNothingElse(t *testing.T) {
 		{"another subnet", func(b *lb.LoadBalancer) { b.Frontends[2].Subnet = "/other" }, map[string]string{
 			dynamic + "subnet": `{"id":"/other"}`, dynamic + "privateIPAddress": "", dynamic + "privateIPAddressVersion": `"IPv4"`,
 		}},
+		{"gateway load balancers", func(b *lb.LoadBalancer) {
+			b.Frontends[0].GatewayLoadBalancer, b.Frontends[4].GatewayLoadBalancer = new("/other"), new("/gateway")
+		}, map[string]string{web + "gatewayLoadBalancer": `{"id":"/other"}`, "frontendIPConfigurations.4.properties.gatewayLoadBalancer": `{"id":"/gateway"}`}},
+		{"gateway load balancer in other capitals", func(b *lb.LoadBalancer) { b.Frontends[0].GatewayLoadBalancer = new("/GATEWAY") }, nil},
+		{"no gateway load balancer", func(b *lb.LoadBalancer) {
+			b.Frontends[0].GatewayLoadBalancer, b.Frontends[4].GatewayLoadBalancer = new(""), new("")
+		}, map[string]string{web + "gatewayLoadBalancer": ""}},
+		{"no gateway load balancer set", func(b *lb.LoadBalancer) { b.Frontends[0].GatewayLoadBalancer = nil }, nil},
 		{"zones that nobody asks for", func(b *lb.LoadBalancer) { b.Frontends[0].Zones = nil }, nil},
 		{"zones", func(b *lb.LoadBalancer) { b.Frontends[0].Zones = []string{"3"} }, map[string]string{"frontendIPConfigurations.0.zones": `["3"]`}},
 		{"probe", func(b *lb.LoadBalancer) { b.Probes[0].Protocol, b.Probes[0].Path = lb.ProbeTCP, "" }, map[string]string{probe + "protocol": `"Tcp"`, probe + "requestPath": ""}},

@@ -103,6 +103,17 @@ type Frontend struct {
 	Static    bool
 	Family    Family
 	Zones     []string
+	// GatewayLoadBalancer is the ARM ID of the frontend of a gateway load balancer that the flows pass first; empty for
+	// none. It is nil if Azure shows none, or if the desired frontend keeps the observed one.
+	GatewayLoadBalancer *string
+}
+
+// GatewayLoadBalancerID returns the ID of the frontend of the gateway load balancer; empty for none.
+func (f Frontend) GatewayLoadBalancerID() string {
+	if f.GatewayLoadBalancer == nil {
+		return ""
+	}
+	return *f.GatewayLoadBalancer
 }
 
 // ProbeProtocol is the protocol of a health probe.

@@ -65,7 +65,10 @@ func partFields(part any) []field {
 		if p.Static {
 			address = p.PrivateIP.String()
 		}
-		return []field{{"publicIPAddress", lastSegment(p.PublicIP)}, {"subnet", lastSegment(p.Subnet)}, {"privateIPAddress", address}, {"zones", strings.Join(p.Zones, ",")}}
+		return []field{
+			{"publicIPAddress", lastSegment(p.PublicIP)}, {"subnet", lastSegment(p.Subnet)}, {"privateIPAddress", address}, {"zones", strings.Join(p.Zones, ",")},
+			{"gatewayLoadBalancer", p.GatewayLoadBalancerID()},
+		}
 	case SecurityRule:
 		return []field{
 			{"priority", fmt.Sprint(p.Priority)}, {"access", string(p.Access)}, {"protocol", p.Protocol},

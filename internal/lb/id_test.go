@@ -41,6 +41,32 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+func TestParseFrontendID(t *testing.T) {
+	const id = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/loadBalancers/gw/frontendIPConfigurations/in"
+	for text, valid := range map[string]bool{
+		id: true, " " + strings.ToUpper(id) + "\n": true, id + "/": false, id + "/x": false, strings.TrimSuffix(id, "/in"): false, id[1:]: false, "": false,
+		strings.Replace(id, "/in", "/..", 1): false, strings.Replace(id, "/gw/", "//", 1): false, strings.Replace(id, "frontendIPConfigurations", "probes", 1): false,
+		strings.Replace(id, "loadBalancers", "applicationGateways", 1): false, strings.Replace(id, "/rg/", "/r%2fg/", 1): false,
+	} {
+		switch got, err := lb.ParseFrontendID(text); {
+		case (err == nil) != valid:
+			t.Errorf("%q: %v", text, err)
+		case valid && !strings.EqualFold(got.String(), id):
+			t.Errorf("%q: %s", text, got)
+		}
+	}
+}
+
+func FuzzParseFrontendID(f *testing.F) {
+	f.Add("/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/loadBalancers/gw/frontendIPConfigurations/in")
+	f.Fuzz(func(t *testing.T, text string) {
+		id, err := lb.ParseFrontendID(text)
+		if again, failed := lb.ParseFrontendID(id.String()); err == nil && (failed != nil || again != id || id.LoadBalancer.Validate() != nil) {
+			t.Errorf("%q: %s, then %s, %v", text, id, again, failed)
+		}
+	})
+}
+
 func TestKeysIgnoreCase(t *testing.T) {
 	a, b := poolID("S", "RG", "Kubernetes", "Web"), poolID("s", "rg", "kubernetes", "web")
 	if a.Key() != b.Key() || a.LoadBalancer.Key() != b.LoadBalancer.Key() {

@@ -64,3 +64,26 @@ func ParseResourceID(text, kind string) (ResourceID, error) {
 	id := ResourceID{SubscriptionID: parts[2], ResourceGroup: parts[4], Type: kind, Name: parts[8]}
 	return id, id.Validate()
 }
+
+// FrontendID identifies a frontend of a load balancer.
+type FrontendID struct {
+	LoadBalancer LoadBalancerID
+	Name         string
+}
+
+const frontends = "frontendIPConfigurations"
+
+// String returns the ARM ID.
+func (id FrontendID) String() string {
+	return id.LoadBalancer.String() + "/" + frontends + "/" + id.Name
+}
+
+// ParseFrontendID parses and validates the ARM ID of a frontend.
+func ParseFrontendID(text string) (FrontendID, error) {
+	parts := strings.Split(strings.TrimSpace(text), "/")
+	if len(parts) != 11 || !strings.EqualFold(parts[9], frontends) || !nameRule.MatchString(parts[10]) {
+		return FrontendID{}, fmt.Errorf("%q is no id of a frontend of a load balancer", text)
+	}
+	id, err := ParseResourceID(strings.Join(parts[:9], "/"), TypeLoadBalancer)
+	return FrontendID{LoadBalancerID{id.SubscriptionID, id.ResourceGroup, id.Name}, parts[10]}, err
+}

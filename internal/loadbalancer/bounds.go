@@ -118,8 +118,11 @@ func (b *LoadBalancers) checkLimitsLocked(p PlacementRequest, on string) error {
 }
 
 func (b *LoadBalancers) limitsInput(on string) plan.Input {
+	exposed := exposedServiceOf(b.cfg.Cluster)
 	in := plan.Input{
-		MaxRules: b.cfg.MaxRules, RulesBy: b.cfg.RulesBy, MaxFrontends: lb.MaxFrontends, NamespaceBounds: b.cfg.Cluster.NamespaceBounds, ServiceOf: serviceOf(b.cfg.Cluster),
+		ServiceOf:              func(rule string) string { return exposed(rule).Service },
+		GatewayLoadBalancersOf: func(rule string) []string { return exposed(rule).GatewayLoadBalancers },
+		MaxRules:               b.cfg.MaxRules, RulesBy: b.cfg.RulesBy, MaxFrontends: lb.MaxFrontends, NamespaceBounds: b.cfg.Cluster.NamespaceBounds,
 	}
 	if on != "" && b.usesInterfaces(on) {
 		in.PeerRules = b.cache.machines.PeerCounts(on)

@@ -85,14 +85,19 @@ func (l *loadBalancer) shareOf(j *job, snap snapshot) plan.ServiceParts {
 
 // serviceOf returns a function that names the Service of a rule. It lists the cluster's Services on first use.
 func serviceOf(cluster Cluster) func(rule string) string {
-	services := sync.OnceValue(func() map[string]string {
-		of := map[string]string{}
+	exposed := exposedServiceOf(cluster)
+	return func(rule string) string { return exposed(rule).Service }
+}
+
+func exposedServiceOf(cluster Cluster) func(rule string) ExposedService {
+	services := sync.OnceValue(func() map[string]ExposedService {
+		of := map[string]ExposedService{}
 		for _, r := range cluster.ExposedServices() {
-			of[strings.ToLower(r.Owner)] = r.Service
+			of[strings.ToLower(r.Owner)] = r
 		}
 		return of
 	})
-	return func(rule string) string {
+	return func(rule string) ExposedService {
 		owner, _, _ := strings.Cut(rule, "-")
 		return services()[strings.ToLower(owner)]
 	}

@@ -62,6 +62,7 @@ func (p *process) ExposedServices() []loadbalancer.ExposedService {
 	for name, r := range p.stage.services {
 		reached := loadbalancer.ExposedService{Owner: r.OwnerName(), Service: name, Addresses: r.status, Additional: service.ParseAdditional(r.Annotations[service.AdditionalIPs])}
 		reached.Requested = service.RequestedPlaces(r.Annotations, r.LoadBalancerIP)
+		reached.GatewayLoadBalancers = service.RequestedGatewayLoadBalancers(r.Annotations)
 		for _, port := range r.Ports {
 			reached.NodePorts = append(reached.NodePorts, port.NodePort)
 		}

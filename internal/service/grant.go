@@ -13,6 +13,10 @@ import (
 // of objects in a namespace can't edit the Namespace itself.
 const LoadBalancersAnnotation = "weir.dev/allowed-load-balancers"
 
+// GatewayLoadBalancersAnnotation on a Namespace lists the gateway load balancers that its Services may chain their
+// frontends to, as LoadBalancersAnnotation does.
+const GatewayLoadBalancersAnnotation = "weir.dev/allowed-gateway-load-balancers"
+
 // wildcard matches every load balancer.
 const wildcard = "*"
 

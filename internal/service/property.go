@@ -14,6 +14,8 @@ const (
 	NoHealthyBackends  = "weir.dev/no-healthy-backends-behavior"
 	ConnectionTracking = "weir.dev/enable-connection-tracking"
 	DrainPeriod        = "weir.dev/drain-period"
+	// GatewayLoadBalancer has the ID of a frontend of a gateway load balancer for each IP family.
+	GatewayLoadBalancer = "weir.dev/gateway-load-balancer"
 )
 
 // WrittenProperties records the annotations of properties that Weir may have written. If one is removed, Weir writes
@@ -21,9 +23,9 @@ const (
 const WrittenProperties = "weir.dev/written-properties"
 
 // WeirAnnotations are the annotations of Weir that a Service is built from.
-var WeirAnnotations = []string{Zones, RetainAddress, NoHealthyBackends, ConnectionTracking, DrainPeriod, WrittenProperties}
+var WeirAnnotations = []string{Zones, RetainAddress, NoHealthyBackends, ConnectionTracking, DrainPeriod, GatewayLoadBalancer, WrittenProperties}
 
-var properties = []string{NoHealthyBackends, ConnectionTracking, DrainPeriod}
+var properties = []string{NoHealthyBackends, ConnectionTracking, DrainPeriod, GatewayLoadBalancer}
 
 // IsProperty reports whether WrittenProperties can have a name.
 func IsProperty(name string) bool { return slices.Contains(properties, "weir.dev/"+name) }
@@ -80,4 +82,39 @@ func (r *reader) drainSeconds(s Service, set Settings) *int32 {
 		r.addFlaw(DrainPeriod, value, `a Service with a pool of its own (externalTrafficPolicy Local, and localServicePools "own" in azure.json)`, effectNotShared)
 	}
 	return &seconds
+}
+
+// RequestedGatewayLoadBalancers returns the IDs in annotation GatewayLoadBalancer, valid or not.
+func RequestedGatewayLoadBalancers(annotations map[string]string) []string {
+	return (&reader{annotations: annotations}).readList(GatewayLoadBalancer)
+}
+
+// setGatewayLoadBalancers sets those of public frontends; nil keeps the observed ones.
+func (r *reader) setGatewayLoadBalancers(spec *Spec) {
+	value, ok := r.readText(GatewayLoadBalancer)
+	if !ok && !spec.Internal && r.hasWritten(GatewayLoadBalancer) {
+		for i := range spec.Frontends {
+			spec.Frontends[i].Frontend.GatewayLoadBalancer = new("")
+		}
+	}
+	if !ok {
+		return
+	}
+	if spec.Internal {
+		r.addProblem(GatewayLoadBalancer, value, "a public Service: Azure chains no private frontend to a gateway load balancer. Remove the annotation")
+		return
+	}
+	ids := RequestedGatewayLoadBalancers(r.annotations)
+	if len(ids) != len(spec.Frontends) {
+		r.addProblem(GatewayLoadBalancer, value, "one id for each IP family, in the order of spec.ipFamilies, separated by commas")
+		return
+	}
+	for i, text := range ids {
+		id, err := lb.ParseFrontendID(text)
+		if err != nil {
+			r.addProblem(GatewayLoadBalancer, text, "the id of a frontend of a gateway load balancer, /subscriptions/…/resourceGroups/…/providers/"+lb.TypeLoadBalancer+"/…/frontendIPConfigurations/…")
+			continue
+		}
+		spec.Frontends[i].Frontend.GatewayLoadBalancer = new(id.String())
+	}
 }

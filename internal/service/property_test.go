@@ -4,6 +4,7 @@ package service
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -85,6 +86,43 @@ func TestDrainPeriod(t *testing.T) {
 		node := text(spec.SelectPools(set, false, nil).Pools)
 		if got := text(spec.OwnPools); got != tt.own || node != tt.node || flawed != tt.flawed || len(spec.Flaws) > 1 || fmt.Sprint(spec.RequestedProperties) != tt.record {
 			t.Errorf("%s: own pool %s, pool of all nodes %s, flaws %v, record %v", tt.name, got, node, spec.Flaws, spec.RequestedProperties)
+		}
+	}
+}
+
+func gatewayFrontend(name string) string {
+	return subscription + "/resourceGroups/net/providers/Microsoft.Network/loadBalancers/gw/frontendIPConfigurations/" + name
+}
+
+// Each public frontend is chained to the gateway load balancer of its family. Without the annotation it keeps its own, unless
+// Weir wrote it.
+func TestGatewayLoadBalancer(t *testing.T) {
+	written := withAnnotation(WrittenProperties, "gateway-load-balancer")
+	for _, tt := range []struct {
+		name    string
+		service Service
+		want    string
+	}{
+		{"none", newService(), "kept record []"},
+		{"set", newService(withAnnotation(GatewayLoadBalancer, " "+strings.ToUpper(gatewayFrontend("a"))+" ")), "A record [gateway-load-balancer]"},
+		{"two families", newService(asDualStack, withAnnotation(GatewayLoadBalancer, gatewayFrontend("a")+", "+gatewayFrontend("b")), written), "a b record [gateway-load-balancer]"},
+		{"removed", newService(asDualStack, written), "none none record []"},
+		{"internal", newService(asInternal), "kept record []"},
+		{"internal, removed", newService(asInternal, written), "kept record []"},
+	} {
+		spec, got := buildValidSpec(t, tt.service, testSettings()), ""
+		for _, f := range spec.Frontends {
+			switch is := f.Frontend.GatewayLoadBalancer; {
+			case is == nil:
+				got += "kept "
+			case *is == "":
+				got += "none "
+			default:
+				got += (*is)[strings.LastIndex(*is, "/")+1:] + " "
+			}
+		}
+		if got += fmt.Sprintf("record %v", spec.RequestedProperties); got != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
 		}
 	}
 }

@@ -53,6 +53,7 @@ func BuildSpec(s Service, set Settings) (Spec, []Problem) {
 	r.readBool(RetainAddress)
 	spec.RequestedProperties = r.requestedProperties()
 	spec.Frontends = r.buildFrontends(s, set, spec.Internal)
+	r.setGatewayLoadBalancers(&spec)
 	drainSeconds := r.drainSeconds(s, set)
 	for _, f := range s.Families {
 		spec.addPool(s, set, f, drainSeconds)

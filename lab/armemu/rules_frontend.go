@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 )
 
 var ipConfigScopes = []Scope{ScopeLoadBalancer, ScopeNetworkInterface}
@@ -31,6 +32,11 @@ func frontendRules() []Rule {
 			Name: "frontend-zones-public", On: KindPut, Scopes: loadBalancerScopes, Code: "LoadBalancerFrontendIPConfigCannotHaveZoneWhenReferencingPublicIPAddress", CodeCertainty: Observed, Certainty: Observed,
 			Requires: "A frontend with a public IP has no zones of its own.",
 			Source:   "public issues", check: checkFrontendZones,
+		},
+		{
+			Name: "gateway-load-balancer", On: KindPut, Scopes: loadBalancerScopes, Code: "GatewayLoadBalancerReferenceInvalid", CodeCertainty: Assumed, Certainty: Documented,
+			Requires: "A gateway load balancer is named by a public frontend of SKU Standard, as a frontend of SKU Gateway.",
+			Source:   "gateway load balancer overview", check: checkGatewayLoadBalancers,
 		},
 		{
 			Name: "frontend-ipv4", On: KindPut, Scopes: loadBalancerScopes, Code: "AtleastOneIpV4RequiredForIpV6LbFrontendIpConfiguration", CodeCertainty: Observed, Certainty: Observed,
@@ -115,6 +121,23 @@ func checkFrontendSource(s *validationTarget) string {
 	for id, props := range s.ipConfigs {
 		if referenceID(props, "subnet") != "" && referenceID(props, "publicIPAddress")+referenceID(props, "publicIPPrefix") != "" {
 			return fmt.Sprintf("Frontend IP Configuration %s must not reference both a Subnet and a Public IP Address.", id)
+		}
+	}
+	return ""
+}
+
+func checkGatewayLoadBalancers(s *validationTarget) string {
+	for _, f := range objectList(propertyFields(s.body), frontends) {
+		other := stringField(objectField(propertyFields(f), "gatewayLoadBalancer"), "id")
+		if other == "" {
+			continue
+		}
+		id, name, _ := strings.Cut(strings.ToLower(other), "/"+strings.ToLower(frontends)+"/")
+		on := s.e.aggregates[id]
+		isGateway := on != nil && sameName(skuName(on.body), "Gateway") && slices.ContainsFunc(objectList(propertyFields(on.body), frontends), func(f fields) bool { return sameName(stringField(f, "name"), name) })
+		isPublic := referenceID(propertyFields(f), "publicIPAddress")+referenceID(propertyFields(f), "publicIPPrefix") != ""
+		if !isGateway || !isPublic || !sameName(skuName(s.body), "Standard") {
+			return fmt.Sprintf("Frontend IP configuration %s of load balancer %s cannot reference gateway load balancer %s.", stringField(f, "name"), s.self, other)
 		}
 	}
 	return ""

@@ -38,6 +38,11 @@ func withAddresses(t *testing.T, emu *armemu.Emulator) {
 		"backendAddressPools":[{"name":"p"},{"name":"q"},{"name":"ips","properties":{"loadBalancerBackendAddresses":[`+addressIn(vnetID, "n", "10.0.0.9")+`]}}]`))
 }
 
+func withGateway(t *testing.T, emu *armemu.Emulator) {
+	withAddresses(t, emu)
+	putResource(t, emu, group+"/loadBalancers/gateway", lb("Gateway", internalFrontends))
+}
+
 // The interface of the machine vm in the pool user/p.
 func withInterface(t *testing.T, emu *armemu.Emulator) {
 	withAddresses(t, emu)
@@ -57,6 +62,11 @@ func privateFrontend(name, subnet, address string) string {
 		method = `"privateIPAllocationMethod":"Static","privateIPAddress":"` + address + `"`
 	}
 	return `{"name":"` + name + `","properties":{"subnet":{"id":"` + subnet + `"},` + method + `}}`
+}
+
+// chained returns a frontend with the frontend in of a load balancer as gateway load balancer.
+func chained(frontend, gateway string) string {
+	return strings.Replace(frontend, `"properties":{`, `"properties":{"gatewayLoadBalancer":{"id":"`+group+`/loadBalancers/`+gateway+`/frontendIPConfigurations/in"},`, 1)
 }
 
 var internalFrontends = `"frontendIPConfigurations":[` + privateFrontend("in", nodesID, "") + `]`
@@ -88,6 +98,9 @@ func frontendViolations() []ruleViolation {
 		{rule: "public-ip-sku", bad: strings.Replace(withFrontends(publicFrontend("fe", "a")), `"sku":{"name":"Standard"},`, "", 1), good: strings.Replace(withFrontends(publicFrontend("fe", "old")), "Standard", "Basic", 1), message: "Basic sku load balancer"},
 		{rule: "frontend-zones-fixed", bad: withFrontends(strings.Replace(privateFrontend("z", nodesID, ""), `"name"`, `"zones":["1"],"name"`, 1)), good: withFrontends(strings.Replace(privateFrontend("z", nodesID, ""), `"name"`, `"zones":["2","1"],"name"`, 1)), message: "frontendIPConfigurations/z", id: group + "/loadBalancers/zonal"},
 		{rule: "frontend-zones-public", bad: withFrontends(strings.Replace(publicFrontend("fe", "a"), `"name"`, `"zones":["1"],"name"`, 1)), good: withFrontends(strings.Replace(privateFrontend("fe", nodesID, ""), `"name"`, `"zones":["1"],"name"`, 1)), message: "cannot have zones"},
+		{rule: "gateway-load-balancer", prepare: withGateway, bad: withFrontends(chained(publicFrontend("fe", "a"), "user")), good: withFrontends(chained(publicFrontend("fe", "a"), "gateway")), message: "loadBalancers/user/frontendIPConfigurations/in"},
+		{rule: "gateway-load-balancer", prepare: withGateway, bad: withFrontends(chained(publicFrontend("fe", "a"), "none")), good: withFrontends(publicFrontend("fe", "a")), message: "loadBalancers/none/frontendIPConfigurations/in"},
+		{rule: "gateway-load-balancer", prepare: withGateway, bad: withFrontends(chained(privateFrontend("fe", nodesID, ""), "gateway")), good: withFrontends(privateFrontend("fe", nodesID, "")), message: "loadBalancers/gateway/frontendIPConfigurations/in"},
 		{rule: "frontend-ipv4", bad: withFrontends(six), good: withFrontends(six, publicFrontend("fe", "a")), message: "At least one IPv4"},
 		{rule: "static-private-address", bad: withFrontends(privateFrontend("fe", nodesID, "10.0.0")), good: withFrontends(privateFrontend("fe", nodesID, "10.0.0.4")), message: `"10.0.0"`},
 		{rule: "private-address-in-subnet", bad: withFrontends(privateFrontend("fe", nodesID, "10.1.0.5")), good: withFrontends(privateFrontend("fe", nodesID, "10.0.1.5")), message: "10.0.0.0/16"},
@@ -98,7 +111,9 @@ func frontendViolations() []ruleViolation {
 		{rule: "subnet-has-room", bad: withFrontends(privateFrontend("x", tinyID, ""), privateFrontend("y", tinyID, ""), privateFrontend("z", tinyID, "")), good: withFrontends(privateFrontend("x", tinyID, ""), privateFrontend("y", tinyID, "")), message: "frontendIPConfigurations/z"},
 	}
 	for i := range cases {
-		cases[i].prepare = withAddresses
+		if cases[i].prepare == nil {
+			cases[i].prepare = withAddresses
+		}
 		if cases[i].id == "" {
 			cases[i].id = otherLB
 		}

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"weir.dev/weir/internal/service"
 	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/shipped"
 )
@@ -32,6 +33,8 @@ type tenant struct {
 	*neighbor
 	*rand.Rand
 	made int
+	// gateway is a frontend of a gateway load balancer that no Namespace allows.
+	gateway string
 }
 
 // serviceName returns one of few Service names, so that names are reused.
@@ -73,6 +76,13 @@ func (a *tenant) runAction() (string, error) {
 		func() (string, error) {
 			name := clusterName + "-" + oneOf(a.Rand, a.ownerOfTheirs(), "no-such")
 			return "wants the public IP " + name, a.annotateService(key, "azure-pip-name", name)
+		},
+		func() (string, error) {
+			gateway := oneOf(a.Rand, a.gateway, a.gateway, "nonsense", "")
+			return "wants the gateway load balancer " + gateway, a.editService(key, func(svc *corev1.Service) {
+				setAnnotation(svc, service.GatewayLoadBalancer, gateway)
+				setAnnotation(svc, service.WrittenProperties, "gateway-load-balancer")
+			})
 		},
 		func() (string, error) {
 			label := oneOf(a.Rand, "theirs", "mine", "mine-too", "")
@@ -257,10 +267,12 @@ func (s *Stage) writesPerWindow() int {
 // unchanged, and sometimes that its changes are not delayed.
 func playTenants(t *testing.T, seed uint64, undisturbed lags) {
 	t.Helper()
-	opts := Options{Seed: seed, Role: shipped.AzureRole(), Limits: armemu.AzureLimits(), Latency: armemu.Busy, LatencyScale: twoSecondWrites}
+	role := *shipped.AzureRole()
+	role.Actions = append(slices.Clone(role.Actions), "Microsoft.Network/loadBalancers/frontendIPConfigurations/join/action")
+	opts := Options{Seed: seed, Role: &role, Limits: armemu.AzureLimits(), Latency: armemu.Busy, LatencyScale: twoSecondWrites}
 	runStage(t, opts, func(s *Stage) {
 		n := newNeighbor(s, nil)
-		a := &tenant{neighbor: n, Rand: rand.New(rand.NewPCG(seed, 69))} //nolint:gosec // repeatable on purpose
+		a := &tenant{neighbor: n, Rand: rand.New(rand.NewPCG(seed, 69)), gateway: s.createGateway("inspect")} //nolint:gosec // repeatable on purpose
 		keys := []string{"blog/web", "blog/named"}
 		before := n.renderState(keys...)
 		s.emulator.ClearCalls()
@@ -271,7 +283,7 @@ func playTenants(t *testing.T, seed uint64, undisturbed lags) {
 				failOn(fmt.Errorf("%s: %w", what, err))
 			}
 			s.Sleep(oneOf(a.Rand, 0, 300*time.Millisecond, 3*time.Second, 20*time.Second))
-			for _, differs := range append(diffLines(before, n.renderState(keys...)), append(s.checkUserIPs(), s.Violations())...) {
+			for _, differs := range append(diffLines(before, n.renderState(keys...)), append(s.checkUserIPs(), s.Violations(), a.checkGateways())...) {
 				if differs != nil {
 					failOn(fmt.Errorf("step %d, after %s: neighbor: %w", step, what, differs))
 				}
@@ -296,6 +308,19 @@ func playTenants(t *testing.T, seed uint64, undisturbed lags) {
 		}
 		t.Logf("seed %d: %d writes in five minutes", seed, s.writesPerWindow())
 	})
+}
+
+// checkGateways returns an error if a frontend of the tenant has the gateway load balancer.
+func (a *tenant) checkGateways() error {
+	c, err := a.readAzure()
+	for _, b := range c.balancers {
+		for _, f := range b.Properties.Frontends {
+			if f.Properties.Gateway != nil {
+				err = fmt.Errorf("frontend %s of %s has gateway load balancer %s", f.Name, b.Name, f.Properties.Gateway.ID)
+			}
+		}
+	}
+	return err
 }
 
 func ignoreRejected(err error) error {

@@ -66,6 +66,7 @@ type armFrontend struct {
 		IP       string       `json:"privateIPAddress"`
 		Method   string       `json:"privateIPAllocationMethod"`
 		Version  lb.Family    `json:"privateIPAddressVersion"`
+		Gateway  armReference `json:"gatewayLoadBalancer"`
 	} `json:"properties"`
 }
 
@@ -219,6 +220,9 @@ func (p *armLoadBalancerProperties) addPinned(pinned map[string]bool) {
 func (s armFrontend) toFrontend() lb.Frontend {
 	p := s.Properties
 	f := lb.Frontend{Name: s.Name, Zones: s.Zones, PublicIP: p.PublicIP.ID, Subnet: p.Subnet.ID, Family: p.Version}
+	if p.Gateway.ID != "" {
+		f.GatewayLoadBalancer = &p.Gateway.ID
+	}
 	f.PrivateIP, _ = netip.ParseAddr(p.IP)
 	f.Static = f.Subnet != "" && p.Method == staticMethod
 	if f.Family == "" && f.Subnet != "" {

@@ -85,6 +85,9 @@ func editFrontend(part *jsonObject, fresh bool, was, f lb.Frontend) {
 	}
 	setReference(p, "publicIPAddress", was.PublicIP, f.PublicIP)
 	setReference(p, "subnet", was.Subnet, f.Subnet)
+	if f.GatewayLoadBalancer != nil {
+		setReference(p, "gatewayLoadBalancer", was.GatewayLoadBalancerID(), *f.GatewayLoadBalancer)
+	}
 	moves := !strings.EqualFold(was.Subnet, f.Subnet)
 	if moves || was.Static != f.Static || f.Static && was.PrivateIP != f.PrivateIP {
 		deleteKeys(p, "privateIPAddress", "privateIPAllocationMethod")

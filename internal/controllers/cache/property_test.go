@@ -15,7 +15,7 @@ import (
 
 // Each annotation of Weir that a Service is built from is kept in the cache and reaches the Service.
 func TestWeirAnnotationsReachTheService(t *testing.T) {
-	for _, name := range []string{service.Zones, service.RetainAddress, service.NoHealthyBackends, service.ConnectionTracking, service.DrainPeriod, service.WrittenProperties} {
+	for _, name := range []string{service.Zones, service.RetainAddress, service.NoHealthyBackends, service.ConnectionTracking, service.DrainPeriod, service.GatewayLoadBalancer, service.WrittenProperties} {
 		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{name: "x"}}}
 		if ServiceOf(s).Annotations[name] != "x" || !slices.Contains(weirAnnotations, name) {
 			t.Errorf("%s is not read", name)

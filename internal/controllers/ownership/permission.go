@@ -27,7 +27,7 @@ func (o *Pools) Permission(p *v1alpha1.BackendPool, at lb.PoolID) (backendpool.P
 	if its && o.isServicePool(s, p, at) {
 		return backendpool.Managed, backendpool.Rejection{}
 	}
-	allowed, known := o.isAllowed(p.Namespace, at.LoadBalancer)
+	allowed, known := o.isAllowed(p.Namespace, service.LoadBalancersAnnotation, at.LoadBalancer)
 	switch {
 	case !known:
 		return backendpool.NoPermission, backendpool.Rejection{Reason: v1alpha1.ReasonPending, Message: "whether its namespace may bind the pool is not known: Namespace " + p.Namespace + " has not been seen yet"}
@@ -71,7 +71,13 @@ func forbiddenMessage(namespace string, at lb.PoolID) string {
 		namespace, at.LoadBalancer.Name, service.LoadBalancersAnnotation, at.LoadBalancer.SubscriptionID, at.LoadBalancer.ResourceGroup, at.LoadBalancer.Name)
 }
 
-func (o *Pools) isAllowed(namespace string, balancer lb.LoadBalancerID) (is, known bool) {
+// AllowsGatewayLoadBalancer reports whether Services of a namespace may chain frontends to a gateway load balancer; known is
+// false before the Namespace was seen.
+func (o *Pools) AllowsGatewayLoadBalancer(namespace string, balancer lb.LoadBalancerID) (is, known bool) {
+	return o.isAllowed(namespace, service.GatewayLoadBalancersAnnotation, balancer)
+}
+
+func (o *Pools) isAllowed(namespace, grant string, balancer lb.LoadBalancerID) (is, known bool) {
 	if namespace == o.Namespace {
 		return true, true
 	}
@@ -80,7 +86,7 @@ func (o *Pools) isAllowed(namespace string, balancer lb.LoadBalancerID) (is, kno
 		return o.AllowUnknown, o.AllowUnknown
 	}
 	home := lb.LoadBalancerID{SubscriptionID: o.View.Placement.SubscriptionID, ResourceGroup: o.View.Placement.ResourceGroup}
-	return service.IsLoadBalancerAllowed(ns.Annotations[service.LoadBalancersAnnotation], home, balancer), true
+	return service.IsLoadBalancerAllowed(ns.Annotations[grant], home, balancer), true
 }
 
 // AllowedPublicIPs returns the annotation service.PublicIPAnnotation of a Namespace.

@@ -38,6 +38,11 @@ func (v serviceCluster) NamespaceLabels(ctx context.Context, name string) (map[s
 	return ns.Labels, nil
 }
 
+// AllowsGatewayLoadBalancer implements servicelb.Cluster.
+func (v serviceCluster) AllowsGatewayLoadBalancer(namespace string, balancer lb.LoadBalancerID) (is, known bool) {
+	return v.ownership.AllowsGatewayLoadBalancer(namespace, balancer)
+}
+
 // PoolNames implements servicelb.Cluster.
 func (v serviceCluster) PoolNames(s servicelb.Service) []string {
 	return v.ownership.PoolNames(v.view.ServiceObject(s))

@@ -33,6 +33,7 @@ func (r *Reconciler) ExposedServices() []loadbalancer.ExposedService {
 		}
 		r := loadbalancer.ExposedService{Owner: service.OwnerNameOf(string(s.UID)), Service: metadata.Key(s.Namespace, s.Name), Addresses: cache.IngressAddresses(s)}
 		r.Requested = service.RequestedPlaces(s.Annotations, s.Spec.LoadBalancerIP)
+		r.GatewayLoadBalancers = service.RequestedGatewayLoadBalancers(s.Annotations)
 		if text := s.Annotations[service.AdditionalIPs]; text != "" {
 			r.Additional = service.ParseAdditional(text)
 		}

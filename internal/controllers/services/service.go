@@ -159,7 +159,9 @@ func (r *Reconciler) namespaceChanged(byLabels bool) predicate.Predicate {
 		},
 		UpdateFunc: func(u event.UpdateEvent) bool {
 			changed := byLabels && !maps.Equal(u.ObjectOld.GetLabels(), u.ObjectNew.GetLabels()) ||
-				u.ObjectOld.GetAnnotations()[service.PublicIPAnnotation] != u.ObjectNew.GetAnnotations()[service.PublicIPAnnotation]
+				slices.ContainsFunc([]string{service.PublicIPAnnotation, service.GatewayLoadBalancersAnnotation}, func(grant string) bool {
+					return u.ObjectOld.GetAnnotations()[grant] != u.ObjectNew.GetAnnotations()[grant]
+				})
 			if !reflect.DeepEqual(limitsOf(u.ObjectOld), limitsOf(u.ObjectNew)) {
 				r.reportBounds(u.ObjectNew)
 				changed = true

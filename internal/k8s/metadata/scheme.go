@@ -53,7 +53,7 @@ func StripNamespace(n *corev1.Namespace) {
 		}
 		annotations[name] = value
 	}
-	for _, name := range []string{service.LoadBalancersAnnotation, service.PublicIPAnnotation} {
+	for _, name := range []string{service.LoadBalancersAnnotation, service.PublicIPAnnotation, service.GatewayLoadBalancersAnnotation} {
 		if granted, is := n.Annotations[name]; is {
 			keep(name, granted)
 		}

@@ -83,7 +83,7 @@ func (v formatter) frontendFields(f lb.Frontend) []fieldValue {
 	}
 	return []fieldValue{
 		{name: "publicIP", text: f.PublicIP}, {name: "subnet", text: f.Subnet}, {name: "privateIP", text: private},
-		{name: "zones", text: strings.Join(f.Zones, ", ")},
+		{name: "zones", text: strings.Join(f.Zones, ", ")}, {name: "gatewayLoadBalancer", text: f.GatewayLoadBalancerID()},
 	}
 }
 

@@ -144,3 +144,13 @@ func TestPoolWithDrainPeriod(t *testing.T) {
 		t.Errorf("%+v\n%s", parts, r.FormatText(false))
 	}
 }
+
+func TestGatewayLoadBalancerIsShown(t *testing.T) {
+	before := lb.LoadBalancer{Etag: "1", Frontends: []lb.Frontend{{Name: "a1", PublicIP: "/pip"}}}
+	after := before
+	after.Frontends = []lb.Frontend{{Name: "a1", PublicIP: "/pip", GatewayLoadBalancer: new("/hub/in")}}
+	r := NewReport(Changes{LoadBalancers: []ResourceChange[lb.LoadBalancer]{{Before: before, After: after}}}, nil)
+	if text, _ := json.Marshal(r); !strings.Contains(string(text), `"gatewayLoadBalancer"`) || !strings.Contains(string(text), `"/hub/in"`) {
+		t.Errorf("%s", text)
+	}
+}

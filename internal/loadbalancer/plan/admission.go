@@ -154,6 +154,9 @@ func (d *admission) checkService(s ServiceParts, accepted *ruleIndex, reserved i
 	if err := d.checkNamespace(s, accepted); err != nil {
 		return err
 	}
+	if err := d.checkGatewayLoadBalancer(s, accepted); err != nil {
+		return err
+	}
 	desired := s.placedRules()
 	if n := len(accepted.all) + reserved + len(desired); d.MaxRules > 0 && n > d.MaxRules && len(s.Rules) > d.ruleCount[s.Owner] {
 		return fmt.Errorf("load balancer %s would have %d rules, and may have %d%s", d.Observed.ID.Name, n, d.MaxRules, d.largestHolder(s))

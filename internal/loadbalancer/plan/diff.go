@@ -45,7 +45,8 @@ func sameFrontend(current, want lb.Frontend) bool {
 	return strings.EqualFold(current.Name, want.Name) && strings.EqualFold(current.PublicIP, want.PublicIP) &&
 		strings.EqualFold(current.Subnet, want.Subnet) && current.Static == want.Static &&
 		(!want.Static || current.PrivateIP == want.PrivateIP) &&
-		(len(want.Zones) == 0 || slices.Equal(current.Zones, want.Zones))
+		(len(want.Zones) == 0 || slices.Equal(current.Zones, want.Zones)) &&
+		(want.GatewayLoadBalancer == nil || strings.EqualFold(current.GatewayLoadBalancerID(), *want.GatewayLoadBalancer))
 }
 
 // samePool ignores members.

@@ -41,12 +41,16 @@ func resolveFrontends(in Input, accepted []ServiceParts) []lb.Frontend {
 	}
 	for _, s := range accepted {
 		for _, f := range s.Frontends {
-			switch i, exists := at[placeOf(f)]; {
-			case !exists:
-				add(f)
-			case strings.EqualFold(next[i].Name, f.Name) && !sameFrontend(next[i], f):
+			i, exists := at[placeOf(f)]
+			if !exists {
+				add(keepGatewayLoadBalancer(in.Observed, f))
+				continue
+			}
+			f.GatewayLoadBalancer = nextGatewayLoadBalancer(in.Observed, next[i], f)
+			if strings.EqualFold(next[i].Name, f.Name) && !sameFrontend(next[i], f) {
 				next[i] = f
 			}
+			next[i].GatewayLoadBalancer = f.GatewayLoadBalancer
 		}
 	}
 	return next

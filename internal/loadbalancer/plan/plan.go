@@ -82,6 +82,8 @@ type Input struct {
 	// ServiceOf returns the Service of a rule, AddressAt the address of a place for messages; empty if unknown.
 	// Both may be nil.
 	ServiceOf, AddressAt func(string) string
+	// GatewayLoadBalancersOf returns those that the Service of a rule requests, valid or not; nil means none.
+	GatewayLoadBalancersOf func(rule string) []string
 }
 
 // Plan is the desired state of a load balancer, and the changes that lead to it.

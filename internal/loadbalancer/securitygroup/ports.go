@@ -42,6 +42,8 @@ type ExposedService struct {
 	Additional []netip.Addr
 	// Requested are the addresses and the names of public IPs that it requests, valid or not.
 	Requested []string
+	// GatewayLoadBalancers are those that it requests, valid or not.
+	GatewayLoadBalancers []string
 }
 
 // Config configures a Group. All fields except Lease are required.

@@ -4,9 +4,11 @@ package servicelb
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
+	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer"
 	"weir.dev/weir/internal/service"
 )
@@ -65,6 +67,11 @@ func (r *Reconciler) buildDesired(ctx context.Context, s Service) (Desired, erro
 	d.SelectorResult = o.selectorResult(s.Object.Labels, d.NamespaceLabels)
 	object.SharesAddress = object.HasSCTP() && r.cfg.Cluster.SharesAddress(s)
 	w, problems := service.BuildSpec(object, o.Service)
+	denied, err := r.checkGatewayLoadBalancers(object.Namespace, w)
+	if err != nil {
+		return d, err
+	}
+	problems = append(problems, denied...)
 	d.HasNoGroup = !o.HasSecurityGroup && w.NeedsSecurityGroup()
 	d.Spec, d.Groups, d.LinkGroups = &w, o.groupsOf(&w), o.linkGroups(&w)
 	if w.ProbesHTTP() && !service.UsesProxyProtocol(object.Annotations) {
@@ -81,6 +88,32 @@ func (r *Reconciler) buildDesired(ctx context.Context, s Service) (Desired, erro
 		d.Problems = append(d.Problems, service.Problem{Field: "requireEffectiveRestrictions of azure.json", Value: "true", Expected: "no " + d.UnenforcedReason})
 	}
 	return d, nil
+}
+
+// checkGatewayLoadBalancers returns the gateway load balancers that the namespace may not use.
+func (r *Reconciler) checkGatewayLoadBalancers(namespace string, w service.Spec) ([]service.Problem, error) {
+	var problems []service.Problem
+	for _, f := range w.Frontends {
+		text := f.Frontend.GatewayLoadBalancerID()
+		if text == "" {
+			continue
+		}
+		id, err := lb.ParseFrontendID(text)
+		if err != nil {
+			return nil, err
+		}
+		on := id.LoadBalancer
+		allowed, known := r.cfg.Cluster.AllowsGatewayLoadBalancer(namespace, on)
+		if !known {
+			return nil, fmt.Errorf("whether its namespace may use gateway load balancer %s is not known: Namespace %s has not been seen yet", on.Name, namespace)
+		}
+		if !allowed {
+			problems = append(problems, service.Problem{Field: service.GatewayLoadBalancer, Value: text, Expected: fmt.Sprintf(
+				"a gateway load balancer that its namespace may use: an administrator can add %s/%s/%s to annotation %s of Namespace %s",
+				on.SubscriptionID, on.ResourceGroup, on.Name, service.GatewayLoadBalancersAnnotation, namespace)})
+		}
+	}
+	return problems, nil
 }
 
 func (d Desired) problemText() string {

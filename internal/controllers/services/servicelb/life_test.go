@@ -142,6 +142,9 @@ func (l *life) ServicesWithAddress() []string {
 func (l *life) NamespaceLabels(_ context.Context, namespace string) (map[string]string, error) {
 	return l.labels, l.does("labels", "labels of namespace %s", namespace)
 }
+func (l *life) AllowsGatewayLoadBalancer(string, lb.LoadBalancerID) (is, known bool) {
+	return true, true
+}
 func (l *life) ProxyProtocolNeighbor(Service) string { return "" }
 
 func (l *life) SharesAddress(Service) bool { return false }

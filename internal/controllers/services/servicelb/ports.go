@@ -23,6 +23,9 @@ type Cluster interface {
 	// NamespaceLabels returns the labels of a namespace. Unknown labels are an error: treating them as empty
 	// would misplace the Service.
 	NamespaceLabels(ctx context.Context, namespace string) (map[string]string, error)
+	// AllowsGatewayLoadBalancer reports whether Services of a namespace may chain frontends to a gateway load balancer; known
+	// is false before the Namespace was seen.
+	AllowsGatewayLoadBalancer(namespace string, balancer lb.LoadBalancerID) (is, known bool)
 	// PoolNames returns the names of a Service's own pools; none for the default names.
 	PoolNames(s Service) []string
 	// RecordedPools returns the own pools on these load balancers that are recorded as Weir's, and those of them

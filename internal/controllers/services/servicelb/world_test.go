@@ -181,6 +181,9 @@ func (w *world) Service(string) (Service, bool) {
 func (w *world) NamespaceLabels(context.Context, string) (map[string]string, error) {
 	return map[string]string{}, nil
 }
+func (w *world) AllowsGatewayLoadBalancer(_ string, on lb.LoadBalancerID) (is, known bool) {
+	return on.Name == "allowed", on.Name != "unknown"
+}
 func (w *world) PoolNames(Service) []string { return nil }
 func (w *world) RecordedPools(Service, []string, []lb.LoadBalancerID) (held, made []lb.PoolID) {
 	return nil, nil

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+)
+
+// ErrGatewayLoadBalancer means that a Service cannot change the gateway load balancer of its frontend.
+var ErrGatewayLoadBalancer = errors.New("the gateway load balancer of the frontend does not change")
+
+// keepGatewayLoadBalancer returns a frontend that replaces the one of its name, with its gateway load balancer unless the
+// Service sets one.
+func keepGatewayLoadBalancer(observed lb.LoadBalancer, want lb.Frontend) lb.Frontend {
+	at := slices.IndexFunc(observed.Frontends, func(f lb.Frontend) bool { return strings.EqualFold(f.Name, want.Name) })
+	if want.GatewayLoadBalancer == nil && want.PublicIP != "" && at >= 0 {
+		want.GatewayLoadBalancer = observed.Frontends[at].GatewayLoadBalancer
+	}
+	return want
+}
+
+// nextGatewayLoadBalancer returns that of the next frontend of a place. A Service that wants the observed one leaves the
+// decision to the others there.
+func nextGatewayLoadBalancer(observed lb.LoadBalancer, next, want lb.Frontend) *string {
+	if is, _ := frontendOf(observed, placeOf(want)); want.GatewayLoadBalancer == nil || strings.EqualFold(is.GatewayLoadBalancerID(), *want.GatewayLoadBalancer) {
+		return next.GatewayLoadBalancer
+	}
+	return want.GatewayLoadBalancer
+}
+
+func frontendOf(b lb.LoadBalancer, place string) (f lb.Frontend, exists bool) {
+	at := slices.IndexFunc(b.Frontends, func(f lb.Frontend) bool { return placeOf(f) == place })
+	if at < 0 {
+		return lb.Frontend{}, false
+	}
+	return b.Frontends[at], true
+}
+
+// checkGatewayLoadBalancer rejects a Service that would change the gateway load balancer of a frontend while another Service
+// there wants a different one, or of a frontend of another client. So no Service bypasses the appliances that it requests,
+// and none sends the flows of others through its own.
+func (d *admission) checkGatewayLoadBalancer(s ServiceParts, accepted *ruleIndex) error {
+	for _, f := range s.Frontends {
+		if f.GatewayLoadBalancer == nil {
+			continue
+		}
+		want, at := *f.GatewayLoadBalancer, placeOf(f)
+		current, exists := frontendOf(d.Observed, at)
+		inSync := strings.EqualFold(current.GatewayLoadBalancerID(), want)
+		if inSync && want == "" {
+			continue
+		}
+		for _, name := range accepted.frontends[at] {
+			other, _ := d.frontendIn(name, at)
+			if other.GatewayLoadBalancer == nil && (inSync || want == "") || other.GatewayLoadBalancer != nil && strings.EqualFold(other.GatewayLoadBalancerID(), want) {
+				continue
+			}
+			return d.gatewayConflict(want, f, "frontend "+name, name)
+		}
+		if inSync {
+			continue
+		}
+		if exists && indexServices(d.Services).ownerOf(current.Name) == "" && indexOwners(d.Others).ownerOf(current.Name) == "" && (d.IsManaged == nil || !d.IsManaged(current)) {
+			return fmt.Errorf("%w: frontend %s is that of another client and has %s, and annotation %s requests %s. Change the annotation or the frontend",
+				ErrGatewayLoadBalancer, current.Name, cmp.Or(current.GatewayLoadBalancerID(), "none"), service.GatewayLoadBalancer, cmp.Or(want, "none"))
+		}
+		for _, r := range d.observedRules[at] {
+			if _, stays := d.frontendIn(r.Name, at); hasOwner(s.Owner, r.Name) || !stays {
+				continue
+			}
+			var others []string
+			if d.GatewayLoadBalancersOf != nil {
+				others = d.GatewayLoadBalancersOf(r.Name)
+			}
+			if want == "" && len(others) == 0 || want != "" && containsName(others, want) {
+				continue
+			}
+			return d.gatewayConflict(want, f, "rule "+r.Name, r.Name)
+		}
+	}
+	return nil
+}
+
+func (d *admission) gatewayConflict(want string, f lb.Frontend, part, name string) error {
+	if d.ServiceOf != nil && d.ServiceOf(name) != "" {
+		part += " of " + service.DescribeOwner(d.ServiceOf(name))
+	}
+	return fmt.Errorf("%w: annotation %s requests %s for %s, which %s shares without that request. Set the annotation to the same value on all Services of the address",
+		ErrGatewayLoadBalancer, service.GatewayLoadBalancer, cmp.Or(want, "none"), d.placeText(f), part)
+}
+
+// frontendIn returns the frontend at a place that the Service of a part wants. A Service outside the plan does not move.
+func (d *admission) frontendIn(part, at string) (f lb.Frontend, stays bool) {
+	for _, s := range d.Services {
+		if hasOwner(s.Owner, part) {
+			i := slices.IndexFunc(s.Frontends, func(f lb.Frontend) bool { return placeOf(f) == at })
+			if i < 0 {
+				return lb.Frontend{}, false
+			}
+			return s.Frontends[i], true
+		}
+	}
+	return lb.Frontend{}, true
+}
