@@ -92,40 +92,6 @@ func TestThrottledResources(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			writes := ratelimit.New(0.5, 30*time.Second)
-			body := readPool(t)
-			client := newClient(t, &fakeARM{answer: func(int, *http.Request) reply {
-				return reply{status: 429, header: map[string]string{"Retry-After": "60"}, body: `{"error":{"code":"` + tt.code + `","message":"wait"}}`}
-			}}, func(o *Options) { o.Writes = writes })
-			if tt.write {
-				_, _ = client.PutPool(t.Context(), body)
-			} else {
-				_, _ = client.GetPool(t.Context(), webPool)
-				writes.CountWrite(webPool.LoadBalancer.SubscriptionID, time.Now())
-			}
-			u := writes.ListUsage(time.Now())[0]
-			if lowered := u.Share < 500; lowered != tt.lowered || (u.Fleet.Others != nil) != tt.network || tt.lowered && time.Until(*u.Fleet.ClosedUntil) != time.Minute {
-				t.Errorf("%s, write %t: share %v, %+v", tt.code, tt.write, u.Share, u.Fleet)
-			}
-		})
-	}
-}
-
-// A 429 that may concern only a resource lowers the share if Azure rejects two resources in a row.
-func TestThrottledResources(t *testing.T) {
-	for _, tt := range []struct {
-		about    string
-		pools    string
-		statuses []int
-		lowered  bool
-	}{
-		{"one pool, again and again", "aaaa", []int{429, 429, 429, 429}, false},
-		{"two pools", "abab", []int{429, 429, 429, 429}, false},
-		{"three pools", "abc", []int{429, 429, 429}, true},
-		{"three pools, and one accepted write", "abxc", []int{429, 429, 200, 429}, false},
-		{"three pools, and a rejected write", "abxc", []int{429, 429, 400, 429}, true},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			writes := ratelimit.New(0.5, 30*time.Second)
 			status := 0
 			client := newClient(t, &fakeARM{answer: func(int, *http.Request) reply {
 				return reply{status: status, header: map[string]string{"Retry-After": "60"}, body: `{"error":{"code":"TooManyRequests","message":"wait"}}`}
