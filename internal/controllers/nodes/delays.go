@@ -64,7 +64,7 @@ func (d DeletionDelays) updateNodes(ctx context.Context, now time.Time) error {
 	for _, p := range cache.All[v1alpha1.BackendPool](d.Nodes.Pools) {
 		loaded := d.ListMembers(p, func(ip netip.Addr, down time.Time) {
 			before, known := isDown[ip]
-			isDown[ip] = (before || !known) && !down.IsZero() && !now.Before(down.Add(membership.DeletedDownTime))
+			isDown[ip] = (before || !known) && !down.IsZero() && !now.Before(down.Add(membership.ProbeWait))
 		})
 		complete = complete && loaded
 	}

@@ -26,7 +26,7 @@ func rejectServices(in Input) map[string]error {
 			return d.ruleCount[owner] > 0
 		})
 	}
-	for range maxRetries { // some may fit by now
+	for range maxReadmissions { // some may fit by now
 		freed := false
 		for i, s := range in.Services {
 			reason := rejected[s.Owner]
@@ -50,8 +50,8 @@ func rejectServices(in Input) map[string]error {
 	return rejected
 }
 
-// maxRetries limits the retries for rejected Services. Any that would fit later are accepted in the next plan.
-const maxRetries = 8
+// maxReadmissions limits how often rejected Services are checked again. Any that would fit later are accepted in the next plan.
+const maxReadmissions = 8
 
 type placedRule struct {
 	lb.Rule

@@ -44,7 +44,8 @@ type ServiceParts struct {
 type Input struct {
 	// Observed is the load balancer; without an etag it does not exist and is the template to create it from.
 	Observed lb.LoadBalancer
-	// Services are the Services to plan, in order of precedence.
+	// Services are the Services to plan, oldest first, with namespaces in turn: of two new ones with the same address or port
+	// the first gets it.
 	Services []ServiceParts
 	Others   []string
 	// Now is when addresses that a Service leaves are retained.
@@ -132,7 +133,7 @@ func makePlan(in Input) Plan {
 	removeUnusedProbes(&p.Next, in)
 	p.removeReplaced(in)
 	p.Changes = Diff(in.Observed, p.Next)
-	p.Delete = in.Observed.Etag != "" && hasOnlySharedPools(p.Next, in) && (len(p.Changes) > 0 || isManaged(in.Observed, in)) && !p.mustRetain(in)
+	p.Delete = in.Observed.Etag != "" && hasOnlySharedPools(p.Next, in) && (len(p.Changes) > 0 || isManaged(in.Observed, in)) && !p.isWanted(in)
 	if p.Delete {
 		p.Changes = Diff(in.Observed, lb.LoadBalancer{})
 		return p

@@ -167,9 +167,9 @@ func (p *Plan) removeReplaced(in Input) {
 	})
 }
 
-// mustRetain reports whether an otherwise empty load balancer must remain: its shared pools contain foreign
+// isWanted reports whether an otherwise empty load balancer must remain: its shared pools contain foreign
 // members, or Weir's own have not left.
-func (p *Plan) mustRetain(in Input) bool {
+func (p *Plan) isWanted(in Input) bool {
 	keeps := false
 	for _, is := range p.Next.Pools {
 		if !containsName(in.SharedPools, is.ID.Name) {

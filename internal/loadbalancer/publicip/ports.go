@@ -100,7 +100,9 @@ type Request struct {
 	Desired    *service.Spec
 	DesiredKey conflict.DesiredKey
 	// Groups are additional resource groups that may hold public IPs made for the Service.
-	Groups              []string
+	Groups []string
+	// IsLeaving is true once the Service leaves its last load balancer. IsMoving is true while it is on another one, too,
+	// before or after this step: UsedBy may then name its own frontend.
 	IsLeaving, IsMoving bool
 	LostGroups          []lb.ResourceID
 	// DeleteUnused deletes unused public IPs that were made for the Service.

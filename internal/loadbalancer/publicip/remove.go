@@ -71,7 +71,7 @@ func (r *Round) planRemoval(requests []*Request, ip lb.PublicIP) (*write, bool) 
 	req := r.abandonedBy(requests, ip)
 	switch {
 	case req == nil:
-		wanted := slices.ContainsFunc(requests, func(req *Request) bool { return r.mustRetain(req, ip) })
+		wanted := slices.ContainsFunc(requests, func(req *Request) bool { return r.isWanted(req, ip) })
 		return &write{next: ip, isDelete: true}, r.cfg.isOrphan(ip) && ip.UsedBy == "" && !wanted
 	case req.IsMoving && !req.IsLeaving:
 		return nil, false // its user may still be the Service itself, and UsedBy may be incomplete
@@ -91,7 +91,7 @@ func (r *Round) planRemoval(requests []*Request, ip lb.PublicIP) (*write, bool) 
 func (r *Round) abandonedBy(requests []*Request, ip lb.PublicIP) *Request {
 	owner, labelled := ManagedOwner(ip, r.cfg.ClusterName), ip.Tags[service.TagDNSLabel]
 	for _, req := range requests {
-		if (owner != "" && strings.EqualFold(req.Owner, owner) || labelled == req.Service && !r.cfg.isForeign(ip)) && !r.mustRetain(req, ip) {
+		if (owner != "" && strings.EqualFold(req.Owner, owner) || labelled == req.Service && !r.cfg.isForeign(ip)) && !r.isWanted(req, ip) {
 			return req
 		}
 	}

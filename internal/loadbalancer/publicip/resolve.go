@@ -127,9 +127,9 @@ func (r *Round) WillUse(req *Request, ip lb.PublicIP) bool {
 	})
 }
 
-// mustRetain reports whether a public IP is retained for a Service: it is selected, or made for a wanted family. An
+// isWanted reports whether a Service still wants a public IP: it is selected, or made for a wanted family. An
 // address of a wanted family is never given up for another name.
-func (r *Round) mustRetain(req *Request, ip lb.PublicIP) bool {
+func (r *Round) isWanted(req *Request, ip lb.PublicIP) bool {
 	return req.Desired != nil && (!req.DeleteUnused || !r.isUnused(req, ip)) && slices.ContainsFunc(req.Desired.Frontends, func(f service.Frontend) bool {
 		return f.PublicIP != nil && frontendMayUse(r.resolveName(*f.PublicIP, req), ip)
 	})

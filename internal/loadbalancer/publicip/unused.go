@@ -25,7 +25,7 @@ func (u Unused) String() string {
 // UnusedIPs returns the public IPs retained for a Service in sync that does not use them.
 func (r *Round) UnusedIPs(req *Request) (all []Unused) {
 	for _, key := range slices.Sorted(maps.Keys(r.known)) {
-		if ip := r.known[key]; r.isUnused(req, ip) && r.mustRetain(req, ip) {
+		if ip := r.known[key]; r.isUnused(req, ip) && r.isWanted(req, ip) {
 			all = append(all, Unused{ip})
 		}
 	}

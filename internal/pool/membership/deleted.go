@@ -10,9 +10,9 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// DeletedDownTime is how long the member of a deleted node is Down before it leaves, and how long other members have
-// been there before it becomes Down: two intervals of the default probe.
-const DeletedDownTime = 10 * time.Second
+// ProbeWait is two intervals of the default probe: how long the member of a deleted node is Down before it leaves, and how
+// long another member is up before the last one becomes Down.
+const ProbeWait = 10 * time.Second
 
 // ReasonDeleted is the Down reason of such a member.
 const ReasonDeleted = "deleted"
@@ -42,7 +42,7 @@ func (s Set) RetainDeleted(records map[netip.Addr]WaitRecord, has MemberRecord, 
 		down, isDown := has.Down[ip]
 		until := record.Since.Add(LeavingTimeout)
 		if isDown {
-			until = down.Since.Add(DeletedDownTime)
+			until = down.Since.Add(ProbeWait)
 		}
 		if !now.Before(until) {
 			continue
@@ -79,7 +79,7 @@ func (r WaitRecord) update(othersUp bool, now time.Time) WaitRecord {
 	case !othersUp:
 		r.DownAt = time.Time{}
 	case r.DownAt.IsZero():
-		r.DownAt = now.Add(DeletedDownTime)
+		r.DownAt = now.Add(ProbeWait)
 	}
 	return r
 }

@@ -82,7 +82,7 @@ func TestTheMemberOfADeletedNodeIsDownBeforeItLeaves(t *testing.T) {
 func hasNode(ip netip.Addr) bool { return ip.As4()[3] <= 2 }
 
 // No member of a deleted node becomes Down while no other recorded member is up, none joins, and each
-// has left within LeavingTimeout and DeletedDownTime.
+// has left within LeavingTimeout and ProbeWait.
 func TestLawOfDeletedNodes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var records map[netip.Addr]membership.WaitRecord
@@ -122,7 +122,7 @@ func TestLawOfDeletedNodes(t *testing.T) {
 					t.Fatalf("%s left at %v and is back", a.IP, since)
 				case isDown && !wasDown && !up:
 					t.Fatalf("%s goes Down, and no other member is up", a.IP)
-				case now.Sub(first) >= membership.LeavingTimeout+membership.DeletedDownTime:
+				case now.Sub(first) >= membership.LeavingTimeout+membership.ProbeWait:
 					t.Fatalf("%s is there after %s", a.IP, now.Sub(first))
 				}
 			}

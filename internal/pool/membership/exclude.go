@@ -4,7 +4,8 @@ package membership
 
 import "strings"
 
-// Labels that exclude a node from every pool; a member that serves is Down for LeavingTimeout first. The first is a
+// Labels that exclude a node from every pool. If Weir sets admin states, a recorded member that serves is Down first, see
+// RetainLeaving; control-plane nodes leave at once. The first is a
 // Kubernetes label; the second marks nodes not managed by Azure.
 const (
 	labelExclude = "node.kubernetes.io/exclude-from-external-load-balancers"

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// KeepLastUp returns the set in which recorded members that drain remain up while no other recorded member is, and until
-// such a one has been there for two probe intervals, for LeavingTimeout at most. Not those that drain at once or are Down
-// already. records are those of the pool, next replaces them. again is when the next member changes; zero if none does.
+// KeepLastUp returns the set in which recorded members that drain remain up while no other recorded member is up. It ends
+// once another has been up for ProbeWait, or after LeavingTimeout. It does not apply to members that are Down already,
+// drain at once, or were not written by Weir. records are those of the pool, next replaces them. again is when the next member changes; zero if none does.
 func (s Set) KeepLastUp(records map[netip.Addr]WaitRecord, has MemberRecord, now time.Time) (kept Set, next map[netip.Addr]WaitRecord, again time.Time) {
 	var up []Drain
 	othersUp := s.hasRecordedUp(has)

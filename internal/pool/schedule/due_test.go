@@ -135,7 +135,7 @@ func TestAdmit(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			pick, ok, askAt := AdmitPool(tt.groups, seconds(40), interval)
+			pick, ok, askAt := SelectPool(tt.groups, seconds(40), interval)
 			if pick != tt.pick || ok != (tt.pick != "") || !askAt.Equal(tt.askAt) {
 				t.Errorf("admit = %q, %v, +%s", pick, ok, askAt.Sub(start))
 			}

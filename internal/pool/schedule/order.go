@@ -35,19 +35,23 @@ type claim struct {
 	ready       time.Time
 }
 
-// Intervals after which a claim ignores impact; a check then ranks as a change.
+// In intervals: maxChangeWait until a change is late, and a check a late check; maxAdminWait until an admin state is late;
+// maxCheckWait until a check ranks as a change. Late claims ignore impact.
 const (
 	maxChangeWait = 1
 	maxAdminWait  = 10
 	maxCheckWait  = 20
 )
 
-// isBefore orders the claims of one load balancer: admin states, because connections only drain until the node dies,
-// then changes, pools written within the interval, checks; then one claim per namespace and round, so that a busy
-// namespace delays others by one; overdue claims, so that the following starve none; first attempts, because the cause
-// of a failure most likely persists; impact; the namespaces' order, time and name, for a total order.
+// isBefore orders the claims of one load balancer:
 //
-// So an overdue change waits for at most a round for each earlier claim of its namespace, the current round, and one
+//  1. by kind (effectiveKind): admin states come first, because connections only drain until the node dies
+//  2. one claim per namespace and round, so that a busy namespace delays others by one
+//  3. late claims, so that the following starve none
+//  4. unless late: first attempts, because the cause of a failure most likely persists; then impact
+//  5. the namespaces' order, time and name, for a total order
+//
+// So a late change waits for at most a round for each earlier claim of its namespace, the current round, and one
 // for each of its namespace's admin state attempts, at most one per pool and interval.
 func (c claim) isBefore(other claim, now time.Time, interval time.Duration) bool {
 	if by := cmp.Or(cmp.Compare(c.effectiveKind(now, interval), other.effectiveKind(now, interval)), compareBool(c.inNextRound, other.inNextRound)); by != 0 {
@@ -120,8 +124,8 @@ func ReadyNamespaces(groups []Group, now time.Time, interval time.Duration) []st
 	return slices.Sorted(maps.Keys(ready))
 }
 
-// AdmitPool picks the group to attempt, or returns when to call again; zero if only a new operation matters.
-func AdmitPool(groups []Group, now time.Time, interval time.Duration) (pick lb.PoolKey, ok bool, retryAt time.Time) {
+// SelectPool picks the group to attempt, or returns when to call again; zero if only a new operation matters.
+func SelectPool(groups []Group, now time.Time, interval time.Duration) (pick lb.PoolKey, ok bool, retryAt time.Time) {
 	var best claim
 	for _, g := range groups {
 		switch c := g.newClaim(now, interval); {

@@ -36,7 +36,7 @@ func TestWhichAdminStatesGoFirst(t *testing.T) {
 			g.Pool = lb.PoolKey(name)
 			all = append(all, g)
 		}
-		pick, ok, _ := AdmitPool(all, at, interval)
+		pick, ok, _ := SelectPool(all, at, interval)
 		if !ok {
 			t.Fatalf("nothing is ready of %v", groups)
 		}
@@ -53,16 +53,16 @@ func TestALookStandsBackBehindChanges(t *testing.T) {
 	fresh := Group{Pool: "fresh", hasFirstAttempt: true, FirstQueued: seconds(30)}
 	retry := Group{Pool: "retry", Retry: true, history: History{LastAttempt: seconds(0)}}
 	look := Group{Pool: "a look", FirstQueued: seconds(25)}
-	if pick, _, _ := AdmitPool([]Group{look, retry, fresh}, seconds(50), interval); pick != "fresh" {
+	if pick, _, _ := SelectPool([]Group{look, retry, fresh}, seconds(50), interval); pick != "fresh" {
 		t.Errorf("%s goes first", pick)
 	}
-	if pick, _, _ := AdmitPool([]Group{look, retry}, seconds(50), interval); pick != "retry" {
+	if pick, _, _ := SelectPool([]Group{look, retry}, seconds(50), interval); pick != "retry" {
 		t.Errorf("%s goes before a retry", pick)
 	}
-	if pick, _, _ := AdmitPool([]Group{look, fresh}, seconds(500), interval); pick != "fresh" {
+	if pick, _, _ := SelectPool([]Group{look, fresh}, seconds(500), interval); pick != "fresh" {
 		t.Errorf("%s goes first, though nobody waits for the look", pick)
 	}
-	if pick, _, _ := AdmitPool([]Group{look, fresh}, seconds(25+maxCheckWait*30), interval); pick != "a look" {
+	if pick, _, _ := SelectPool([]Group{look, fresh}, seconds(25+maxCheckWait*30), interval); pick != "a look" {
 		t.Errorf("%s goes first, though the look has waited for ten minutes", pick)
 	}
 }

@@ -188,7 +188,7 @@ func (q *queue) nextPool(now time.Time) (lb.PoolKey, bool, time.Time) {
 	if q.turn != nil {
 		groups = q.turn.FilterRemaining(groups, now, q.interval)
 	}
-	pick, ok, retryAt := schedule.AdmitPool(groups, now, q.interval)
+	pick, ok, retryAt := schedule.SelectPool(groups, now, q.interval)
 	if slices.ContainsFunc(groups, func(g schedule.Group) bool { return g.IsPaced(now, q.interval) || g.IsDeferred(now, q.interval) }) {
 		retryAt = ratelimit.MinTime(retryAt, now.Add(pacePollInterval))
 	}

@@ -60,8 +60,8 @@ type operationSchedule struct {
 	notBefore time.Time
 	// nextCheckAt is when to queue an operation without a change; zero for never.
 	nextCheckAt time.Time
-	// checkRequested is true from a request for a check until the next operation is queued: an attempt that was running
-	// at the time of the request may not have seen its cause.
+	// checkRequested is true from requestCheck until the next reconciliation has handled it. While it is true, the end of an
+	// attempt does not cancel the check: the attempt may have read the cluster before, and a member would stay.
 	checkRequested bool
 }
 
