@@ -107,7 +107,6 @@ func (v *Service) classLine() string {
 	return class + ". " + v.servedText
 }
 
-// distinctSteps returns the steps without equal ones.
 // RemedyFor returns what to do about the problem that a condition shows; empty if it shows none.
 func (v *Service) RemedyFor(c metav1.Condition) string {
 	for _, s := range v.Steps {
@@ -125,6 +124,7 @@ func (v *Service) OtherSteps() []Step {
 	})
 }
 
+// distinctSteps returns the steps without equal ones.
 func distinctSteps(steps []Step) []Step {
 	var all []Step
 	for _, s := range steps {
