@@ -31,10 +31,11 @@ const (
 // MaxStretch is how many intervals a busy pool waits at most while the share is lowered.
 const MaxStretch = 20
 
-// minRejected is how many resources Azure rejects in a row if a quota is used up, not the resources' own.
+// minRejected: after 429s for this many resources without an accepted write in between, the quota counts as used up. One
+// alone may be the limit of that resource.
 const minRejected = 2
 
-// Throttle is a 429 for a used-up write quota.
+// Throttle is a 429 to a write: for a used-up quota, or with Resource perhaps only for that one.
 type Throttle struct {
 	// Until is Azure's Retry-After.
 	Until time.Time
@@ -112,8 +113,9 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// isQuota reports whether a 429 is for a quota. While the share is lowered, other clients are known to use it up.
-func (s *fleetShare) isQuota(t Throttle, now time.Time) bool {
+// countRejection records a 429 and reports whether it is for a quota. While the share is lowered, other clients are known
+// to use it up.
+func (s *fleetShare) countRejection(t Throttle, now time.Time) bool {
 	if t.Resource == "" || s.isLowered() {
 		return true
 	}
@@ -128,7 +130,7 @@ func (s *fleetShare) isQuota(t Throttle, now time.Time) bool {
 	return true
 }
 
-// RecordAccepted records that Azure accepted a write: what it rejected before is no quota.
+// RecordAccepted forgets earlier 429s: Azure accepts writes, so they concerned only their resources.
 func (b *Budget) RecordAccepted() { clear(b.fleet.rejected) }
 
 // RecordThrottle lowers the share after a 429 for a used-up quota, once until the quota is available again. Until then
@@ -137,7 +139,7 @@ func (b *Budget) RecordThrottle(t Throttle, now time.Time) {
 	if last := now.Add(windowLength); t.Until.After(last) {
 		t.Until = last
 	}
-	if !b.fleet.isQuota(t, now) {
+	if !b.fleet.countRejection(t, now) {
 		return
 	}
 	spent, reason := b.window.countWrites(now), "429 for a write bucket of Resource Manager"

@@ -90,8 +90,8 @@ type Pool struct {
 	IsMember bool
 	// IsDesired is true if the node belongs in the pool at present. IsDown is true if its member must be Down.
 	IsDesired, IsDown bool
-	// JoinsEarly is true if a node joins the pool before a pod there is ready. It must be what decides the
-	// membership: where it is false, only a ready pod makes its node a member, so its gate must not wait.
+	// JoinsEarly is true if a node joins the pool before a pod there is ready, see Set.EarlyJoin. If it were wrongly true,
+	// the gate would wait for a membership that needs a ready pod.
 	JoinsEarly bool
 }
 

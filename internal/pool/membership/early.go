@@ -27,8 +27,8 @@ const (
 	JoinUnknown
 )
 
-// StartRecord is since when a node has endpoints of a Service and none of them was ready, and since when it has
-// none at all; zero while it has.
+// StartRecord has when the first endpoint on a node started, none of which was ready since, and since when the node has
+// no endpoint; zero while it has one.
 type StartRecord struct{ Since, GoneAt time.Time }
 
 // JoinEarly returns the set plus the nodes that start, until StartTimeout after the first endpoint there. A node that

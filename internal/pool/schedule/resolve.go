@@ -104,7 +104,7 @@ func ResolveOperations(outcome, ofMembers diff.Outcome, retryAt time.Time, ops [
 		if ofMembers != "" && !op.Admin && outcome != diff.Postponed {
 			outcome = ofMembers
 		}
-		d, looks := past.findAction(outcome, op, maxRetries), op.IsCheck() && !op.Admin
+		d, isMemberCheck := past.findAction(outcome, op, maxRetries), op.IsCheck() && !op.Admin
 		if op.Admin {
 			v.resolveAdmin(outcome, d, &op, past)
 		}
@@ -118,7 +118,7 @@ func ResolveOperations(outcome, ofMembers diff.Outcome, retryAt time.Time, ops [
 			op.Extra = false
 			v.Requeue = append(v.Requeue, op)
 		}
-		if looks && d.notify == NotifyFailed {
+		if isMemberCheck && d.notify == NotifyFailed {
 			gaveUp = append(gaveUp, op.Service)
 			continue
 		}

@@ -67,20 +67,20 @@ func (s State) NextInvalid(in Input, now time.Time) (State, Decision) {
 		fmt.Sprintf("attempt %d failed: %s; no other follows while its condition Accepted is False", s.Attempts, timeoutMessage)}}}
 }
 
-func targetOf(job string) string {
-	target, _, _ := strings.Cut(job, "/")
-	if target == job {
+func targetOf(digest string) string {
+	target, _, _ := strings.Cut(digest, "/")
+	if target == digest {
 		return ""
 	}
 	return target
 }
 
-// startOver starts over for a new job, at once or at NotBefore. A cancellation still holds.
-func (s State) startOver(job string, now time.Time) State {
-	if was := targetOf(s.SpecDigest); was != "" && was != targetOf(job) {
+// startOver starts over for a changed spec, at once or at NotBefore. A cancellation still holds.
+func (s State) startOver(digest string, now time.Time) State {
+	if was := targetOf(s.SpecDigest); was != "" && was != targetOf(digest) {
 		s.NotBefore = time.Time{} // sent by another server
 	}
-	s.SpecDigest, s.Attempts, s.TotalWait = job, 0, 0
+	s.SpecDigest, s.Attempts, s.TotalWait = digest, 0, 0
 	s.Phase, s.Since, s.RetryRequested = Waiting, now, true
 	if s.Cancelled {
 		s.Phase, s.RetryRequested = Cancelled, false

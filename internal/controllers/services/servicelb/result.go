@@ -80,7 +80,7 @@ func (r *Reconciler) warnPersistError(s Service, st *State, err error) {
 	}
 }
 
-// persistResult persists the result of a request: BackendPools, then the status, then the record.
+// persistResult persists the result of a request, in an order that depends on the step.
 func (r *Reconciler) persistResult(ctx context.Context, s Service, e *entry, step Step, res loadbalancer.Result, now time.Time) error {
 	switch step {
 	case StepFill:
