@@ -143,7 +143,7 @@ func openTab(t *testing.T, l browserConfig, address string) *tab {
 	if err := chromedp.Do(ctx); err != nil { // a deadline on the first tab would end the browser
 		t.Fatal(err)
 	}
-	b.Context, end = context.WithTimeout(ctx, time.Minute)
+	b.Context, end = context.WithTimeout(ctx, 5*time.Minute)
 	t.Cleanup(end)
 	at, err := url.Parse(address)
 	if err != nil {
@@ -243,7 +243,7 @@ func evaluate[T any](b *tab, expression string) T {
 func (b *tab) waitUntil(expression string) {
 	b.t.Helper()
 	holds := chromedp.Evaluate[bool]("(() => { try { return !!(" + expression + "); } catch { return false; } })()")
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		is, err := chromedp.Run(b, holds)
 		if is && err == nil {
 			return
