@@ -51,7 +51,7 @@ func (l *loadBalancer) planInput(jobs []*job, snap snapshot) plan.Input {
 	})
 	due := map[string]bool{}
 	for _, j := range jobs {
-		in.Services = append(in.Services, l.shareOf(j, snap))
+		in.Services = append(in.Services, l.partsOf(j, snap))
 		due[j.Owner] = true
 	}
 	for _, owner := range snap.owners {
@@ -62,7 +62,7 @@ func (l *loadBalancer) planInput(jobs []*job, snap snapshot) plan.Input {
 	return in
 }
 
-func (l *loadBalancer) shareOf(j *job, snap snapshot) plan.ServiceParts {
+func (l *loadBalancer) partsOf(j *job, snap snapshot) plan.ServiceParts {
 	s := plan.ServiceParts{Owner: j.Owner, Namespace: j.namespace(), RetainFor: j.retainFor(), DedicatedPools: j.DedicatedPools, RecordedPools: lb.PoolNames(l.id, j.RecordedPools), ManagedPools: lb.PoolNames(l.id, j.ManagedPools), LeftPools: snap.leftPools.ServicePools(j.Service, l.id, j.DedicatedPools)}
 	if j.isLeaving() {
 		s.NeedsAddress = func(f lb.Frontend) bool { return snap.publicIPs.NeedsAddress(j.Desired, f) }

@@ -46,8 +46,8 @@ func TestMachinesHaveFewRules(t *testing.T) {
 		"as many in another pool":      {Counts{"v6": 250}, nil, []ServiceParts{inPool(many("a1", 1000, 100), "v6")}, "a1"},
 		"pools of addresses":           {nil, nil, []ServiceParts{many("a2", 2000, 300)}, ""},
 		"what is too many already":     {beside(250), nil, []ServiceParts{many("a1", 1000, 100)}, ""},
-		"one that gets fewer":          {beside(250), nil, []ServiceParts{many("a1", 1000, 99)}, ""},
-		"one that gets more":           {beside(250), nil, []ServiceParts{many("a1", 1000, 101)}, "a1"},
+		"one with fewer rules":         {beside(250), nil, []ServiceParts{many("a1", 1000, 99)}, ""},
+		"one with more rules":          {beside(250), nil, []ServiceParts{many("a1", 1000, 101)}, "a1"},
 		"a Service that leaves counts": {beside(150), nil, []ServiceParts{gone("a1"), many("a2", 2000, 60)}, "a2"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -62,7 +62,7 @@ func TestFixedWhereOthersHavePorts(t *testing.T) {
 		rules     []lb.Rule
 		ip        string
 	}{
-		"nobody is there":                      {[]lb.Frontend{former}, nil, "10.0.0.50"},
+		"no Service is there":                  {[]lb.Frontend{former}, nil, "10.0.0.50"},
 		"its port is free":                     {[]lb.Frontend{former}, []lb.Rule{rule("bb", "aa", lb.TCP, 81)}, "10.0.0.50"},
 		"its port is free for its protocol":    {[]lb.Frontend{former}, []lb.Rule{rule("bb", "aa", lb.UDP, 80)}, "10.0.0.50"},
 		"its port is taken":                    {[]lb.Frontend{former}, []lb.Rule{rule("bb", "AA", lb.TCP, 80)}, ""},

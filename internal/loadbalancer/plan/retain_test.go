@@ -58,15 +58,15 @@ func TestAFrontendStaysWhereAzureRequiresOne(t *testing.T) {
 		deletes  bool
 		text     string
 	}{
-		"nothing else is left":        {Input{Observed: after(empty, []ServiceParts{newTestParts("a1", 80)}), Services: []ServiceParts{gone("a1")}}, "", true, ""},
-		"a pool of others is left":    {Input{Observed: after(empty, []ServiceParts{newTestParts("a1", 80)}, pool("theirs")), Services: []ServiceParts{gone("a1")}}, "a1", false, "public IP a1 of load balancer kubernetes is no longer needed and is retained without rules: Azure requires it while the load balancer has backend pool theirs."},
-		"an internal one":             {Input{Observed: after(empty, []ServiceParts{private("a1")}, pool("theirs")), Services: []ServiceParts{gone("a1")}}, "a1", false, "frontend a1 with address 10.0.0.9 of"},
-		"interfaces have to leave":    {Input{Observed: after(empty, []ServiceParts{newTestParts("a1", 80)}), Services: []ServiceParts{gone("a1")}, RemainingInterfaces: map[string]int{"kubernetes": 3}}, "a1", false, ""},
-		"interfaces nobody counted":   {Input{Observed: lb.LoadBalancer{ID: empty.ID, Etag: "1", Frontends: newTestParts("a1").Frontends, Pools: []lb.Pool{interfaces}}, Services: []ServiceParts{gone("a1")}}, "a1", false, "while the load balancer has backend pool kubernetes."},
-		"another frontend is there":   {Input{Observed: after(foreign(), []ServiceParts{newTestParts("a1", 80)}), Services: []ServiceParts{gone("a1")}}, "", false, ""},
-		"another one takes its place": {Input{Observed: after(empty, []ServiceParts{newTestParts("a1", 80)}, pool("theirs")), Services: []ServiceParts{gone("a1"), newTestParts("a2", 80)}}, "", false, ""},
-		"only IPv6 would be left":     {Input{Observed: two, Services: []ServiceParts{gone("a1")}, Others: []string{"a2"}}, "a1", false, "while the load balancer has IPv6 frontends."},
-		"only IPv4 would be left":     {Input{Observed: two, Services: []ServiceParts{gone("a2")}, Others: []string{"a1"}}, "", false, ""},
+		"nothing else is left":      {Input{Observed: after(empty, []ServiceParts{newTestParts("a1", 80)}), Services: []ServiceParts{gone("a1")}}, "", true, ""},
+		"a pool of others is left":  {Input{Observed: after(empty, []ServiceParts{newTestParts("a1", 80)}, pool("theirs")), Services: []ServiceParts{gone("a1")}}, "a1", false, "public IP a1 of load balancer kubernetes is no longer needed and is retained without rules: Azure requires it while the load balancer has backend pool theirs."},
+		"an internal one":           {Input{Observed: after(empty, []ServiceParts{private("a1")}, pool("theirs")), Services: []ServiceParts{gone("a1")}}, "a1", false, "frontend a1 with address 10.0.0.9 of"},
+		"interfaces must leave":     {Input{Observed: after(empty, []ServiceParts{newTestParts("a1", 80)}), Services: []ServiceParts{gone("a1")}, RemainingInterfaces: map[string]int{"kubernetes": 3}}, "a1", false, ""},
+		"interfaces not counted":    {Input{Observed: lb.LoadBalancer{ID: empty.ID, Etag: "1", Frontends: newTestParts("a1").Frontends, Pools: []lb.Pool{interfaces}}, Services: []ServiceParts{gone("a1")}}, "a1", false, "while the load balancer has backend pool kubernetes."},
+		"another frontend is there": {Input{Observed: after(foreign(), []ServiceParts{newTestParts("a1", 80)}), Services: []ServiceParts{gone("a1")}}, "", false, ""},
+		"another pool replaces it":  {Input{Observed: after(empty, []ServiceParts{newTestParts("a1", 80)}, pool("theirs")), Services: []ServiceParts{gone("a1"), newTestParts("a2", 80)}}, "", false, ""},
+		"only IPv6 would be left":   {Input{Observed: two, Services: []ServiceParts{gone("a1")}, Others: []string{"a2"}}, "a1", false, "while the load balancer has IPv6 frontends."},
+		"only IPv4 would be left":   {Input{Observed: two, Services: []ServiceParts{gone("a2")}, Others: []string{"a1"}}, "", false, ""},
 		"not what moves": {Input{
 			Observed: after(empty, []ServiceParts{newTestParts("a1", 80), newTestParts("a2", 81)}, pool("theirs")), Services: []ServiceParts{moves("a1"), gone("a2")},
 			IsManaged: func(f lb.Frontend) bool { return f.Name != "a2" },
@@ -142,7 +142,7 @@ func TestWhatWasLeftToOthersGoes(t *testing.T) {
 			s.Pools = append(s.Pools, pool("shop-web"))
 			return s
 		}()}}, nil, false},
-		"interfaces have to leave": {Input{Observed: left(nil, pool("shop-web")), RemainingInterfaces: map[string]int{"kubernetes": 1}}, []string{"remove pool shop-web"}, false},
+		"interfaces must leave": {Input{Observed: left(nil, pool("shop-web")), RemainingInterfaces: map[string]int{"kubernetes": 1}}, []string{"remove pool shop-web"}, false},
 		"a frontend was pinned": {Input{Observed: func() lb.LoadBalancer {
 			b := after(empty, []ServiceParts{newTestParts("a1", 80)})
 			b.Rules, b.Probes = nil, nil

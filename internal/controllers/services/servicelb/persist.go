@@ -15,8 +15,8 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// persistFill creates the new pools, which fill before flows move. Until then the present rules, BackendPools and
-// addresses remain.
+// persistFill creates the new pools, which fill before flows move. Until then the present rules and BackendPools remain,
+// and the addresses of a Service that moves.
 func (r *Reconciler) persistFill(ctx context.Context, s Service, e *entry, res loadbalancer.Result, now time.Time) error {
 	e.Sync.markStale()
 	e.PoolWait.startWait(waitFill, res, now)
