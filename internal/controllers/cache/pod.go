@@ -113,16 +113,19 @@ func (s *Snapshot) MemberOn(p *v1alpha1.BackendPool, node string) (membership.Se
 }
 
 // MemberAlone returns the address that a node would have in a pool with an endpoint there; invalid if it cannot be a
-// member, and Down if it drains. known is false for an unknown node.
+// member, and Down if it drains. known is false for an unknown node, and for one whose addresses or machine are not set
+// yet.
 func (s *Snapshot) MemberAlone(p *v1alpha1.BackendPool, node string) (_ lb.Address, known bool) {
 	n := Get[corev1.Node](s.Nodes, node)
 	if n == nil {
 		return lb.Address{}, false
 	}
-	if set := s.memberAlone(p, n); len(set.Addresses) > 0 {
+	set := s.memberAlone(p, n)
+	if len(set.Addresses) > 0 {
 		return set.Addresses[0], true
 	}
-	return lb.Address{}, true
+	hasAddress := slices.ContainsFunc(n.Status.Addresses, func(a corev1.NodeAddress) bool { return a.Type == corev1.NodeInternalIP })
+	return lb.Address{}, hasAddress && len(set.PendingAddresses) == 0
 }
 
 func (s *Snapshot) memberAlone(p *v1alpha1.BackendPool, n *corev1.Node) membership.Set {

@@ -65,4 +65,16 @@ func TestMemberAlone(t *testing.T) {
 	if _, known := s.MemberAlone(pool, "another"); known {
 		t.Error("an unknown node is known")
 	}
+	starts := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "starts"}}
+	if err := s.Add(starts); err != nil {
+		t.Fatal(err)
+	}
+	if _, known := s.MemberAlone(pool, "starts"); known {
+		t.Error("a node that has no address yet is known")
+	}
+	s.ByMachine = func(*v1alpha1.BackendPool) bool { return true }
+	starts.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}}
+	if _, known := s.MemberAlone(pool, "starts"); known {
+		t.Error("a node whose machine is not set yet is known")
+	}
 }

@@ -48,7 +48,7 @@ func TestPoolOfAStartingNode(t *testing.T) {
 	node := func(name, ip string) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ip}}}}
 	}
-	if err := view.Add(p, node("starts", "10.0.0.1"), node("serves", "10.0.0.2"), node("empty", "10.0.0.3"),
+	if err := view.Add(p, node("starts", "10.0.0.1"), node("serves", "10.0.0.2"), node("empty", "10.0.0.3"), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "new"}},
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeLoadBalancer, ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal, HealthCheckNodePort: 31000,
 		}},
@@ -65,6 +65,7 @@ func TestPoolOfAStartingNode(t *testing.T) {
 		"starts":               {"starts", "10.0.0.9", Pool{Name: "shop-web", IsDesired: true, JoinsEarly: true}},
 		"timed out":            {"starts", "10.0.0.1", Pool{Name: "shop-web"}},
 		"timed out, and ready": {"serves", "10.0.0.2", Pool{Name: "shop-web", IsDesired: true, JoinsEarly: true}},
+		"no address yet":       {"new", "10.0.0.9", Pool{Name: "shop-web", JoinsEarly: true}},
 		"no endpoint yet":      {"empty", "10.0.0.9", Pool{Name: "shop-web", JoinsEarly: true}},
 	} {
 		in := inputs{view: view, pools: startingPool{netip.MustParseAddr(tt.timedOut)}}
