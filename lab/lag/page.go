@@ -111,7 +111,8 @@ on it, or until the change is reverted. Weir is compared with
 - **bound**: a mean lag that no schedule of the strategy goes below.
 - **tick**: every 30 s what waits is written, one pool after the other, each followed by polls every ten seconds.
 
-All pools are of one namespace. Where the most writes in five minutes are about all of the share, the quota binds.
+All pools are of one namespace. Where the most writes in five minutes reach the share, it binds; above it each pool
+is written at most once per interval.
 
 | trace | |
 |---|---|

@@ -113,8 +113,8 @@ func (s *Snapshot) MemberOn(p *v1alpha1.BackendPool, node string) (membership.Se
 }
 
 // MemberAlone returns the address that a node would have in a pool with an endpoint there; invalid if it cannot be a
-// member, and Down if it drains. known is false for an unknown node, and for one whose addresses or machine are not set
-// yet.
+// member, and Down if it drains. known is false for an unknown node, and while the addresses or the machine of a node are
+// not set.
 func (s *Snapshot) MemberAlone(p *v1alpha1.BackendPool, node string) (_ lb.Address, known bool) {
 	n := Get[corev1.Node](s.Nodes, node)
 	if n == nil {
