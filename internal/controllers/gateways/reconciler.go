@@ -5,6 +5,7 @@ package gateways
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"reflect"
 	"sync"
@@ -52,6 +53,7 @@ type Reconciler struct {
 	objects objects
 	queue   k8s.WorkQueue
 	ports   nodePorts
+	loading *loading
 	mu      sync.Mutex // guards changes of cfg.Gateways, and inSync
 	// inSync are the Gateways of which Azure has exactly what cfg.Gateways has.
 	inSync map[types.UID]bool
@@ -59,7 +61,7 @@ type Reconciler struct {
 
 // New returns a Reconciler that is idle until Watch finds Gateway API.
 func New(c Config) *Reconciler {
-	return &Reconciler{cfg: c, objects: objects{hasTLSRoutes: &atomic.Bool{}}, inSync: map[types.UID]bool{}}
+	return &Reconciler{cfg: c, objects: objects{hasTLSRoutes: &atomic.Bool{}}, loading: newLoading(), inSync: map[types.UID]bool{}}
 }
 
 // RetryFailed requeues requests that failed because of the API server.
@@ -89,17 +91,14 @@ func (r *Reconciler) reconcileGateway(ctx context.Context, name types.Namespaced
 	if err != nil {
 		return 0, err
 	}
-	managed := false
+	managed, isMissing := false, false
 	if gw != nil {
 		is, exists, err := r.objects.hasClass(ctx, gw)
 		if err != nil {
 			return 0, err
 		}
-		if !exists && hasFinalizer(gw) && gw.DeletionTimestamp == nil { // a class that is deleted by mistake must not delete addresses
-			r.keepService(gw)
-			return 0, nil
-		}
-		managed = is
+		isMissing = !exists && hasFinalizer(gw) && gw.DeletionTimestamp == nil // a class that is deleted by mistake must not delete addresses
+		managed = is || isMissing
 	}
 	if gw == nil || !managed && !hasFinalizer(gw) {
 		r.removeService(name)
@@ -107,7 +106,9 @@ func (r *Reconciler) reconcileGateway(ctx context.Context, name types.Namespaced
 	}
 	refs := &references{objects: r.objects, ctx: ctx}
 	a := routing.Attach(gw, routes, refs)
-	a.RejectParameters(unsupportedText(gw))
+	if a.RejectParameters(unsupportedText(gw)); isMissing {
+		a.RejectParameters(fmt.Sprintf("its GatewayClass %s is missing", gw.Spec.GatewayClassName))
+	}
 	used, again, failed := r.assignNodePorts(ctx, refs, gw, a)
 	if refs.err != nil {
 		return 0, refs.err
@@ -116,7 +117,7 @@ func (r *Reconciler) reconcileGateway(ctx context.Context, name types.Namespaced
 	if isInSync || gw.DeletionTimestamp != nil && !hasFinalizer(gw) { // else Azure may still forward to others
 		failed = errors.Join(failed, r.deleteCopies(ctx, name, used))
 	}
-	if !managed {
+	if !managed || isMissing { // its status is another controller's, or the next class's
 		return again, failed
 	}
 	if gw.DeletionTimestamp != nil {
@@ -137,6 +138,7 @@ func hasFinalizer(gw *gatewayv1.Gateway) bool {
 func (r *Reconciler) updateService(gw *gatewayv1.Gateway, managed bool, a *routing.Attachment) (s *corev1.Service, isInSync bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	defer r.loading.markStored(client.ObjectKeyFromObject(gw))
 	key := metadata.Key(gw.Namespace, cache.GatewayServiceName(gw.Name))
 	before := cache.Get[corev1.Service](r.cfg.Gateways, key)
 	next := newService(gw, managed, r.cfg.View.Serving.Class, a.Rules())
@@ -162,30 +164,11 @@ func (r *Reconciler) updateService(gw *gatewayv1.Gateway, managed bool, a *routi
 	return next, false
 }
 
-// keepService stores a Gateway without its class, unless it is stored, so that its resources are not taken for
-// those of a deleted Gateway. Its restrictions apply.
-func (r *Reconciler) keepService(gw *gatewayv1.Gateway) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	key := metadata.Key(gw.Namespace, cache.GatewayServiceName(gw.Name))
-	before := cache.Get[corev1.Service](r.cfg.Gateways, key)
-	s := newService(gw, true, r.cfg.View.Serving.Class, nil)
-	if before != nil && before.UID == s.UID {
-		if !hasOtherRestriction(s, before) {
-			return
-		}
-		s.Spec, s.Status = before.Spec, before.Status
-		delete(r.inSync, s.UID)
-	}
-	rejectSpec(s)
-	_ = r.cfg.Gateways.Update(s)
-	r.cfg.Services.RequeueService(key)
-}
-
 // removeService removes a deleted Gateway, or one of another controller.
 func (r *Reconciler) removeService(name types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	defer r.loading.markStored(name)
 	r.ports.setCopies(name, 0)
 	for _, other := range r.ports.claims.Remove(name) {
 		r.queue.Add(other)

@@ -65,6 +65,13 @@ func (r *Reconciler) PersistRecord(ctx context.Context, s servicelb.Service, rec
 	return nil
 }
 
+// Exists implements services.Gateways.
+func (r *Reconciler) Exists(ctx context.Context, key, uid string) (bool, error) {
+	gw := &gatewayv1.Gateway{}
+	err := r.cfg.Reader.Get(ctx, gatewayName(key), gw)
+	return err == nil && string(gw.UID) == uid, client.IgnoreNotFound(err)
+}
+
 // PatchStatus implements services.Gateways. The status remains in memory; a reconciliation writes it.
 func (r *Reconciler) PatchStatus(s *corev1.Service, patch []byte) error {
 	r.mu.Lock()

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apitypes "k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
@@ -33,6 +34,9 @@ import (
 // discoveryInterval is the interval of requests for the types of Gateway API until they exist.
 const discoveryInterval = 30 * time.Second
 
+// discoveryRetryInterval is that of requests that fail.
+const discoveryRetryInterval = 5 * time.Second
+
 // resources are the types that must exist.
 var resources = []string{"gatewayclasses", "gateways", "tcproutes", "udproutes", "referencegrants"}
 
@@ -43,7 +47,7 @@ func (r *Reconciler) Watch(ctx context.Context, mgr manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("client for the types of Gateway API: %w", err)
 	}
-	if !awaitTypes(ctx, types, resources...) {
+	if !awaitTypes(ctx, types, func() { r.loading.setList(nil) }, resources...) { // without the types there are no Gateways
 		return nil
 	}
 	options := newCacheOptions(mgr.GetScheme())
@@ -58,7 +62,10 @@ func (r *Reconciler) Watch(ctx context.Context, mgr manager.Manager) error {
 	}
 	r.objects.cached, r.objects.view = objects, r.cfg.View // before the first reconciliation
 	c, err := r.addController(mgr, objects)
-	if err != nil || !awaitTypes(ctx, types, "tlsroutes") {
+	if err != nil || !objects.WaitForCacheSync(ctx) {
+		return err
+	}
+	if err := r.listGateways(ctx); err != nil || !awaitTypes(ctx, types, func() {}, "tlsroutes") {
 		return err
 	}
 	return r.watchTLSRoutes(ctx, c, objects)
@@ -94,24 +101,48 @@ func (r *Reconciler) watchTLSRoutes(ctx context.Context, c controller.Controller
 	return nil
 }
 
-// awaitTypes waits until the API server has these types; false if the context is done before.
-func awaitTypes(ctx context.Context, types discovery.DiscoveryInterface, names ...string) bool {
-	for !hasTypes(types, names) {
-		if ratelimit.Sleep(ctx, discoveryInterval) != nil {
+// listGateways lists the Gateways for loading.
+func (r *Reconciler) listGateways(ctx context.Context) error {
+	var list gatewayv1.GatewayList
+	if err := r.objects.cached.List(ctx, &list); err != nil {
+		return fmt.Errorf("list of Gateways: %w", err)
+	}
+	var names []apitypes.NamespacedName
+	for i := range list.Items {
+		names = append(names, client.ObjectKeyFromObject(&list.Items[i]))
+	}
+	r.loading.setList(names)
+	return nil
+}
+
+// awaitTypes waits until the API server has these types; false if the context is done before. absent is called when it
+// reports that it lacks one.
+func awaitTypes(ctx context.Context, types discovery.DiscoveryInterface, absent func(), names ...string) bool {
+	for {
+		has, err := hasTypes(types, names)
+		interval := discoveryInterval
+		switch {
+		case has:
+			return true
+		case err != nil:
+			interval = discoveryRetryInterval
+		default:
+			absent()
+		}
+		if ratelimit.Sleep(ctx, interval) != nil {
 			return false
 		}
 	}
-	return true
 }
 
-func hasTypes(types discovery.DiscoveryInterface, names []string) bool {
+func hasTypes(types discovery.DiscoveryInterface, names []string) (bool, error) {
 	list, err := types.ServerResourcesForGroupVersion(gatewayv1.GroupVersion.String())
 	if err != nil {
-		return false
+		return false, client.IgnoreNotFound(err)
 	}
 	return !slices.ContainsFunc(names, func(name string) bool {
 		return !slices.ContainsFunc(list.APIResources, func(has metav1.APIResource) bool { return has.Name == name })
-	})
+	}), nil
 }
 
 func (r *Reconciler) addController(mgr manager.Manager, objects ctrlcache.Cache) (controller.Controller, error) {

@@ -29,6 +29,16 @@ func (v serviceCluster) Service(name string) (servicelb.Service, bool) {
 	return cache.ServiceLB(s), true
 }
 
+// Exists implements servicelb.Cluster.
+func (v serviceCluster) Exists(ctx context.Context, name, uid string) (bool, error) {
+	if cache.IsGatewayKey(name) {
+		return v.gateways.Exists(ctx, name, uid)
+	}
+	s := &corev1.Service{}
+	err := v.cfg.API.Reader.Get(ctx, cache.NamespacedName(name), s)
+	return err == nil && string(s.UID) == uid, client.IgnoreNotFound(err)
+}
+
 // NamespaceLabels implements servicelb.Cluster.
 func (v serviceCluster) NamespaceLabels(ctx context.Context, name string) (map[string]string, error) {
 	ns := &corev1.Namespace{}

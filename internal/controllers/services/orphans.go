@@ -3,6 +3,7 @@
 package services
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -51,7 +52,10 @@ func (r *Reconciler) CountOrphans() int {
 // and that are no longer needed.
 func (r *Reconciler) RunOrphanSearch(ctx context.Context) {
 	var next time.Time
-	for wait := orphanSearchDelay; ratelimit.Sleep(ctx, wait) == nil; wait = r.options.ResyncPeriod {
+	for wait := orphanSearchDelay; ratelimit.Sleep(ctx, wait) == nil; wait = cmp.Or(r.options.ResyncPeriod, orphanSearchDelay) {
+		if r.gateways != nil && !r.gateways.IsLoaded() { // what seems to be left may be a Gateway's
+			continue
+		}
 		if now := time.Now(); !now.Before(next) {
 			next = now
 			if r.findOrphans(ctx) {

@@ -117,8 +117,12 @@ func (r *Reconciler) EnableLoadBalancers(b Balancers, o Options) {
 // HasLoadBalancers reports whether Weir creates load balancers.
 func (r *Reconciler) HasLoadBalancers() bool { return r.deployer != nil }
 
-// Run runs the load balancers until the context is done.
-func (r *Reconciler) Run(ctx context.Context) { r.deployer.Run(ctx) }
+// Run runs the load balancers until the context is done, once the Gateways are read: security rules and addresses without
+// a known owner may be theirs.
+func (r *Reconciler) Run(ctx context.Context) {
+	r.awaitGateways(ctx)
+	r.deployer.Run(ctx)
+}
 
 // RetryFailed requeues requests that failed because of the API server.
 func (r *Reconciler) RetryFailed(now time.Time) { r.queue.RetryFailed(now) }

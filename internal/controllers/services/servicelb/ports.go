@@ -16,10 +16,12 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Cluster reads the cached cluster state without blocking.
+// Cluster reads the cached cluster state without blocking, except for Exists.
 type Cluster interface {
 	// Service returns a Service by namespace/name; false if there is none.
 	Service(name string) (Service, bool)
+	// Exists reports whether the API server has a Service with this UID, without the cache.
+	Exists(ctx context.Context, name, uid string) (bool, error)
 	// NamespaceLabels returns the labels of a namespace. Unknown labels are an error: treating them as empty
 	// would misplace the Service.
 	NamespaceLabels(ctx context.Context, namespace string) (map[string]string, error)

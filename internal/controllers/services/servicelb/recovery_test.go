@@ -308,3 +308,24 @@ func TestPoolLostDuringARequest(t *testing.T) {
 		})
 	}
 }
+
+// A Service that the cache no longer has keeps its resources until the API server confirms that it was deleted.
+func TestADeletionIsConfirmed(t *testing.T) {
+	w := newWorld(t)
+	w.looks()
+	w.ends()
+	w.looks()
+	w.gone, w.asked = true, nil
+	for _, because := range []string{"the API server has it", "the API server does not respond"} {
+		if w.stale = because == "the API server has it"; !w.stale {
+			w.unreadableAPI = errors.New("no response")
+		}
+		if again := w.looks(); w.asked != nil || again != blockedRetry {
+			t.Errorf("%s: request %v, checked again in %s", because, w.asked, again)
+		}
+	}
+	w.unreadableAPI = nil
+	if w.looks(); w.asked == nil || w.asked.Desired != nil || w.asked.ProtectAddresses {
+		t.Errorf("confirmed: request %+v", w.asked)
+	}
+}

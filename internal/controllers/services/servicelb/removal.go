@@ -53,8 +53,24 @@ func (o Settings) isRemovalUnrequested(s Service, p Placement, w *service.Spec) 
 	return true
 }
 
+// isDeletionConfirmed asks the API server about a Service that was deleted without an event: the cache may be outdated.
+func (r *Reconciler) isDeletionConfirmed(ctx context.Context, s Service) bool {
+	exists, err := r.cfg.Cluster.Exists(ctx, s.Name, s.UID)
+	if err != nil || exists {
+		r.cfg.Log.WarnContext(ctx, "the cache has no such Service, and its resources in Azure remain until the API server confirms that", "service", s.Name, "exists", exists, "err", err)
+	}
+	return err == nil && !exists
+}
+
 // checkRemoval reports whether the request must spare addresses, and whether it must wait.
 func (r *Reconciler) checkRemoval(ctx context.Context, s Service, st *State, w *service.Spec, now time.Time) (protect, pending bool) {
+	if w == nil && st.Placement.isGone && !st.Placement.deleting && !r.isDeletionConfirmed(ctx, s) {
+		if st.Removal.addresses == nil {
+			r.recordBlocked(s, st, nil, s.StatusAddresses, now)
+		}
+		st.Removal.retryAt = now.Add(blockedRetry)
+		return true, true
+	}
 	if !r.cfg.Settings.isRemovalUnrequested(s, st.Placement, w) {
 		r.clearBlocked(s, st)
 		return false, false

@@ -80,6 +80,9 @@ type world struct {
 	refused map[service.PortRef]string
 	// empty means no ready endpoints.
 	empty bool
+	// stale means that the API server has a Service that is gone; unreadableAPI is its error.
+	stale         bool
+	unreadableAPI error
 	// emptyPool is a pool that is empty in Azure.
 	emptyPool string
 }
@@ -177,6 +180,9 @@ func (w *world) Service(string) (Service, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.s, !w.gone
+}
+func (w *world) Exists(context.Context, string, string) (bool, error) {
+	return w.stale, w.unreadableAPI
 }
 func (w *world) NamespaceLabels(context.Context, string) (map[string]string, error) {
 	return map[string]string{}, nil
