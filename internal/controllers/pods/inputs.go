@@ -51,7 +51,7 @@ func (in inputs) services(pod *corev1.Pod, now time.Time) (all []Service, refs [
 		}
 		one := Service{Name: s.Name, IsLocal: s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal}
 		if managed {
-			in.addRules(&one, s, &bound)
+			in.addRules(&one, s, &bound, now)
 		} else { // the rules are another controller's, and the probes unknown
 			one.HasAddress, one.IsKnown = true, true
 		}
@@ -66,7 +66,7 @@ func (in inputs) services(pod *corev1.Pod, now time.Time) (all []Service, refs [
 }
 
 // addRules adds what is known of the rules of a Service, and the owners of their pools to bound.
-func (in inputs) addRules(one *Service, s *corev1.Service, bound *[]*v1alpha1.BackendPool) {
+func (in inputs) addRules(one *Service, s *corev1.Service, bound *[]*v1alpha1.BackendPool, now time.Time) {
 	var valid bool
 	one.HasProbes, valid = in.rules.HasServingProbes(s)
 	one.HasAddress = len(s.Status.LoadBalancer.Ingress) > 0
@@ -81,14 +81,25 @@ func (in inputs) addRules(one *Service, s *corev1.Service, bound *[]*v1alpha1.Ba
 	var pools []lb.PoolID
 	pools, one.IsKnown = in.rules.RulePools(s)
 	for _, at := range pools {
-		owner := in.pools.PoolOwner(at)
-		if owner == nil {
+		switch owner := in.pools.PoolOwner(at); {
+		case owner == nil && in.isPending(at, now):
+			one.Pools = append(one.Pools, Pool{Name: at.Name, JoinsEarly: true})
+		case owner == nil:
 			one.Pools = append(one.Pools, Pool{Name: at.Name, Blocked: Foreign})
-		} else if !slices.Contains(*bound, owner) {
+		case !slices.Contains(*bound, owner):
 			*bound = append(*bound, owner)
 		}
 	}
 }
+
+// isPending reports whether a pool without an owner may still get one: the cache has no BackendPool for it yet, or does not
+// show yet whether that may use it.
+func (in inputs) isPending(at lb.PoolID, now time.Time) bool {
+	all := in.view.PoolsAt(at.Key())
+	return len(all) == 0 || slices.ContainsFunc(all, func(p *v1alpha1.BackendPool) bool { return isPending(in.pools.ResolveBinding(p, now)) })
+}
+
+func isPending(b backendpool.Binding) bool { return b.Reason == v1alpha1.ReasonPending }
 
 // pool returns what is known of a node in a pool.
 func (in inputs) pool(p *v1alpha1.BackendPool, node string, now time.Time) Pool {
@@ -99,6 +110,7 @@ func (in inputs) pool(p *v1alpha1.BackendPool, node string, now time.Time) Pool 
 		is.Blocked = Paused
 	case binding.State == backendpool.DryRun:
 		is.Blocked = DryRun
+	case isPending(binding):
 	case !binding.AllowsUpdates() || binding.RemovesMembers():
 		is.Blocked = Foreign
 	case in.pools.IsContested(p):
@@ -116,7 +128,7 @@ func (in inputs) pool(p *v1alpha1.BackendPool, node string, now time.Time) Pool 
 	}
 	if at < 0 {
 		alone, known := in.view.MemberAlone(p, node)
-		is.JoinsEarly = is.JoinsEarly && (!known || alone.IP.IsValid())
+		is.JoinsEarly = !known && p.Spec.Nodes != nil || is.JoinsEarly && (!known || alone.IP.IsValid())
 		is.IsDown = alone.AdminState == lb.Down
 		return is
 	}

@@ -74,3 +74,60 @@ func TestPoolOfAStartingNode(t *testing.T) {
 		}
 	}
 }
+
+// ownedPools are the owners and bindings of pools, and the rules of the Service.
+type ownedPools struct {
+	startingPool
+	owner   *v1alpha1.BackendPool
+	binding backendpool.Binding
+}
+
+func (p ownedPools) PoolOwner(lb.PoolID) *v1alpha1.BackendPool { return p.owner }
+func (p ownedPools) ResolveBinding(*v1alpha1.BackendPool, time.Time) backendpool.Binding {
+	return p.binding
+}
+func (ownedPools) RulePools(*corev1.Service) ([]lb.PoolID, bool) {
+	return []lb.PoolID{{LoadBalancer: lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: "lb"}, Name: "kubernetes"}}, true
+}
+func (ownedPools) HasServingProbes(*corev1.Service) (has, valid bool) { return true, true }
+
+// A pool is foreign if its BackendPool may not write it, not if the cache has no BackendPool or Namespace yet. The pool of all
+// nodes waits for a node that the cache does not have yet.
+func TestPoolsThatAreNotSeenYet(t *testing.T) {
+	p := &v1alpha1.BackendPool{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "nodes.lb"}, Spec: v1alpha1.BackendPoolSpec{
+		Nodes: &v1alpha1.NodeMembers{}, PoolName: "kubernetes", IPFamily: "IPv4", LoadBalancer: v1alpha1.LoadBalancerReference{SubscriptionID: "s", ResourceGroup: "rg", Name: "lb"},
+	}}
+	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: corev1.ServiceSpec{
+		Type: corev1.ServiceTypeLoadBalancer, ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal, Selector: map[string]string{"app": "web"},
+	}, Status: corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: "198.18.0.1"}}}}}
+	rejected := func(reason string) backendpool.Binding {
+		return backendpool.Binding{State: backendpool.NotAllowed, Reason: reason}
+	}
+	for name, tt := range map[string]struct {
+		exists bool
+		pools  ownedPools
+		opens  Reason // empty if the gate waits
+	}{
+		"no BackendPool yet":   {},
+		"not known yet":        {exists: true, pools: ownedPools{binding: rejected(v1alpha1.ReasonPending)}},
+		"of another one":       {exists: true, pools: ownedPools{binding: rejected(v1alpha1.ReasonNotAllowed)}, opens: Foreign},
+		"no node yet":          {exists: true, pools: ownedPools{owner: p, binding: backendpool.Binding{State: backendpool.Active}}},
+		"not allowed any more": {exists: true, pools: ownedPools{owner: p, binding: rejected(v1alpha1.ReasonNotAllowed)}, opens: Foreign},
+	} {
+		view := &cache.Snapshot{Serving: cache.Serving{LoadBalancers: true}}
+		view.InMemory()
+		if err := view.Add(s); err != nil {
+			t.Fatal(err)
+		}
+		if tt.exists {
+			if err := view.Add(p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		in := inputs{view: view, pools: tt.pools, rules: tt.pools}
+		services, _ := in.services(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Labels: map[string]string{"app": "web"}}, Spec: corev1.PodSpec{NodeName: "new"}}, time.Now())
+		if d := Decide(Pod{Node: "new"}, services, Leader{Leads: true}, time.Now()); d.Reason != tt.opens {
+			t.Errorf("%s: %+v, want reason %q", name, d, tt.opens)
+		}
+	}
+}
