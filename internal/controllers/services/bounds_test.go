@@ -44,7 +44,9 @@ func TestBoundsOfANamespaceChange(t *testing.T) {
 		{"the same in error", false, team("a", bounded("x")), team("b", bounded("x")), false, 0},
 		{"labels that do not count", false, team("a", nil), team("b", nil), false, 0},
 		{"labels that count", true, team("a", nil), team("b", nil), true, 0},
-		{"in error when it is first seen", false, nil, team("a", bounded("x")), false, 1},
+		{"in error when it is first seen", false, nil, team("a", bounded("x")), true, 1},
+		{"first seen with a grant", false, nil, team("a", map[string]string{service.PublicIPAnnotation: "ips/web"}), true, 0},
+		{"first seen without", false, nil, team("a", nil), false, 0},
 	} {
 		var events eventTexts
 		var log bytes.Buffer

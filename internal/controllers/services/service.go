@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -149,24 +150,25 @@ func (r *Reconciler) watchNamespaces(to *builder.Builder) *builder.Builder {
 	return to.Watches(&corev1.Namespace{}, k8s.MapHandler(r.servicesIn), builder.WithPredicates(r.namespaceChanged(byLabels)))
 }
 
-// namespaceChanged passes updates of limits and grants, and of labels if byLabels is set. Services of a new
-// namespace have their own events. It reports invalid limits.
+// namespaceChanged passes changes of limits and grants, and of labels if byLabels is set. A new namespace can have any: its
+// Services may have been seen before. It reports invalid limits.
 func (r *Reconciler) namespaceChanged(byLabels bool) predicate.Predicate {
+	differ := func(before, after client.Object) bool {
+		return byLabels && !maps.Equal(before.GetLabels(), after.GetLabels()) || !reflect.DeepEqual(limitsOf(before), limitsOf(after)) ||
+			slices.ContainsFunc([]string{service.PublicIPAnnotation, service.GatewayLoadBalancersAnnotation}, func(grant string) bool {
+				return before.GetAnnotations()[grant] != after.GetAnnotations()[grant]
+			})
+	}
 	return predicate.Funcs{
 		CreateFunc: func(c event.CreateEvent) bool {
 			r.reportBounds(c.Object)
-			return false
+			return !c.IsInInitialList && differ(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Object.GetName()}}, c.Object)
 		},
 		UpdateFunc: func(u event.UpdateEvent) bool {
-			changed := byLabels && !maps.Equal(u.ObjectOld.GetLabels(), u.ObjectNew.GetLabels()) ||
-				slices.ContainsFunc([]string{service.PublicIPAnnotation, service.GatewayLoadBalancersAnnotation}, func(grant string) bool {
-					return u.ObjectOld.GetAnnotations()[grant] != u.ObjectNew.GetAnnotations()[grant]
-				})
 			if !reflect.DeepEqual(limitsOf(u.ObjectOld), limitsOf(u.ObjectNew)) {
 				r.reportBounds(u.ObjectNew)
-				changed = true
 			}
-			return changed
+			return differ(u.ObjectOld, u.ObjectNew)
 		},
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 	}
