@@ -33,13 +33,16 @@ var (
 	tokenPattern = regexp.MustCompile(`(?i)\b(bearer|sharedaccesssignature|basic)((?:[\s:"'\\]|%20)+)[A-Za-z0-9\-._~+/=]{4,}`)
 	jwtPattern   = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*`)
 	// On a parse error, the SDK quotes the token endpoint's whole response.
-	fieldPattern = regexp.MustCompile(`(?i)((?:access_?token|refresh_?token|id_?token|client_?secret|client_?assertion|assertion|password|shared_?access_?key|[?&]sig)\\*["']?\s*[:=]\s*\[?\\*["']?)[^"'&\s,}\]\\]+`)
-	urlPattern   = regexp.MustCompile(`(?i)https?:(?://|\\/\\/)[^\s"'<>]+`)
+	fieldPattern = regexp.MustCompile(`(?i)((?:access_?token|refresh_?token|id_?token|client_?secret|client_?assertion|assertion|password|(?:shared_?access|account)_?key|(?:[?&;]|\b|%3f|%26)sig)\\*["']?\s*(?:[:=]|%3d)\s*\[?\\*["']?)[^"'&\s,}\]\\]+`)
+	// The SDK quotes a polling URL that it does not accept, such as one without a host.
+	pathPattern = regexp.MustCompile(`/[^\s"'<>?]*\?[^\s"'<>]+`)
+	urlPattern  = regexp.MustCompile(`(?i)https?:(?://|\\/\\/)[^\s"'<>]+`)
 )
 
 // redactText redacts tokens, and the queries of URLs, because Azure signs operation URLs.
 func redactText(text string) string {
 	text = urlPattern.ReplaceAllStringFunc(text, redactURL)
+	text = pathPattern.ReplaceAllStringFunc(text, redactURL)
 	text = tokenPattern.ReplaceAllString(text, "${1}${2}"+redactionMark)
 	text = fieldPattern.ReplaceAllString(text, "${1}"+redactionMark)
 	return jwtPattern.ReplaceAllString(text, redactionMark)

@@ -22,10 +22,14 @@ func TestText(t *testing.T) {
 		"Bearer \"abcdef\"":                   "Bearer \"REDACTED\"",
 		"bearer%20abcdef":                     "bearer%20REDACTED",
 		"SharedAccessKey=abc;x":               "SharedAccessKey=REDACTED",
-		"see //h/p?sig=abc":                   "see //h/p?sig=REDACTED",
-		`https:\/\/h\/?sig=abc`:               `https:\/\/h\/`,
-		"the bearer of news":                  "the bearer of news",
-		"plain":                               "plain",
+		"see //h/p?sig=abc":                   "see //h/p",
+		"AccountKey=abc==;x":                  "AccountKey=REDACTED",
+		"sig=abc&se=1":                        "sig=REDACTED&se=1",
+		"a%3Fsig%3Dabc":                       "a%3Fsig%3DREDACTED",
+		`invalid URL "/subscriptions/x/operations/y?api-version=1&t=2&s=abc"`: `invalid URL "/subscriptions/x/operations/y?api-version=1"`,
+		`https:\/\/h\/?sig=abc`: `https:\/\/h\/`,
+		"the bearer of news":    "the bearer of news",
+		"plain":                 "plain",
 	} {
 		if got := redactText(text); got != want {
 			t.Errorf("Text(%q) = %q, want %q", text, got, want)
