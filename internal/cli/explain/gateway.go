@@ -233,7 +233,7 @@ func (r Reader) readController(ctx context.Context, name gatewayv1.ObjectName) (
 // Services can be read.
 func (r Reader) describeBackends(ctx context.Context, gateway types.NamespacedName, route routing.Route) []string {
 	all := []string{}
-	for _, ref := range route.Backends {
+	for _, ref := range route.Backends() {
 		name, is := route.ServiceOf(ref)
 		text := fmt.Sprintf("%s %s", ptr.Deref(ref.Kind, routing.KindService), ref.Name)
 		if !is {

@@ -136,7 +136,7 @@ func gatewayKeys(r routing.Route) (keys []string) {
 }
 
 func serviceKeys(r routing.Route) (keys []string) {
-	for _, b := range r.Backends {
+	for _, b := range r.Backends() {
 		if name, is := r.ServiceOf(b); is && !slices.Contains(keys, name.String()) {
 			keys = append(keys, name.String())
 		}
@@ -145,7 +145,7 @@ func serviceKeys(r routing.Route) (keys []string) {
 }
 
 func backendNamespaces(r routing.Route) (keys []string) {
-	for _, b := range r.Backends {
+	for _, b := range r.Backends() {
 		if name, is := r.ServiceOf(b); is && name.Namespace != r.Object.GetNamespace() && !slices.Contains(keys, name.Namespace) {
 			keys = append(keys, name.Namespace)
 		}

@@ -102,7 +102,8 @@ func (r *Reconciler) reconcileGateway(ctx context.Context, name types.Namespaced
 	}
 	if gw == nil || !managed && !hasFinalizer(gw) {
 		r.removeService(name)
-		return 0, errors.Join(r.deleteCopies(ctx, name, nil), r.writeRoutes(ctx, name, routes, nil))
+		again, err := r.writeRoutes(ctx, name, routes, nil)
+		return again, errors.Join(r.deleteCopies(ctx, name, nil), err)
 	}
 	refs := &references{objects: r.objects, ctx: ctx}
 	a := routing.Attach(gw, routes, refs)
@@ -126,7 +127,11 @@ func (r *Reconciler) reconcileGateway(ctx context.Context, name types.Namespaced
 	if err := r.writeStatus(ctx, gw, a, s); err != nil {
 		return 0, err
 	}
-	return again, errors.Join(failed, r.writeRoutes(ctx, name, routes, a.Parents))
+	rest, err := r.writeRoutes(ctx, name, routes, a.Parents)
+	if rest > 0 && (again == 0 || rest < again) {
+		again = rest
+	}
+	return again, errors.Join(failed, err)
 }
 
 func hasFinalizer(gw *gatewayv1.Gateway) bool {

@@ -155,20 +155,41 @@ func withTimes(before, conditions []metav1.Condition) []metav1.Condition {
 	return kept
 }
 
+// Bounds of the statuses of routes of other namespaces that a Gateway does not accept: anyone can refer to it.
+const (
+	maxRejectedWrites = 20
+	rejectedDelay     = time.Second // until the next ones
+)
+
 // writeRoutes writes the statuses for a Gateway of the routes that refer or referred to it. Those of other Gateways and
-// other controllers are unchanged. A failed write does not affect other routes.
-func (r *Reconciler) writeRoutes(ctx context.Context, gateway types.NamespacedName, routes []routing.Route, parents map[client.Object][]gatewayv1.RouteParentStatus) error {
+// other controllers are unchanged. A failed write does not affect other routes. again is the delay until the statuses
+// beyond maxRejectedWrites.
+func (r *Reconciler) writeRoutes(ctx context.Context, gateway types.NamespacedName, routes []routing.Route, parents map[client.Object][]gatewayv1.RouteParentStatus) (again time.Duration, err error) {
 	var failed []error
+	rejected := 0
 	for _, route := range routes {
+		statuses := mergeParents(route, gateway, parents[route.Object])
+		if equality.Semantic.DeepEqual(route.Statuses, statuses) {
+			continue
+		}
+		if route.Object.GetNamespace() != gateway.Namespace && !slices.ContainsFunc(parents[route.Object], isAccepted) {
+			if rejected++; rejected > maxRejectedWrites {
+				again = rejectedDelay
+				continue
+			}
+		}
 		next, ok := route.Object.DeepCopyObject().(client.Object)
 		if !ok {
 			continue
 		}
-		statuses := parentsOf(next)
-		*statuses = mergeParents(route, gateway, parents[route.Object])
-		failed = append(failed, r.patchStatus(ctx, route.Object, next, route.Statuses, *statuses))
+		*parentsOf(next) = statuses
+		failed = append(failed, r.patchStatus(ctx, route.Object, next, route.Statuses, statuses))
 	}
-	return errors.Join(failed...)
+	return again, errors.Join(failed...)
+}
+
+func isAccepted(st gatewayv1.RouteParentStatus) bool {
+	return meta.IsStatusConditionTrue(st.Conditions, string(gatewayv1.RouteConditionAccepted))
 }
 
 func parentsOf(obj client.Object) *[]gatewayv1.RouteParentStatus {

@@ -5,6 +5,7 @@ package gateways
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -124,12 +125,47 @@ func TestARouteWithARejectedStatus(t *testing.T) {
 		routes = append(routes, route)
 		parents[route.Object] = []gatewayv1.RouteParentStatus{{ParentRef: gatewayv1.ParentReference{Name: "edge"}, ControllerName: routing.ControllerName}}
 	}
-	err := r.writeRoutes(t.Context(), cache.NamespacedName("shop/edge"), routes, parents)
+	_, err := r.writeRoutes(t.Context(), cache.NamespacedName("shop/edge"), routes, parents)
 	if !apierrors.IsInvalid(err) {
 		t.Errorf("got %v", err)
 	}
 	is := &gatewayv1.TCPRoute{}
 	if err := m.Get(t.Context(), cache.NamespacedName("b/b"), is); err != nil || len(is.Status.Parents) != 1 {
 		t.Errorf("%v, %+v", err, is.Status)
+	}
+}
+
+// Routes of other namespaces that a Gateway does not accept get their statuses in portions; its own ones do not wait for them.
+func TestStatusesOfRejectedRoutes(t *testing.T) {
+	t.Parallel()
+	m := newMemory(nil)
+	r := New(Config{Status: statusWriter{memory: m}})
+	var routes []routing.Route
+	parents := map[client.Object][]gatewayv1.RouteParentStatus{}
+	add := func(namespace, name string, is metav1.ConditionStatus) {
+		route, _ := routing.RouteOf(&gatewayv1.TCPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
+		routes = append(routes, route)
+		parents[route.Object] = []gatewayv1.RouteParentStatus{{ParentRef: gatewayv1.ParentReference{Namespace: new(gatewayv1.Namespace("shop")), Name: "edge"}, ControllerName: routing.ControllerName, Conditions: []metav1.Condition{
+			{Type: string(gatewayv1.RouteConditionAccepted), Status: is},
+		}}}
+	}
+	for i := range 2*maxRejectedWrites + 5 {
+		add("other", fmt.Sprint("r-", i), metav1.ConditionFalse)
+	}
+	add("shop", "own", metav1.ConditionFalse)
+	add("granted", "own", metav1.ConditionTrue)
+	for i, want := range []int{maxRejectedWrites + 2, 2*maxRejectedWrites + 2, 2*maxRejectedWrites + 7} {
+		again, err := r.writeRoutes(t.Context(), cache.NamespacedName("shop/edge"), routes, parents)
+		if got := len(m.objects["TCPRoute"]); err != nil || got != want || (again > 0) != (i < 2) {
+			t.Fatalf("time %d: %d statuses, %s, %v; want %d", i, got, again, err, want)
+		}
+		for n, route := range routes { // as the cache shows them then
+			if is := m.objects["TCPRoute"][client.ObjectKeyFromObject(route.Object)]; is != nil {
+				before := parents[route.Object]
+				delete(parents, route.Object)
+				routes[n], _ = routing.RouteOf(is)
+				parents[is] = before
+			}
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -47,7 +48,7 @@ func Attach(gw *gatewayv1.Gateway, routes []Route, c Cluster) *Attachment {
 }
 
 func (a *Attachment) attachRoute(r Route) {
-	res := r.resolve(a.cluster)
+	res := sync.OnceValue(func() resolution { return r.resolve(a.cluster) })
 	attached := map[*listenerState]bool{}
 	for _, p := range r.Parents {
 		name, is := r.GatewayOf(p)
@@ -75,7 +76,7 @@ func (a *Attachment) attachRoute(r Route) {
 				attached[l] = true
 				l.attached++
 				if l.first == nil {
-					l.first = &attachedRoute{r, res}
+					l.first = &attachedRoute{r, res()}
 				}
 			}
 			isFirst = isFirst || l.first.Object == r.Object
@@ -84,9 +85,16 @@ func (a *Attachment) attachRoute(r Route) {
 	}
 }
 
-func (a *Attachment) addStatus(r Route, p gatewayv1.ParentReference, reason gatewayv1.RouteConditionReason, text string, isFirst bool, res resolution) {
+func (a *Attachment) addStatus(r Route, p gatewayv1.ParentReference, reason gatewayv1.RouteConditionReason, text string, isFirst bool, resolve func() resolution) {
 	generation := r.Object.GetGeneration()
 	accepted := reason == gatewayv1.RouteReasonAccepted
+	st := gatewayv1.RouteParentStatus{ParentRef: p, ControllerName: ControllerName}
+	if !accepted && r.Object.GetNamespace() != a.gateway.Namespace { // any namespace has routes that refer here: they must cost little
+		st.Conditions = []metav1.Condition{newCondition(string(gatewayv1.RouteConditionAccepted), false, string(reason), text, generation)}
+		a.Parents[r.Object] = append(a.Parents[r.Object], st)
+		return
+	}
+	res := resolve()
 	switch {
 	case accepted && !isFirst:
 		text = "older routes of its listeners receive all connections"
@@ -97,10 +105,8 @@ func (a *Attachment) addStatus(r Route, p gatewayv1.ParentReference, reason gate
 	if res.failed != nil {
 		resolved = newCondition(string(gatewayv1.RouteConditionResolvedRefs), false, string(res.failed.reason), res.failed.text, generation)
 	}
-	a.Parents[r.Object] = append(a.Parents[r.Object], gatewayv1.RouteParentStatus{
-		ParentRef: p, ControllerName: ControllerName,
-		Conditions: []metav1.Condition{newCondition(string(gatewayv1.RouteConditionAccepted), accepted, string(reason), text, generation), resolved},
-	})
+	st.Conditions = []metav1.Condition{newCondition(string(gatewayv1.RouteConditionAccepted), accepted, string(reason), text, generation), resolved}
+	a.Parents[r.Object] = append(a.Parents[r.Object], st)
 }
 
 // Rules returns the wanted rules in the order of the listeners.

@@ -89,7 +89,7 @@ type resolution struct {
 // backend port.
 func (r Route) resolve(c Cluster) (res resolution) {
 	greatest := int32(0)
-	for _, ref := range r.Backends {
+	for _, ref := range r.Backends() {
 		b, err := r.resolveBackend(c, ref)
 		weight := ptr.Deref(ref.Weight, 1)
 		switch {

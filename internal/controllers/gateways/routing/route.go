@@ -14,10 +14,9 @@ import (
 // Route is a TCPRoute, UDPRoute or TLSRoute.
 type Route struct {
 	// Object is the route itself.
-	Object   client.Object
-	Kind     gatewayv1.Kind
-	Parents  []gatewayv1.ParentReference
-	Backends []gatewayv1.BackendRef
+	Object  client.Object
+	Kind    gatewayv1.Kind
+	Parents []gatewayv1.ParentReference
 	// Statuses are status.parents.
 	Statuses []gatewayv1.RouteParentStatus
 }
@@ -26,25 +25,32 @@ type Route struct {
 func RouteOf(obj client.Object) (Route, bool) {
 	switch r := obj.(type) {
 	case *gatewayv1.TCPRoute:
-		out := Route{Object: r, Kind: KindTCPRoute, Parents: r.Spec.ParentRefs, Statuses: r.Status.Parents}
-		for _, rule := range r.Spec.Rules {
-			out.Backends = append(out.Backends, rule.BackendRefs...)
-		}
-		return out, true
+		return Route{Object: r, Kind: KindTCPRoute, Parents: r.Spec.ParentRefs, Statuses: r.Status.Parents}, true
 	case *gatewayv1.UDPRoute:
-		out := Route{Object: r, Kind: KindUDPRoute, Parents: r.Spec.ParentRefs, Statuses: r.Status.Parents}
-		for _, rule := range r.Spec.Rules {
-			out.Backends = append(out.Backends, rule.BackendRefs...)
-		}
-		return out, true
+		return Route{Object: r, Kind: KindUDPRoute, Parents: r.Spec.ParentRefs, Statuses: r.Status.Parents}, true
 	case *gatewayv1.TLSRoute:
-		out := Route{Object: r, Kind: KindTLSRoute, Parents: r.Spec.ParentRefs, Statuses: r.Status.Parents}
-		for _, rule := range r.Spec.Rules {
-			out.Backends = append(out.Backends, rule.BackendRefs...)
-		}
-		return out, true
+		return Route{Object: r, Kind: KindTLSRoute, Parents: r.Spec.ParentRefs, Statuses: r.Status.Parents}, true
 	}
 	return Route{}, false
+}
+
+// Backends returns the backends of all rules.
+func (r Route) Backends() (all []gatewayv1.BackendRef) {
+	switch o := r.Object.(type) {
+	case *gatewayv1.TCPRoute:
+		for i := range o.Spec.Rules {
+			all = append(all, o.Spec.Rules[i].BackendRefs...)
+		}
+	case *gatewayv1.UDPRoute:
+		for i := range o.Spec.Rules {
+			all = append(all, o.Spec.Rules[i].BackendRefs...)
+		}
+	case *gatewayv1.TLSRoute:
+		for i := range o.Spec.Rules {
+			all = append(all, o.Spec.Rules[i].BackendRefs...)
+		}
+	}
+	return all
 }
 
 // Kinds of Gateway API.
