@@ -5,10 +5,12 @@ package gateways
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
@@ -38,11 +40,27 @@ func newCacheOptions(scheme *runtime.Scheme) ctrlcache.Options {
 	unsafe := true
 	return ctrlcache.Options{
 		Scheme: scheme, ReaderFailOnMissingInformer: true, DefaultUnsafeDisableDeepCopy: &unsafe,
-		DefaultTransform: ctrlcache.TransformStripManagedFields(),
+		DefaultTransform: stripObject,
 		ByObject: map[client.Object]ctrlcache.ByObject{
 			&corev1.Service{}: {Transform: metadata.Strip(stripService)},
 		},
 	}
+}
+
+// stripObject removes the metadata that is not used, of which an object can have a megabyte.
+func stripObject(obj any) (any, error) {
+	m, err := meta.Accessor(obj)
+	if err != nil { // a tombstone
+		return obj, nil
+	}
+	m.SetManagedFields(nil)
+	if gw, is := obj.(*gatewayv1.Gateway); is {
+		maps.DeleteFunc(gw.Annotations, func(name, _ string) bool { return !cache.IsKept(name) })
+		return obj, nil
+	}
+	m.SetAnnotations(nil)
+	m.SetLabels(nil)
+	return obj, nil
 }
 
 // stripService keeps what a backend and a copy need.

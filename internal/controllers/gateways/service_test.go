@@ -4,11 +4,13 @@ package gateways
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"weir.dev/weir/internal/controllers/cache"
@@ -157,4 +159,22 @@ func TestMergeParents(t *testing.T) {
 
 func isSameParent(a, b gatewayv1.RouteParentStatus) bool {
 	return a.ParentRef.Name == b.ParentRef.Name && a.ControllerName == b.ControllerName
+}
+
+// The cache keeps the annotations of a Gateway that are used, and no metadata of routes but their identity.
+func TestMetadataInTheCache(t *testing.T) {
+	t.Parallel()
+	m := metav1.ObjectMeta{Name: "edge", Generation: 3, Labels: map[string]string{"app": "web"}, Annotations: map[string]string{service.Internal: "true", "note": "long"}}
+	gw, route := &gatewayv1.Gateway{ObjectMeta: *m.DeepCopy()}, &gatewayv1.TCPRoute{ObjectMeta: *m.DeepCopy()}
+	for _, obj := range []any{gw, route, toolscache.DeletedFinalStateUnknown{}} {
+		if is, err := stripObject(obj); err != nil || !reflect.DeepEqual(is, obj) {
+			t.Errorf("%T: %v, %v", obj, is, err)
+		}
+	}
+	if len(gw.Annotations) != 1 || gw.Annotations[service.Internal] != "true" || len(gw.Labels) != 1 {
+		t.Errorf("Gateway: %+v", gw.ObjectMeta)
+	}
+	if len(route.Annotations)+len(route.Labels) > 0 || route.Name != "edge" || route.Generation != 3 {
+		t.Errorf("route: %+v", route.ObjectMeta)
+	}
 }
