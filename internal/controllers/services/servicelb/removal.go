@@ -53,7 +53,7 @@ func (o Settings) isRemovalUnrequested(s Service, p Placement, w *service.Spec) 
 	return true
 }
 
-// isDeletionConfirmed asks the API server about a Service that was deleted without an event: the cache may be outdated.
+// isDeletionConfirmed reports whether the API server lacks a Service that the cache lacks: the cache may be outdated.
 func (r *Reconciler) isDeletionConfirmed(ctx context.Context, s Service) bool {
 	exists, err := r.cfg.Cluster.Exists(ctx, s.Name, s.UID)
 	if err != nil || exists {

@@ -80,7 +80,7 @@ type world struct {
 	refused map[service.PortRef]string
 	// empty means no ready endpoints.
 	empty bool
-	// stale means that the API server has a Service that is gone; unreadableAPI is its error.
+	// stale is set if only the cache lacks the Service; unreadableAPI is the error of the API server.
 	stale         bool
 	unreadableAPI error
 	// emptyPool is a pool that is empty in Azure.
