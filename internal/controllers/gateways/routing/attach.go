@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -48,7 +47,14 @@ func Attach(gw *gatewayv1.Gateway, routes []Route, c Cluster) *Attachment {
 }
 
 func (a *Attachment) attachRoute(r Route) {
-	res := sync.OnceValue(func() resolution { return r.resolve(a.cluster) })
+	var resolved *resolution
+	res := func() resolution {
+		if resolved == nil {
+			is := r.resolve(a.cluster)
+			resolved = &is
+		}
+		return *resolved
+	}
 	attached := map[*listenerState]bool{}
 	for _, p := range r.Parents {
 		name, is := r.GatewayOf(p)
