@@ -17,7 +17,11 @@ const PolicyName = "default"
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,categories=weir
 // +kubebuilder:printcolumn:name="Retries",type=integer,JSONPath=`.spec.policy.retries`
+// +kubebuilder:printcolumn:name="Initial",type=string,JSONPath=`.spec.policy.initialInterval`
+// +kubebuilder:printcolumn:name="Factor",type=string,JSONPath=`.spec.policy.factor`
 // +kubebuilder:printcolumn:name="Max interval",type=string,JSONPath=`.spec.policy.maxInterval`
+// +kubebuilder:printcolumn:name="Horizon",type=string,JSONPath=`.spec.policy.horizon`
+// +kubebuilder:printcolumn:name="Timeout",type=string,JSONPath=`.spec.policy.attemptTimeout`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Partner struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -43,7 +47,11 @@ type PartnerList struct {
 // +kubebuilder:validation:XValidation:rule="self.metadata.name == 'default'",message="a namespace has one ProvisioningPolicy, and its name is default"
 // +kubebuilder:resource:categories=weir
 // +kubebuilder:printcolumn:name="Retries",type=integer,JSONPath=`.spec.policy.retries`
+// +kubebuilder:printcolumn:name="Initial",type=string,JSONPath=`.spec.policy.initialInterval`
+// +kubebuilder:printcolumn:name="Factor",type=string,JSONPath=`.spec.policy.factor`
 // +kubebuilder:printcolumn:name="Max interval",type=string,JSONPath=`.spec.policy.maxInterval`
+// +kubebuilder:printcolumn:name="Horizon",type=string,JSONPath=`.spec.policy.horizon`
+// +kubebuilder:printcolumn:name="Timeout",type=string,JSONPath=`.spec.policy.attemptTimeout`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ProvisioningPolicy struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -24,7 +24,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 200",message="the name has at most 200 characters"
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=weir
-// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Attempts",type=integer,JSONPath=`.status.attempts`
 // +kubebuilder:printcolumn:name="Next",type=string,JSONPath=`.status.nextAttemptAt`
 // +kubebuilder:printcolumn:name="Step",type=string,JSONPath=`.status.lastAttempt.step`

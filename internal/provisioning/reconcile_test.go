@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -66,6 +67,9 @@ func TestAPartnerThatIsNotThere(t *testing.T) {
 	if err != nil || d.startsAttempt() || accepted.Status != metav1.ConditionFalse || !strings.Contains(accepted.Message, `no Partner "retail"`) {
 		t.Errorf("got %+v, %+v, %v", d.decision, accepted, err)
 	}
+	if ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ProvisionReady); ready.Reason != "Pending" || ready.Message != accepted.Message {
+		t.Errorf("the columns of kubectl show %s: %s", ready.Reason, ready.Message)
+	}
 	p = newRunning(now.Add(-20 * time.Minute))
 	if d, err = r.nextDecision(t.Context(), p, attemptState{}, now); err != nil || d.startsAttempt() || d.after != 10*time.Minute || p.Status.State != v1alpha1.ProvisionRunning {
 		t.Errorf("with ten minutes left: %+v, %v", d, err)
@@ -105,5 +109,30 @@ func TestTheLogOfAnAttemptThatIsBrokenOff(t *testing.T) {
 	var logs corev1.ConfigMapList
 	if err := api.List(t.Context(), &logs); err != nil || len(logs.Items) != 1 || !strings.Contains(logs.Items[0].Data["log"], "begins") {
 		t.Errorf("got %+v, %v", logs.Items, err)
+	}
+}
+
+// A wait for the target's Retry-After is visible as such.
+func TestAWaitForRetryAfterIsShown(t *testing.T) {
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	for about, tt := range map[string]struct {
+		notBefore time.Duration
+		want      string
+	}{
+		"longer than the wait":  {time.Hour, "the target allows no attempt before 2026-11-23T13:00:00Z (Retry-After); the last one failed: too many requests"},
+		"shorter than the wait": {time.Second, "too many requests"},
+		"none":                  {0, "too many requests"},
+	} {
+		_, p := newProvision("shop", "edge")
+		p.Status = v1alpha1.ProvisionStatus{
+			State: v1alpha1.ProvisionWaiting, Attempts: 1, WaitingSince: microTime(now), LastAttempt: &v1alpha1.ProvisionAttempt{Message: "too many requests"},
+		}
+		if tt.notBefore > 0 {
+			p.Status.NotBefore = microTime(now.Add(tt.notBefore))
+		}
+		setConditions(p, policy.DefaultPolicy(), nil)
+		if got := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ProvisionReady).Message; got != tt.want {
+			t.Errorf("%s: %q, want %q", about, got, tt.want)
+		}
 	}
 }

@@ -3,6 +3,7 @@
 package provisioning
 
 import (
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -80,6 +81,12 @@ func setConditions(p *v1alpha1.Provision, retryPolicy policy.Policy, policyErr e
 	} else if last != nil {
 		why = "the last attempt has succeeded"
 	}
+	switch {
+	case policyErr != nil && s.State != v1alpha1.ProvisionRunning:
+		why = policyErr.Error()
+	case policyErr == nil && objects.WaitsForRetryAfter(p):
+		why = fmt.Sprintf("the target allows no attempt before %s (Retry-After); the last one failed: %s", s.NotBefore.UTC().Format(time.RFC3339), why)
+	}
 	condition := func(kind string, is bool, reason, message string) {
 		status := metav1.ConditionFalse
 		if is {
@@ -92,7 +99,7 @@ func setConditions(p *v1alpha1.Provision, retryPolicy policy.Policy, policyErr e
 	if policyErr != nil {
 		condition(v1alpha1.ProvisionAccepted, false, "Invalid", policyErr.Error())
 	} else {
-		condition(v1alpha1.ProvisionAccepted, true, "Accepted", "the policy counts")
+		condition(v1alpha1.ProvisionAccepted, true, "Accepted", "the policy and the order of steps are valid")
 	}
 	reason := s.State
 	if reason == "" {

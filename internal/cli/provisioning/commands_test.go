@@ -64,6 +64,14 @@ func TestProvisionMessages(t *testing.T) {
 	}
 	says("steps wait for each other: a, which waits for b", d.ListProvisions(t.Context()))
 	says("Why         steps wait for each other: a, which waits for b", d.ShowProvision(t.Context(), "circle"))
+	throttled := ended.DeepCopy()
+	throttled.Name, throttled.UID, throttled.ResourceVersion = "throttled", "3", ""
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	throttled.Status.State, throttled.Status.NotBefore, throttled.Status.NextAttemptAt = v1alpha1.ProvisionWaiting, &metav1.MicroTime{Time: at}, &metav1.Time{Time: at}
+	if err := d.API.Create(t.Context(), throttled); err != nil {
+		t.Fatal(err)
+	}
+	says("Next        2026-03-01T12:00:00Z (Retry-After of the target; weir provision reset forgets it)", d.ShowProvision(t.Context(), "throttled"))
 	says("asked; it is Failed, so nothing was to come, and another spec begins anew", d.RequestAction(t.Context(), "edge", v1alpha1.CancelAnnotation, time.Now()))
 	says("provision.weir.dev/edge asked\n", d.RequestAction(t.Context(), "edge", v1alpha1.RetryNowAnnotation, time.Now()))
 	says("--- attempt 3\nattempt 3 begins\n", d.PrintLogs(t.Context(), "edge", 3))

@@ -3,6 +3,7 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -24,9 +25,10 @@ type Provisioner struct {
 	Leader
 	// Waiting counts the Provisions that are not Succeeded, Failed or Cancelled.
 	Waiting int
-	// All counts all Provisions; Failed are those that have used up their attempts.
-	All    int
-	Failed []v1alpha1.Provision
+	// All counts all Provisions. Failed are those that have used up their attempts, Rejected those with an
+	// invalid policy or order of steps.
+	All              int
+	Failed, Rejected []v1alpha1.Provision
 }
 
 // ReadProvisioner reads the leader and the Provisions of a namespace; empty means all. Waiting is 0 if the
@@ -42,6 +44,10 @@ func ReadProvisioner(ctx context.Context, api client.Reader, namespace string, n
 	}
 	for i := range all.Items {
 		p.All++
+		if meta.IsStatusConditionFalse(all.Items[i].Status.Conditions, v1alpha1.ProvisionAccepted) {
+			p.Rejected = append(p.Rejected, all.Items[i])
+			continue
+		}
 		switch all.Items[i].Status.State {
 		case v1alpha1.ProvisionFailed:
 			p.Failed = append(p.Failed, all.Items[i])
@@ -86,4 +92,19 @@ func (p Provisioner) checkProvisioner() (wrong, noted []Problem) {
 		return nil, []Problem{w}
 	}
 	return []Problem{w}, nil
+}
+
+func (p Provisioner) provisionProblems() (all []Problem) {
+	add := func(of []v1alpha1.Provision, cause, condition string) {
+		for _, o := range of {
+			w := Problem{Kind: "Provision", Namespace: o.Namespace, Name: o.Name, State: cmp.Or(o.Status.State, "Pending"), cause: cause}
+			if c := meta.FindStatusCondition(o.Status.Conditions, condition); c != nil {
+				w.Since, w.Why = c.LastTransitionTime.Time, c.Message
+			}
+			all = append(all, w)
+		}
+	}
+	add(p.Failed, ProvisionFailed, v1alpha1.ProvisionConditionFailed)
+	add(p.Rejected, ProvisionNotAccepted, v1alpha1.ProvisionAccepted)
+	return all
 }

@@ -14,16 +14,17 @@ import (
 
 // remedies are fixes by cause. A cause without one resolves by itself, or its message has the fix.
 var remedies = map[string]string{
-	NoLeader:            "see why it does not run (weir doctor), or start it",
-	NotServed:           "see what keeps Weir from it: weir doctor checks the installation, and the log of the leader has errors",
-	NoController:        "give each the class that Weir serves: weir explain service NAME -n NAMESPACE has the commands",
-	ProvisionFailed:     "weir provision show -n NAMESPACE NAME has the failed step; after you fix the cause: weir provision retry-now -n NAMESPACE NAME",
-	NoAddress:           "see what keeps Weir from it: weir doctor, and the log of the leader",
-	GatewayNotServed:    "start weir controller with --gateway-api, and apply its role: kubectl apply --server-side -k config/gateway-api; weir doctor checks the role",
-	ListenerNotAccepted: "change that listener (kubectl edit gateway -n NAMESPACE NAME); the others are served",
-	RouteNotAccepted:    "change parentRefs of the route (kubectl edit KIND -n NAMESPACE NAME), or allowedRoutes of the listener",
-	BackendNotResolved:  "create what the message names, or change backendRefs (kubectl edit KIND -n NAMESPACE NAME); until then that backend gets no connection",
-	NoProvisioner:       "see why it does not run: kubectl get deployments,pods -A -l app.kubernetes.io/component=provisioner; or install it: kubectl apply --server-side -k config/provisioning",
+	NoLeader:             "see why it does not run (weir doctor), or start it",
+	NotServed:            "see what keeps Weir from it: weir doctor checks the installation, and the log of the leader has errors",
+	NoController:         "give each the class that Weir serves: weir explain service NAME -n NAMESPACE has the commands",
+	ProvisionFailed:      "fix what the message names (weir provision show -n NAMESPACE NAME has the failed step); then: weir provision retry-now -n NAMESPACE NAME",
+	ProvisionNotAccepted: "fix what the message names: the policy, or dependsOn of the steps. Until then no attempt begins",
+	NoAddress:            "see what keeps Weir from it: weir doctor, and the log of the leader",
+	GatewayNotServed:     "start weir controller with --gateway-api, and apply its role: kubectl apply --server-side -k config/gateway-api; weir doctor checks the role",
+	ListenerNotAccepted:  "change that listener (kubectl edit gateway -n NAMESPACE NAME); the others are served",
+	RouteNotAccepted:     "change parentRefs of the route (kubectl edit KIND -n NAMESPACE NAME), or allowedRoutes of the listener",
+	BackendNotResolved:   "create what the message names, or change backendRefs (kubectl edit KIND -n NAMESPACE NAME); until then that backend gets no connection",
+	NoProvisioner:        "see why it does not run: kubectl get deployments,pods -A -l app.kubernetes.io/component=provisioner; or install it: kubectl apply --server-side -k config/provisioning",
 
 	"AuthorizationFailed":              "assign Weir's identity the role that has the action in the message (az role definition create, az role assignment create): config/azure-role.json, or config/azure-role-interfaces.json for networkInterfaces and virtualMachineScaleSets. A new assignment can take ten minutes; Weir retries by itself",
 	"LinkedAuthorizationFailed":        "assign Weir's identity the role config/azure-role.json, or config/azure-role-interfaces.json for network interfaces and scale sets, on the linked resource in the message (az role assignment create --scope). Where the message names deny assignments, roles do not help: docs/guide/aks.md. A new assignment can take ten minutes; Weir retries by itself",

@@ -137,10 +137,8 @@ func NewReport(s Snapshot) Report {
 		wrong, r.Waiting = append(wrong, found...), append(r.Waiting, waits...)
 	}
 	r.Provisions.All = s.Provisioner.All
-	for i := range s.Provisioner.Failed {
-		r.Provisions.Wrong++
-		wrong = append(wrong, failedProvision(&s.Provisioner.Failed[i]))
-	}
+	ofProvisions := s.Provisioner.provisionProblems()
+	r.Provisions.Wrong, wrong = len(ofProvisions), append(wrong, ofProvisions...)
 	for i := range s.Services {
 		found, waits, counts := s.checkService(&s.Services[i])
 		if !counts {

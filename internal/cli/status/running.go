@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/controllers/cache"
 	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
@@ -34,6 +33,8 @@ const (
 	NoAddress = "NoAddress"
 	// ProvisionFailed means that a Provision has used up its attempts.
 	ProvisionFailed = "ProvisionFailed"
+	// ProvisionNotAccepted means that no attempt of a Provision begins.
+	ProvisionNotAccepted = "ProvisionNotAccepted"
 )
 
 // servingDelay is the time within which Weir sets a condition on a new Service.
@@ -158,16 +159,6 @@ func classRemedy(served string) string {
 	return `if Weir should serve it, set that class. The API server allows this only together with a change of the type: ` +
 		`kubectl -n NAMESPACE patch service NAME --type merge -p '{"spec":{"type":"NodePort"}}', then ` +
 		`kubectl -n NAMESPACE patch service NAME --type merge -p '{"spec":{"type":"LoadBalancer"` + class + `}}'. Otherwise see why the controller of its class does not run`
-}
-
-func failedProvision(p *v1alpha1.Provision) Problem {
-	w := Problem{Kind: "Provision", Namespace: p.Namespace, Name: p.Name, State: p.Status.State, cause: ProvisionFailed}
-	for _, c := range p.Status.Conditions {
-		if c.Type == v1alpha1.ProvisionConditionFailed {
-			w.Since, w.Why = c.LastTransitionTime.Time, c.Message
-		}
-	}
-	return w
 }
 
 // NewLeader returns the leader that a Lease names.

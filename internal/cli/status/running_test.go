@@ -161,6 +161,20 @@ func TestFailedProvisions(t *testing.T) {
 	}
 }
 
+// A Provision that no attempt can begin is a problem: its cause is the condition Accepted, also without a state.
+func TestRejectedProvisions(t *testing.T) {
+	rejected := v1alpha1.Provision{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "edge"}}
+	rejected.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ProvisionAccepted, Status: "False", Message: `there is no Partner "retail"`, LastTransitionTime: ago(time.Hour)}}
+	p, err := ReadProvisioner(t.Context(), server(t, &rejected), "shop", noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := NewReport(Snapshot{At: noon, Leader: leads, Provisioner: p, Namespace: "shop"})
+	if causeNames(r) != "ProvisionNotAccepted[edge]" || !strings.Contains(r.Causes[0].Of[0].Why, "no Partner") || r.Causes[0].Of[0].State != "Pending" || r.Provisions.Wrong != 1 {
+		t.Errorf("%s %+v", r.Summary(), r.Causes)
+	}
+}
+
 // A namespace that does not exist is an error.
 func TestAnUnknownNamespace(t *testing.T) {
 	api := server(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})

@@ -189,14 +189,25 @@ func (r Report) problemText() string {
 }
 
 func (r Report) writeCause(b *strings.Builder, c Cause, style humanize.Style) {
-	fmt.Fprintf(b, "\n%s %s\n", r.paint(style, sanitizeText(c.Name)+":"), sanitizeText(c.Of[0].Why))
+	eachWhy := c.needsEachMessage()
+	why := " " + sanitizeText(c.Of[0].Why)
+	if eachWhy {
+		why = ""
+	}
+	fmt.Fprintf(b, "\n%s%s\n", r.paint(style, sanitizeText(c.Name)+":"), why)
 	if c.Do != "" {
 		fmt.Fprintf(b, "  %s %s\n", r.paint(humanize.Title, "What to do:"), c.Do)
 	}
 	if c.Name == NoLeader || c.Name == TwoLeaders || c.Name == NoProvisioner { // the Lease itself adds nothing
 		return
 	}
-	r.writeObjects(b, c.Of, false)
+	r.writeObjects(b, c.Of, eachWhy)
+}
+
+// needsEachMessage reports whether each object's message has a fix of its own.
+func (c Cause) needsEachMessage() bool {
+	return (c.Do == "" || strings.Contains(c.Do, "message")) &&
+		slices.ContainsFunc(c.Of, func(p Problem) bool { return p.Why != c.Of[0].Why })
 }
 
 // writeWaiting prints objects in progress, unless they only wait for a leader.

@@ -73,6 +73,33 @@ func TestTheFirstCauseHasAFix(t *testing.T) {
 	}
 }
 
+// Where the fix is in the message, each object has its own. One message for all is printed once.
+func TestEachMessageWithAFixIsPrinted(t *testing.T) {
+	provision := func(name, why string) v1alpha1.Provision {
+		p := v1alpha1.Provision{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+		p.Status.State = v1alpha1.ProvisionFailed
+		p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ProvisionConditionFailed, Status: "True", Message: why, LastTransitionTime: ago(time.Hour)}}
+		return p
+	}
+	for about, tt := range map[string]struct {
+		failed []v1alpha1.Provision
+		want   []string
+	}{
+		"they differ":   {[]v1alpha1.Provision{provision("a", "no such host"), provision("b", "401 Unauthorized")}, []string{"ProvisionFailed:\n", "shop/a   Failed   for 60m      no such host\n", "shop/b   Failed   for 60m      401 Unauthorized\n"}},
+		"they are same": {[]v1alpha1.Provision{provision("a", "no such host"), provision("b", "no such host")}, []string{"ProvisionFailed: no such host\n", "shop/a   Failed   for 60m\n"}},
+	} {
+		var text strings.Builder
+		if err := NewReport(Snapshot{At: noon, Leader: leads, Provisioner: Provisioner{All: 2, Failed: tt.failed}}).WriteText(&text); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range tt.want {
+			if !strings.Contains(text.String(), want) {
+				t.Errorf("%s: no %q in %s", about, want, text.String())
+			}
+		}
+	}
+}
+
 // The time of a condition is that of its status. Where the reason may be newer, the text has an upper bound.
 func TestAgesOfReasons(t *testing.T) {
 	out := pool("gone", v1alpha1.ReasonPoolNotFound, "no pool", time.Hour)

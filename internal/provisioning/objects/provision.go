@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -164,4 +165,10 @@ func samePolicy(values []v1alpha1.PolicyValue) []v1alpha1.PolicyValue {
 	}
 	lastPolicy.Store(&values)
 	return values
+}
+
+// WaitsForRetryAfter reports whether the target's Retry-After sets the time of the next attempt.
+func WaitsForRetryAfter(p *v1alpha1.Provision) bool {
+	next, notBefore := p.Status.NextAttemptAt, p.Status.NotBefore // next is rounded up to a second
+	return next != nil && notBefore != nil && next.Sub(notBefore.Time) < time.Second
 }
