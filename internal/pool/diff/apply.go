@@ -24,8 +24,8 @@ type Change struct {
 	managedDown, MarkedDown, markedUp []netip.Addr
 	addedIPs, removedIPs, foreignIPs  []netip.Addr
 	isCompared                        bool
-	// recordHasMore is true for a pool in sync with additional records: a write may be in flight.
-	recordHasMore bool
+	// hasExtraRecords is true if the pool is in sync but the record has further addresses: a write may be in flight.
+	hasExtraRecords bool
 	// statesOnly is true if machines' own writes change the members.
 	statesOnly bool
 }
@@ -79,7 +79,7 @@ func computeChange(observed lb.Pool, wanted []lb.Address, managed managedSets, m
 		c.Next.Addresses = next
 		return c
 	}
-	c.recordHasMore = exceedsPool(managed, want)
+	c.hasExtraRecords = exceedsPool(managed, want)
 	return c
 }
 
@@ -213,9 +213,9 @@ func (r Result) Difference() *Difference {
 }
 
 func missingIPs(wanted, present []lb.Address) (ips []netip.Addr) {
-	there := statesByIP(present)
+	states := statesByIP(present)
 	for _, a := range wanted {
-		if _, ok := there[a.IP]; !ok {
+		if _, ok := states[a.IP]; !ok {
 			ips = append(ips, a.IP)
 		}
 	}

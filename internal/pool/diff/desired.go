@@ -56,9 +56,9 @@ func (d Desired) limitRetained(shown []lb.Address) Desired {
 	if len(d.Retained) == 0 {
 		return d
 	}
-	there := statesByIP(shown)
+	states := statesByIP(shown)
 	d.Addresses = slices.DeleteFunc(slices.Clone(d.Addresses), func(a lb.Address) bool {
-		_, ok := there[a.IP]
+		_, ok := states[a.IP]
 		return !ok && slices.Contains(d.Retained, a.IP)
 	})
 	return d

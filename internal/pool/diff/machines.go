@@ -233,12 +233,12 @@ func filterManagedDown(leaving []lb.Address, managed managedSets) []lb.Address {
 func newMachineTarget(id lb.PoolID, want Desired, present, leaving []lb.Address, machines []memberMachine, unknown map[netip.Addr]bool) *MachineTarget {
 	by := want.Machines
 	h := &MachineTarget{Target: nic.Target{Pool: nic.Pool{ID: id, Family: by.Family, Configuration: by.Configuration, AllNodes: by.Every}}}
-	there, shown := make(map[string]bool, len(present)), make(map[netip.Addr]bool, len(present))
+	inPool, shown := make(map[string]bool, len(present)), make(map[netip.Addr]bool, len(present))
 	for _, a := range present {
-		there[a.Machine], shown[a.IP] = true, shown[a.IP] || unknown[a.IP]
+		inPool[a.Machine], shown[a.IP] = true, shown[a.IP] || unknown[a.IP]
 	}
 	for _, m := range machines {
-		shown[m.ip] = shown[m.ip] || m.err == nil && there[m.Key()]
+		shown[m.ip] = shown[m.ip] || m.err == nil && inPool[m.Key()]
 	}
 	at := map[netip.Addr]int{} // index in addresses
 	for _, m := range machines {
@@ -326,7 +326,7 @@ func computeStates(observed lb.Pool, want Desired, down []netip.Addr) Change {
 			c.managedDown = append(c.managedDown, ip)
 			continue
 		}
-		c.recordHasMore = c.recordHasMore || c.IsEmpty() && states[ip] != lb.Down // a write may still be in flight
+		c.hasExtraRecords = c.hasExtraRecords || c.IsEmpty() && states[ip] != lb.Down // a write may still be in flight
 	}
 	return c
 }
@@ -404,11 +404,11 @@ func (h *MachineTarget) progressMessage(working []nic.Machine, waits []string) s
 	all := max(len(h.Target.Members)+len(h.Target.ToRemove), n)
 	var text []string
 	if n > 0 {
-		are := "are"
+		verb := "are"
 		if n == 1 {
-			are = "is"
+			verb = "is"
 		}
-		text = append(text, fmt.Sprintf("%d of %s %s being written", n, humanize.FormatCount(all, "machine"), are))
+		text = append(text, fmt.Sprintf("%d of %s %s being written", n, humanize.FormatCount(all, "machine"), verb))
 	}
 	if len(waits) > 0 {
 		verb := "wait: "

@@ -23,14 +23,14 @@ type WaitRecord struct{ Since, DownAt time.Time }
 
 // RetainDeleted returns the set in which recorded members without a node are Down before they leave. While no other
 // recorded member is up they stay up, until LeavingTimeout. hasNode reports whether a node has the address. records are
-// those of the pool, next replaces them. again is when the next member changes; zero if none does.
-func (s Set) RetainDeleted(records map[netip.Addr]WaitRecord, has MemberRecord, hasNode func(netip.Addr) bool, now time.Time) (kept Set, next map[netip.Addr]WaitRecord, again time.Time) {
+// those of the pool, next replaces them. recheckAt is when the next member changes; zero if none does.
+func (s Set) RetainDeleted(records map[netip.Addr]WaitRecord, recorded MemberRecord, hasNode func(netip.Addr) bool, now time.Time) (kept Set, next map[netip.Addr]WaitRecord, recheckAt time.Time) {
 	kept = s
 	if !s.DeletedMayServe {
-		return kept, nil, again
+		return kept, nil, recheckAt
 	}
-	othersUp := s.hasRecordedUp(has)
-	for _, ip := range has.Written {
+	othersUp := s.hasRecordedUp(recorded)
+	for _, ip := range recorded.Written {
 		if s.hasAddress(ip) || hasNode(ip) {
 			continue
 		}
@@ -39,7 +39,7 @@ func (s Set) RetainDeleted(records map[netip.Addr]WaitRecord, has MemberRecord, 
 			next = map[netip.Addr]WaitRecord{}
 		}
 		next[ip] = record
-		down, isDown := has.Down[ip]
+		down, isDown := recorded.Down[ip]
 		until := record.Since.Add(LeavingTimeout)
 		if isDown {
 			until = down.Since.Add(ProbeWait)
@@ -55,9 +55,9 @@ func (s Set) RetainDeleted(records map[netip.Addr]WaitRecord, has MemberRecord, 
 			down.Reason, isDown = ReasonDeleted, true
 		}
 		kept = kept.addRetained(Drain{Node: ip.String(), IP: ip, Reason: down.Reason}, isDown)
-		again = earlier(again, until)
+		recheckAt = earlier(recheckAt, until)
 	}
-	return kept, next, again
+	return kept, next, recheckAt
 }
 
 // earlier returns the earlier of two times, of which zero is none.
@@ -85,10 +85,10 @@ func (r WaitRecord) update(othersUp bool, now time.Time) WaitRecord {
 }
 
 // hasRecordedUp reports whether a recorded member of the set takes new flows.
-func (s Set) hasRecordedUp(has MemberRecord) bool {
+func (s Set) hasRecordedUp(record MemberRecord) bool {
 	return slices.ContainsFunc(s.Addresses, func(a lb.Address) bool {
-		_, isDown := has.Down[a.IP]
+		_, isDown := record.Down[a.IP]
 		starts := slices.ContainsFunc(s.Starting, func(b lb.Address) bool { return b.IP == a.IP })
-		return a.AdminState != lb.Down && !isDown && !starts && slices.Contains(has.Written, a.IP)
+		return a.AdminState != lb.Down && !isDown && !starts && slices.Contains(record.Written, a.IP)
 	})
 }

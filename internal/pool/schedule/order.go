@@ -250,6 +250,6 @@ func SelectWaiting(groups []Group, now time.Time, interval time.Duration) []lb.P
 }
 
 func (g Group) isDebouncing(now time.Time, interval time.Duration) bool {
-	return g.hasFirstAttempt && !g.Retry && !ratelimit.MaxTime(g.NotBefore(), g.history.WaitUntil).After(now) &&
+	return g.hasNewChange && !g.Retry && !ratelimit.MaxTime(g.NotBefore(), g.history.WaitUntil).After(now) &&
 		!g.poolReadyAt(interval).After(now.Add(changeDebounce)) && !g.deferredUntil().After(now)
 }

@@ -40,9 +40,9 @@ func (n Notifications) Of(s ServiceName) Notification {
 }
 
 // With replaces the last notification of a Service.
-func (n Notifications) With(s ServiceName, is Notification) Notifications {
+func (n Notifications) With(s ServiceName, notification Notification) Notifications {
 	n = slices.DeleteFunc(n, func(last lastNotification) bool { return last.service == s })
-	return append(n, lastNotification{s, is})
+	return append(n, lastNotification{s, notification})
 }
 
 type resultAction struct {

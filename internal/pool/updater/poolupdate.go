@@ -256,7 +256,7 @@ func (l *worker) finishAttempt(ctx context.Context, p poolUpdate) {
 	l.queue.finishBatch(t, v.Requeue, h, r.SyncedFingerprint(), v.Notifications)
 }
 
-func (c *Config) logResult(ctx context.Context, ref schedule.Ref, id lb.PoolID, r diff.Result, reportedFault *armerror.Fault, again bool) {
+func (c *Config) logResult(ctx context.Context, ref schedule.Ref, id lb.PoolID, r diff.Result, reportedFault *armerror.Fault, isRepeated bool) {
 	attrs := []any{"backendPool", ref.Namespace + "/" + ref.Name, "loadBalancer", id.LoadBalancer.Name, "pool", id.Name,
 		"outcome", string(r.Outcome)}
 	if r.Observed >= 0 {
@@ -265,7 +265,7 @@ func (c *Config) logResult(ctx context.Context, ref schedule.Ref, id lb.PoolID, 
 	switch {
 	case r.MemberProgress != nil && r.MemberProgress.Outcome == diff.Postponed:
 		level := slog.LevelInfo
-		if again {
+		if isRepeated {
 			level = slog.LevelDebug
 		}
 		c.Log.Log(ctx, level, "machines of a pool are being written", append(attrs, "why", reportedFault.Error())...)

@@ -83,8 +83,8 @@ func (q *queue) enqueue(now time.Time, ops ...schedule.Operation) (queued int, s
 		w.endWait()
 		q.setOps(key, w, schedule.MergeOperations(w.ops, op))
 		if wasWaiting {
-			is, _ := q.dueAt(key, w, now)
-			sooner = sooner || is.Before(due)
+			newDue, _ := q.dueAt(key, w, now)
+			sooner = sooner || newDue.Before(due)
 		}
 	}
 	return q.depth - before, sooner
@@ -283,9 +283,9 @@ func deferExcess(q *queue, groups []schedule.Group, now time.Time) {
 }
 
 func (q *queue) groupAt(key lb.PoolKey, w *poolEntry, now time.Time) schedule.Group {
-	one := []schedule.Group{w.newGroup(key, q.debouncer)}
-	q.setPace(one, now)
-	return one[0]
+	groups := []schedule.Group{w.newGroup(key, q.debouncer)}
+	q.setPace(groups, now)
+	return groups[0]
 }
 
 func (w *poolEntry) newGroup(key lb.PoolKey, c schedule.Debouncer) schedule.Group {

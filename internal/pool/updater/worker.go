@@ -217,9 +217,9 @@ func (l *worker) updatePool(ctx context.Context, pool lb.PoolKey, valid func() b
 func (l *worker) setOverlap(ctx context.Context, next schedule.Overlap) {
 	before := l.overlap.IsLimited()
 	l.overlap = next
-	switch is := next.IsLimited(); {
-	case is == before:
-	case is:
+	switch limited := next.IsLimited(); {
+	case limited == before:
+	case limited:
 		l.cfg.Log.InfoContext(ctx, "Azure rejected or discarded a pool write while another of its load balancer ran: each write waits for the one before until several have succeeded",
 			"loadBalancer", l.id.Name)
 	default:

@@ -102,9 +102,9 @@ func (ls *Workers) Add(ops ...schedule.Operation) {
 			behind = append(behind, op.Pool)
 		}
 	}
-	for l, its := range byWorker {
-		queued, sooner := l.queue.enqueue(now, its...)
-		ls.coalescedCount.Add(uint64(len(its) - queued))
+	for l, ops := range byWorker {
+		queued, sooner := l.queue.enqueue(now, ops...)
+		ls.coalescedCount.Add(uint64(len(ops) - queued))
 		if queued > 0 || sooner {
 			l.queue.wakeWorker()
 		}
