@@ -68,19 +68,19 @@ func (r *Reconciler) RetryFailed(now time.Time) { r.queue.RetryFailed(now) }
 // Reconcile reconciles a Gateway, or a GatewayClass if the request has no namespace.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	var err error
-	var again time.Duration
+	var requeueAfter time.Duration
 	if req.Namespace == "" {
 		err = r.reconcileClass(ctx, req.Name)
 	} else {
-		again, err = r.reconcileGateway(ctx, req.NamespacedName)
+		requeueAfter, err = r.reconcileGateway(ctx, req.NamespacedName)
 	}
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // the cache is older than the object: its event follows
 		return reconcile.Result{RequeueAfter: conflictDelay}, nil
 	}
-	return k8s.ReconcileResult(ctx, err, again)
+	return k8s.ReconcileResult(ctx, err, requeueAfter)
 }
 
-func (r *Reconciler) reconcileGateway(ctx context.Context, name types.NamespacedName) (again time.Duration, err error) {
+func (r *Reconciler) reconcileGateway(ctx context.Context, name types.NamespacedName) (requeueAfter time.Duration, err error) {
 	gw, err := r.objects.gateway(ctx, name)
 	if err != nil {
 		return 0, err
@@ -91,7 +91,7 @@ func (r *Reconciler) reconcileGateway(ctx context.Context, name types.Namespaced
 	}
 	managed := false
 	if gw != nil {
-		is, exists, err := r.objects.hasClass(ctx, gw)
+		ours, exists, err := r.objects.hasClass(ctx, gw)
 		if err != nil {
 			return 0, err
 		}
@@ -99,7 +99,7 @@ func (r *Reconciler) reconcileGateway(ctx context.Context, name types.Namespaced
 			r.keepService(gw)
 			return 0, nil
 		}
-		managed = is
+		managed = ours
 	}
 	if gw == nil || !managed && !hasFinalizer(gw) {
 		r.removeService(name)
@@ -108,7 +108,7 @@ func (r *Reconciler) reconcileGateway(ctx context.Context, name types.Namespaced
 	refs := &references{objects: r.objects, ctx: ctx}
 	a := routing.Attach(gw, routes, refs)
 	a.RejectParameters(unsupportedText(gw))
-	used, again, failed := r.assignNodePorts(ctx, refs, gw, a)
+	used, requeueAfter, failed := r.assignNodePorts(ctx, refs, gw, a)
 	if refs.err != nil {
 		return 0, refs.err
 	}
@@ -117,15 +117,15 @@ func (r *Reconciler) reconcileGateway(ctx context.Context, name types.Namespaced
 		failed = errors.Join(failed, r.deleteCopies(ctx, name, used))
 	}
 	if !managed {
-		return again, failed
+		return requeueAfter, failed
 	}
 	if gw.DeletionTimestamp != nil {
-		return again, errors.Join(failed, r.writeRemoval(ctx, gw, s))
+		return requeueAfter, errors.Join(failed, r.writeRemoval(ctx, gw, s))
 	}
 	if err := r.writeStatus(ctx, gw, a, s); err != nil {
 		return 0, err
 	}
-	return again, errors.Join(failed, r.writeRoutes(ctx, name, routes, a.Parents))
+	return requeueAfter, errors.Join(failed, r.writeRoutes(ctx, name, routes, a.Parents))
 }
 
 func hasFinalizer(gw *gatewayv1.Gateway) bool {
