@@ -80,9 +80,9 @@ func setConditions(p *v1alpha1.Provision, retryPolicy policy.Policy, policyErr e
 	} else if last != nil {
 		why = "the last attempt has succeeded"
 	}
-	condition := func(kind string, is bool, reason, message string) {
+	condition := func(kind string, isTrue bool, reason, message string) {
 		status := metav1.ConditionFalse
-		if is {
+		if isTrue {
 			status = metav1.ConditionTrue
 		}
 		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
