@@ -35,7 +35,8 @@ func (c Change) IsEmpty() bool {
 	return c.updateCount == 0 && (c.statesOnly || len(c.addedIPs)+len(c.removedIPs) == 0)
 }
 
-// computeChange keeps foreign addresses, and the name, position and unmanaged admin state of remaining ones.
+// computeChange keeps foreign addresses. Remaining members keep their name, their position, and an admin state that Weir
+// does not manage.
 func computeChange(observed lb.Pool, wanted []lb.Address, managed managedSets, mark string) Change {
 	want := statesByIP(wanted)
 	c := Change{Next: observed, isCompared: true}
@@ -150,7 +151,7 @@ func uniqueName(taken map[string]struct{}, a lb.Address, mark string) string {
 	}
 }
 
-// IsAppliedIn reports whether got has what was written. Azure has reported success and left a pool empty.
+// IsAppliedIn reports whether got shows what was written: Azure has been seen to report success and leave a pool empty.
 func (c Change) IsAppliedIn(got lb.Pool) bool {
 	for _, a := range got.Addresses {
 		if state, isManaged := c.managedStates[a.IP]; isManaged && (state == lb.Down) != (a.AdminState == lb.Down) {

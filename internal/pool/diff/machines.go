@@ -36,7 +36,8 @@ type Machines struct {
 // MachineTarget is a pool's desired machines, for the machine updater.
 type MachineTarget struct {
 	Target nic.Target
-	// addresses are the machines of wanted addresses without one in the pool: several if several nodes claim it.
+	// addresses has the machines for each wanted address that the pool lacks: more than one if several nodes claim the
+	// address.
 	addresses   [][]memberMachine
 	waitReasons []string
 }
@@ -168,7 +169,8 @@ type memberMachine struct {
 	err error
 }
 
-// findMachines returns the wanted machines, and the addresses of nodes with an unknown one: their members stay.
+// findMachines returns the wanted machines, and the addresses of nodes whose machine is unknown: members with these
+// addresses stay.
 func findMachines(want Desired) (all []memberMachine, unknown map[netip.Addr]bool) {
 	all, unknown = make([]memberMachine, 0, len(want.Addresses)+len(want.SharedAddresses)), map[netip.Addr]bool{}
 	for _, ip := range want.UnresolvedIPs {

@@ -10,15 +10,14 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// ProbeWait is two intervals of the default probe: how long the member of a deleted node is Down before it leaves, and how
-// long another member is up before the last one becomes Down.
+// ProbeWait is two intervals of the default probe. The member of a deleted node is Down for this long before it leaves,
+// and another member must be up for this long before the last one becomes Down.
 const ProbeWait = 10 * time.Second
 
 // ReasonDeleted is the Down reason of such a member.
 const ReasonDeleted = "deleted"
 
-// WaitRecord is since when a recorded member is to leave, and when it may become Down; zero while no other member is
-// up.
+// WaitRecord records since when a member is to leave, and when it may become Down: zero while no other member is up.
 type WaitRecord struct{ Since, DownAt time.Time }
 
 // RetainDeleted returns the set in which recorded members without a node are Down before they leave. While no other
@@ -68,7 +67,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// update returns the record at a time. Others that are up when the member is first to leave have been there before.
+// update returns the record as of now. Members that are already up when this one is first to leave need not be up for
+// ProbeWait.
 func (r WaitRecord) update(othersUp bool, now time.Time) WaitRecord {
 	switch {
 	case r.Since.IsZero():

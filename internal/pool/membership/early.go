@@ -11,7 +11,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// StartTimeout is how long a node without a ready endpoint is a member because its endpoints start.
+// StartTimeout is how long a node may be a member while its endpoints start and none is ready.
 const StartTimeout = 10 * time.Minute
 
 // EarlyJoin is whether nodes join a pool before an endpoint on them is ready. They may only where the probe of every
@@ -23,12 +23,12 @@ const (
 	JoinWhenReady EarlyJoin = iota
 	// JoinWhileStarting is for pools with such probes: a node joins while its endpoints start.
 	JoinWhileStarting
-	// JoinUnknown is for pools whose rules are not read yet: recorded members stay, and no node joins early.
+	// JoinUnknown is for pools before their rules are read: recorded members stay, and no node joins early.
 	JoinUnknown
 )
 
-// StartRecord has when the first endpoint on a node started, none of which was ready since, and since when the node has
-// no endpoint; zero while it has one.
+// StartRecord is kept for a node without a ready endpoint. Since is when its first endpoint started; GoneAt is when its
+// last endpoint went away, or zero while it has one.
 type StartRecord struct{ Since, GoneAt time.Time }
 
 // JoinEarly returns the set plus the nodes that start, until StartTimeout after the first endpoint there. A node that

@@ -52,7 +52,8 @@ type resultAction struct {
 	notify       Notification
 }
 
-// givenUp is for operations without a change after giving up, extra for those that were not due.
+// actionSet has the action for each kind of operation. givenUp is for operations without a change after giving up, extra
+// for those that were not due.
 type actionSet struct{ retriesLeft, noRetries, givenUp, admin, extra resultAction }
 
 var (
