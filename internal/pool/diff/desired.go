@@ -18,7 +18,7 @@ type Desired struct {
 	// Retained Addresses stay if present, but are not added.
 	Retained []netip.Addr
 	// SharedAddresses are further nodes that claim an address of Addresses with another machine. UnresolvedIPs are
-	// addresses of nodes whose machine is unknown. Members with one of these stay.
+	// addresses of nodes with an unknown machine. Members with one of these stay.
 	SharedAddresses []lb.Address
 	UnresolvedIPs   []netip.Addr
 	// IsOwnAddress reports whether an address found on takeover is Weir's: a node's, or any in a pool that Weir made.

@@ -169,7 +169,7 @@ type memberMachine struct {
 	err error
 }
 
-// findMachines returns the wanted machines, and the addresses of nodes whose machine is unknown: members with these
+// findMachines returns the wanted machines, and the addresses of nodes with an unknown machine: members with these
 // addresses stay.
 func findMachines(want Desired) (all []memberMachine, unknown map[netip.Addr]bool) {
 	all, unknown = make([]memberMachine, 0, len(want.Addresses)+len(want.SharedAddresses)), map[netip.Addr]bool{}
