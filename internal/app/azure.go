@@ -96,15 +96,15 @@ func OpenAzure(o Options) (Azure, error) {
 	if err != nil {
 		return Azure{}, &UsageError{Err: fmt.Errorf("--config: %w", err)}
 	}
-	is := Azure{Config: cfg, Warning: ignored.WarningText()}
-	if is.Settings, err = loadBalancerSettings(cfg, o.ClusterName); err != nil {
-		return is, &UsageError{Err: fmt.Errorf("%s: %w", o.ConfigFile, err)}
+	az := Azure{Config: cfg, Warning: ignored.WarningText()}
+	if az.Settings, err = loadBalancerSettings(cfg, o.ClusterName); err != nil {
+		return az, &UsageError{Err: fmt.Errorf("%s: %w", o.ConfigFile, err)}
 	}
 	opts, err := azureOptions(o, cfg)
 	if err != nil {
-		return is, err
+		return az, err
 	}
-	is.Endpoint = opts.Endpoint.ResourceManager
-	is.Client, err = newObservedClient(o, cfg, opts, nil, nil, nil)
-	return is, err
+	az.Endpoint = opts.Endpoint.ResourceManager
+	az.Client, err = newObservedClient(o, cfg, opts, nil, nil, nil)
+	return az, err
 }

@@ -102,8 +102,8 @@ func TestCallsOfASilentOne(t *testing.T) {
 		for name, dial := range map[string]func(context.Context, string, string) (net.Conn, error){"leader": silent, "way": noWay} {
 			began := time.Now()
 			err := PrintCalls(t.Context(), CallsOptions{Connection: Connection{Server: LeaderServer, Dial: dial}})
-			if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "no answer within 4s; check that the API server") || took > 5*time.Second {
-				t.Errorf("%s: after %s: %v", name, took, err)
+			if elapsed := time.Since(began); err == nil || !strings.Contains(err.Error(), "no answer within 4s; check that the API server") || elapsed > 5*time.Second {
+				t.Errorf("%s: after %s: %v", name, elapsed, err)
 			}
 		}
 	})
@@ -117,8 +117,8 @@ func TestCallsOfASilentServer(t *testing.T) {
 	defer func() { _ = silent.Close() }()
 	began := time.Now()
 	err = PrintCalls(t.Context(), CallsOptions{Connection: Connection{Server: "http://" + silent.Addr().String()}})
-	if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "no answer within 4s; without --operator-url") || took > 5*time.Second {
-		t.Errorf("after %s: %v", took, err)
+	if elapsed := time.Since(began); err == nil || !strings.Contains(err.Error(), "no answer within 4s; without --operator-url") || elapsed > 5*time.Second {
+		t.Errorf("after %s: %v", elapsed, err)
 	}
 }
 

@@ -109,9 +109,9 @@ func (r *healthReader) ReadPool(ctx context.Context, namespace, name string) ([]
 // readRule requires r.mu.
 func (r *healthReader) readRule(ctx context.Context, id lb.LoadBalancerID, rule string) ([]lb.MemberHealth, error) {
 	key, now := string(id.Key())+"/"+strings.ToLower(rule), time.Now()
-	maps.DeleteFunc(r.read, func(_ string, is healthRecord) bool { return now.Sub(is.at) >= healthAge })
-	if is, known := r.read[key]; known {
-		return is.members, is.err
+	maps.DeleteFunc(r.read, func(_ string, record healthRecord) bool { return now.Sub(record.at) >= healthAge })
+	if record, known := r.read[key]; known {
+		return record.members, record.err
 	}
 	if !r.writes.HasReserve(id.SubscriptionID, now) {
 		return nil, errors.New("not read: Azure counts it as a write, and Weir's other writes need the rest of its share: try again in five minutes")
@@ -165,12 +165,12 @@ func poolTarget(cluster *controllers.Cluster, namespace, name string) (lb.PoolID
 	if p == nil {
 		return lb.PoolID{}, fmt.Errorf("there is no BackendPool %s", metadata.Key(namespace, name))
 	}
-	is := cluster.Pools.ResolveBinding(p, time.Now())
-	switch is.State {
+	binding := cluster.Pools.ResolveBinding(p, time.Now())
+	switch binding.State {
 	case backendpool.Invalid, backendpool.NotAllowed, backendpool.Duplicate:
-		return lb.PoolID{}, errors.New(is.Message)
+		return lb.PoolID{}, errors.New(binding.Message)
 	}
-	return is.Pool, nil
+	return binding.Pool, nil
 }
 
 // FetchHealth returns what Azure's probes report of the members of a BackendPool; the leader reads it from Azure.

@@ -118,12 +118,12 @@ func (d MigrationCommand) RequestRollback(ctx context.Context, why string) (phas
 
 // CancelStop withdraws a stop and returns it; nil if there is none.
 func (d MigrationCommand) CancelStop(ctx context.Context) (*phase.UserRequest, error) {
-	var was *phase.UserRequest
+	var old *phase.UserRequest
 	err := d.updateRequest(ctx, "", func(_ store.Record, a *phase.UserRequests, _ phase.UserRequest) error {
-		was, a.Stop = a.Stop, nil
+		old, a.Stop = a.Stop, nil
 		return nil
 	})
-	return was, err
+	return old, err
 }
 
 // ReplaceAddress gives a Service a new address when Azure has rejected its old one since a migration.
@@ -168,8 +168,8 @@ func (d MigrationCommand) updateRequest(ctx context.Context, why string, change 
 	}
 	request := phase.UserRequest{At: time.Now().UTC().Truncate(time.Second), By: review.Status.UserInfo.Username, Reason: why}
 	return store.UpdateRequests(ctx, api, d.recordNamespace(), func(r store.Record) (phase.UserRequests, error) {
-		asked := r.MigrationRequests()
-		return asked, change(r, &asked, request)
+		requested := r.MigrationRequests()
+		return requested, change(r, &requested, request)
 	})
 }
 

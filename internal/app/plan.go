@@ -59,7 +59,7 @@ func Plan(ctx context.Context, o PlanOptions) (dryrun.Report, error) {
 	if err := o.checkNames(); err != nil {
 		return dryrun.Report{}, err
 	}
-	if gateway, is := strings.CutPrefix(o.Service, "gateway/"); is {
+	if gateway, ok := strings.CutPrefix(o.Service, "gateway/"); ok {
 		o.Service = service.GatewayServiceName(gateway)
 	}
 	p, err := newPlanner(o)

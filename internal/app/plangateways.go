@@ -18,12 +18,12 @@ import (
 func checkGateways(o *offline.Objects) (failed []error, warnings []string) {
 	classes, gateways := map[gatewayv1.ObjectName]bool{"": true}, map[types.NamespacedName]bool{}
 	for _, obj := range o.Gateways {
-		if class, is := obj.(*gatewayv1.GatewayClass); is && class.Spec.ControllerName == routing.ControllerName {
+		if class, ok := obj.(*gatewayv1.GatewayClass); ok && class.Spec.ControllerName == routing.ControllerName {
 			classes[gatewayv1.ObjectName(class.Name)] = true
 		}
 	}
 	for _, obj := range o.Gateways {
-		if gw, is := obj.(*gatewayv1.Gateway); is && classes[gw.Spec.GatewayClassName] {
+		if gw, ok := obj.(*gatewayv1.Gateway); ok && classes[gw.Spec.GatewayClassName] {
 			gateways[client.ObjectKeyFromObject(gw)] = true
 		}
 	}
@@ -50,7 +50,7 @@ func isServed(obj client.Object, gateways map[types.NamespacedName]bool) bool {
 		return len(gateways) > 0
 	}
 	return len(route.Parents) == 0 || slices.ContainsFunc(route.Parents, func(p gatewayv1.ParentReference) bool {
-		name, is := route.GatewayOf(p)
-		return is && gateways[name]
+		name, ok := route.GatewayOf(p)
+		return ok && gateways[name]
 	})
 }

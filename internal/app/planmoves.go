@@ -15,13 +15,13 @@ type poolMoves struct{ rules, balancers, newPools int }
 func countPoolMoves(d dryrun.Changes) poolMoves {
 	var n poolMoves
 	for _, c := range d.LoadBalancers {
-		was, pools := map[string]string{}, map[string]bool{}
+		old, pools := map[string]string{}, map[string]bool{}
 		for _, r := range c.Before.Rules {
-			was[strings.ToLower(r.Name)] = strings.ToLower(r.Pool)
+			old[strings.ToLower(r.Name)] = strings.ToLower(r.Pool)
 		}
 		for _, r := range c.After.Rules {
 			to := strings.ToLower(r.Pool)
-			if from, exists := was[strings.ToLower(r.Name)]; exists && from != to {
+			if from, exists := old[strings.ToLower(r.Name)]; exists && from != to {
 				n.rules++
 				pools[to] = true
 			}

@@ -11,14 +11,14 @@ import (
 )
 
 // azureWith writes a modified azure.json.
-func azureWith(t *testing.T, old, now string) string {
+func azureWith(t *testing.T, old, current string) string {
 	t.Helper()
 	text := readFile(t, planned+"azure.json")
 	if !strings.Contains(text, old) {
 		t.Fatalf("azure.json has no %s", old)
 	}
 	path := filepath.Join(t.TempDir(), "azure.json")
-	if err := os.WriteFile(path, []byte(strings.ReplaceAll(text, old, now)), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(text, old, current)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path

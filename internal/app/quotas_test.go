@@ -27,10 +27,10 @@ func TestRegionQuotasAreReadHourly(t *testing.T) {
 		var reads []string
 		var mu sync.Mutex // guards the log, reads and refused
 		refused := map[string]bool{}
-		setRefused := func(region string, is bool) {
+		setRefused := func(region string, ok bool) {
 			mu.Lock()
 			defer mu.Unlock()
-			refused[region] = is
+			refused[region] = ok
 		}
 		q := &regionQuotas{
 			regions: func() []string { return []string{"eastus", "westus"} }, log: slog.New(slog.NewTextHandler(lockedWriter{&mu, &log}, nil)),

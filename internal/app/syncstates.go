@@ -12,7 +12,7 @@ import (
 
 // syncStates provides the Synced conditions of BackendPools; see backendpool.Statuses.
 type syncStates interface {
-	Synced(yield func(of schedule.Ref, is metav1.Condition))
+	Synced(yield func(of schedule.Ref, cond metav1.Condition))
 }
 
 // countStates counts BackendPools by the reason of their Synced condition.
@@ -22,7 +22,7 @@ func countStates(of syncStates) func() map[string]int {
 		for _, reason := range v1alpha1.SyncedReasons {
 			count[reason] = 0
 		}
-		of.Synced(func(_ schedule.Ref, is metav1.Condition) { count[is.Reason]++ })
+		of.Synced(func(_ schedule.Ref, cond metav1.Condition) { count[cond.Reason]++ })
 		return count
 	}
 }
@@ -31,12 +31,12 @@ func countStates(of syncStates) func() map[string]int {
 // changes.
 func listOutOfSync(of syncStates) func() []metrics.OutOfSyncPool {
 	return func() (pools []metrics.OutOfSyncPool) {
-		of.Synced(func(of schedule.Ref, is metav1.Condition) {
+		of.Synced(func(of schedule.Ref, cond metav1.Condition) {
 			switch {
-			case is.Status == metav1.ConditionTrue, is.Reason == v1alpha1.ReasonPaused, is.Reason == v1alpha1.ReasonDryRun:
+			case cond.Status == metav1.ConditionTrue, cond.Reason == v1alpha1.ReasonPaused, cond.Reason == v1alpha1.ReasonDryRun:
 			default:
 				pools = append(pools, metrics.OutOfSyncPool{
-					Namespace: of.Namespace, Name: of.Name, State: is.Reason, Since: is.LastTransitionTime.Time,
+					Namespace: of.Namespace, Name: of.Name, State: cond.Reason, Since: cond.LastTransitionTime.Time,
 				})
 			}
 		})

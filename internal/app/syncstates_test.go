@@ -14,9 +14,9 @@ import (
 
 type synced map[string]metav1.Condition
 
-func (s synced) Synced(yield func(of schedule.Ref, is metav1.Condition)) {
-	for name, is := range s {
-		yield(schedule.Ref{Namespace: "shop", Name: name}, is)
+func (s synced) Synced(yield func(of schedule.Ref, cond metav1.Condition)) {
+	for name, cond := range s {
+		yield(schedule.Ref{Namespace: "shop", Name: name}, cond)
 	}
 }
 

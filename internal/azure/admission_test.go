@@ -96,8 +96,8 @@ func TestATurnIsKeptUntilItIsTaken(t *testing.T) {
 			t.Fatalf("the second goes at %s, %q: its turn has not come, and nothing is closed", second, why)
 		}
 		for range 10 {
-			if again, _ := g.admitLoadBalancer(ids[1], time.Now()); !again.Equal(second) {
-				t.Fatalf("asking again moved the turn to %s", again)
+			if recheckAt, _ := g.admitLoadBalancer(ids[1], time.Now()); !recheckAt.Equal(second) {
+				t.Fatalf("asking again moved the turn to %s", recheckAt)
 			}
 		}
 		third, _ := g.admitLoadBalancer(ids[2], time.Now())
@@ -106,8 +106,8 @@ func TestATurnIsKeptUntilItIsTaken(t *testing.T) {
 		}
 		// A gate that closes again cancels all turns.
 		g.closeGate(gateKey{"writes", "s1"}, closedGate{third.Add(time.Minute), "SubscriptionRequestsThrottled"})
-		if again, why := g.admitLoadBalancer(ids[1], second); !again.Equal(third.Add(time.Minute)) || why == "" {
-			t.Errorf("goes at %s, %q", again, why)
+		if recheckAt, why := g.admitLoadBalancer(ids[1], second); !recheckAt.Equal(third.Add(time.Minute)) || why == "" {
+			t.Errorf("goes at %s, %q", recheckAt, why)
 		}
 		// Once the quota has refilled, nothing is limited.
 		time.Sleep(time.Hour)
@@ -216,8 +216,8 @@ func TestEachAttemptTakesATurnOfBothQuotas(t *testing.T) {
 				time.Sleep(time.Until(until))
 			}
 		}
-		if took := time.Since(start).Round(time.Millisecond); took != 10*time.Second {
-			t.Errorf("31 attempts started within %s, want a second and 30 writes at 10 in 3 s", took)
+		if elapsed := time.Since(start).Round(time.Millisecond); elapsed != 10*time.Second {
+			t.Errorf("31 attempts started within %s, want a second and 30 writes at 10 in 3 s", elapsed)
 		}
 	})
 }

@@ -22,9 +22,9 @@ import (
 // may concern one resource and close no gate.
 var quotaCodes = []string{"SubscriptionRequestsThrottled", "ResourceRequestsThrottled"}
 
-// computeCode is the 429 code of the compute provider's quotas, a detail of OperationNotAllowed
-// (from public reports).
-const computeCode = "TooManyRequests"
+// codeTooManyRequests is the code of a 429 for a quota of Microsoft.Network, or of Microsoft.Compute as a detail of
+// OperationNotAllowed (from public reports). Microsoft.Network also uses it for a single resource.
+const codeTooManyRequests = "TooManyRequests"
 
 // lockCode means that another operation locks the load balancer.
 const lockCode = "RetryableErrorDueToAnotherOperation"
@@ -130,7 +130,7 @@ func (g *gates) closeGates(c *call, resp *http.Response, now time.Time) {
 		switch {
 		case code == lockCode && balancer:
 			g.closeGate(lockGate(id), closedGate{until, code})
-		case code == computeCode && c.isCompute():
+		case code == codeTooManyRequests && c.isCompute():
 			g.closeGate(computeGate(c.id.SubscriptionID, c.isWrite()), closedGate{until, code})
 		case slices.Contains(quotaCodes, code):
 			g.closeGate(quotaGate(c.id.SubscriptionID, c.isWrite()), closedGate{until, code})

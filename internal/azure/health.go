@@ -46,21 +46,21 @@ func (c *Client) ReadHealth(ctx context.Context, id lb.LoadBalancerID, rule stri
 }
 
 func decodeHealth(text []byte) ([]lb.MemberHealth, error) {
-	var is struct {
+	var body struct {
 		Members *[]struct {
 			IP     string `json:"ipAddress"`
 			State  string `json:"state"`
 			Reason string `json:"reason"`
 		} `json:"loadBalancerBackendAddresses"`
 	}
-	if err := json.Unmarshal(text, &is); err != nil {
+	if err := json.Unmarshal(text, &body); err != nil {
 		return nil, err
 	}
-	if is.Members == nil {
+	if body.Members == nil {
 		return nil, errors.New("no members")
 	}
 	all := []lb.MemberHealth{}
-	for _, m := range *is.Members {
+	for _, m := range *body.Members {
 		ip, err := netip.ParseAddr(m.IP)
 		if err != nil {
 			continue // of a network interface without an address yet

@@ -54,7 +54,7 @@ func (i *interfaceCache) ResolveMachines(pool lb.Pool, now time.Time, list func(
 		}
 		key := lb.ResourceID{SubscriptionID: strings.ToLower(nic.SubscriptionID), ResourceGroup: strings.ToLower(nic.ResourceGroup)}
 		name := strings.ToLower(nic.Name)
-		one, known := i.cachedInterface(key, name, now)
+		cached, known := i.cachedInterface(key, name, now)
 		if !known && listed[key] == nil {
 			if listed[key], err = list(nic.SubscriptionID, nic.ResourceGroup); err != nil {
 				return lb.Pool{}, err
@@ -62,13 +62,13 @@ func (i *interfaceCache) ResolveMachines(pool lb.Pool, now time.Time, list func(
 			i.storeGroup(key, maps.Clone(listed[key]), now)
 		}
 		if !known {
-			one = listed[key][name]
-			if one.Machine == "" {
-				i.storeMissing(key, name, one)
+			cached = listed[key][name]
+			if cached.Machine == "" {
+				i.storeMissing(key, name, cached)
 			}
 		}
-		addresses[n].Machine = one.Machine
-		addresses[n].IP = one.Addresses[strings.ToLower(path.Base(addresses[n].Interface))]
+		addresses[n].Machine = cached.Machine
+		addresses[n].IP = cached.Addresses[strings.ToLower(path.Base(addresses[n].Interface))]
 	}
 	pool.Addresses = addresses
 	return pool, nil

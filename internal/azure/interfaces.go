@@ -31,11 +31,11 @@ func (c *Client) listInterfaces(ctx context.Context, subscription, resourceGroup
 		if err != nil {
 			return nil, unexpectedResponse(target{id: place})
 		}
-		one := cachedInterface{Machine: i.Machine, Addresses: map[string]netip.Addr{}}
+		cached := cachedInterface{Machine: i.Machine, Addresses: map[string]netip.Addr{}}
 		for _, ip := range i.IPConfigurations {
-			one.Addresses[strings.ToLower(ip.Name)] = ip.IP
+			cached.Addresses[strings.ToLower(ip.Name)] = ip.IP
 		}
-		machines[strings.ToLower(i.ID.Name)] = one
+		machines[strings.ToLower(i.ID.Name)] = cached
 	}
 	if f := armerror.FromError(err); f != nil && f.Class == armerror.Stale {
 		return machines, nil

@@ -105,7 +105,7 @@ func TestInterfacesAreNotMembersToWrite(t *testing.T) {
 
 // A missing resource group has no interfaces; other errors are returned.
 func TestMachinesThatCannotBeRead(t *testing.T) {
-	for status, told := range map[int]bool{http.StatusNotFound: false, http.StatusForbidden: true} {
+	for status, ok := range map[int]bool{http.StatusNotFound: false, http.StatusForbidden: true} {
 		emu, client, id := newEmulator(t, armemu.Options{})
 		withInterfaces(t, emu, id)
 		read, err := client.GetPool(t.Context(), id)
@@ -116,7 +116,7 @@ func TestMachinesThatCannotBeRead(t *testing.T) {
 		if err := emu.SetFaults(script); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := client.ResolveMachines(t.Context(), read); (err != nil) != told {
+		if _, err := client.ResolveMachines(t.Context(), read); (err != nil) != ok {
 			t.Errorf("%d: %v", status, err)
 		}
 	}

@@ -108,7 +108,7 @@ func withReadOnly(body, shown any) any {
 		of, _ := shown.(map[string]any)
 		next := maps.Clone(is)
 		for key, value := range of {
-			if _, has := is[key]; has {
+			if _, ok := is[key]; ok {
 				value = withReadOnly(is[key], value)
 			}
 			next[key] = value

@@ -17,10 +17,10 @@ import (
 
 // newLeader returns a leading process and its clock.
 func newLeader() (*leader.Fence, *time.Duration) {
-	now := new(time.Duration)
-	f := leader.NewFence(10*time.Second, func() time.Duration { return *now })
+	current := new(time.Duration)
+	f := leader.NewFence(10*time.Second, func() time.Duration { return *current })
 	f.RecordRenew(leader.Epoch{Lease: "weir-system/weir-controller"}, 0)
-	return f, now
+	return f, current
 }
 
 func fencedBy(f *leader.Fence) func(*Options) { return func(o *Options) { o.Fence = f } }
@@ -37,14 +37,14 @@ func checkShutdown(t *testing.T, err error, undecided bool) {
 // After leadership was lost, reads pass and writes do not.
 func TestAWriteDoesNotLeaveWithoutTheLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fence, now := newLeader()
+		fence, current := newLeader()
 		arm := &fakeARM{answer: replySequence(shown)}
 		c := newClient(t, arm, fencedBy(fence))
 		pool, err := c.GetPool(t.Context(), webPool)
 		if err != nil {
 			t.Fatal(err)
 		}
-		*now = 20 * time.Second
+		*current = 20 * time.Second
 		_, err = c.PutPool(t.Context(), pool)
 		checkShutdown(t, err, false)
 		checkShutdown(t, c.DeleteLoadBalancer(t.Context(), lb.LoadBalancer{ID: webPool.LoadBalancer, Origin: struct{}{}, Etag: "e"}), false)
@@ -61,13 +61,13 @@ func TestAWriteDoesNotLeaveWithoutTheLead(t *testing.T) {
 // succeed.
 func TestRepeatedWriteChecksRelevanceAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fence, now := newLeader()
+		fence, current := newLeader()
 		arm := &fakeARM{}
 		arm.answer = func(_ int, r *http.Request) reply {
 			if r.Method == http.MethodGet {
 				return shown
 			}
-			*now = 20 * time.Second
+			*current = 20 * time.Second
 			return reply{status: http.StatusServiceUnavailable}
 		}
 		c := newClient(t, arm, fencedBy(fence))
@@ -103,9 +103,9 @@ func (d slowDialTransport) Do(req *http.Request) (*http.Response, error) {
 
 func TestABodyDoesNotLeaveAfterTheLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fence, now := newLeader()
+		fence, current := newLeader()
 		arm := &fakeARM{answer: replySequence(shown)}
-		c := newClient(t, arm, fencedBy(fence), func(o *Options) { o.Transport = slowDialTransport{arm, now} })
+		c := newClient(t, arm, fencedBy(fence), func(o *Options) { o.Transport = slowDialTransport{arm, current} })
 		pool, err := c.GetPool(t.Context(), webPool)
 		if err != nil {
 			t.Fatal(err)

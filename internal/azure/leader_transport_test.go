@@ -121,8 +121,8 @@ func TestNothingLeavesOfAWriteThatWasFrozen(t *testing.T) {
 				for _, used := range []bool{false, true} {
 					t.Run(fmt.Sprintf("%s %s %s used=%t", w.name, method, moment, used), func(t *testing.T) {
 						s := newServer(t, w)
-						var now atomic.Int64
-						fence := leader.NewFence(10*time.Second, func() time.Duration { return time.Duration(now.Load()) })
+						var current atomic.Int64
+						fence := leader.NewFence(10*time.Second, func() time.Duration { return time.Duration(current.Load()) })
 						fence.RecordRenew(leader.Epoch{Lease: "weir-system/weir-controller"}, 0)
 						c := s.client(t, fence)
 						pool, err := c.GetPool(t.Context(), webPool)
@@ -135,7 +135,7 @@ func TestNothingLeavesOfAWriteThatWasFrozen(t *testing.T) {
 							}
 						}
 						s.takeWrites()
-						ctx := httptrace.WithClientTrace(t.Context(), trace(func() { now.Store(int64(20 * time.Second)) }))
+						ctx := httptrace.WithClientTrace(t.Context(), trace(func() { current.Store(int64(20 * time.Second)) }))
 						checkShutdown(t, write(ctx, c, pool), true) // some bytes of a connection may have been sent
 						if got := s.takeWrites(); len(got) > 0 {
 							t.Errorf("%v arrived", got)

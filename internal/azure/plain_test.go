@@ -270,9 +270,9 @@ func TestWritesInComputeAreNotCounted(t *testing.T) {
 // Without leadership, neither writes nor actions are sent.
 func TestPlainWritesAreFenced(t *testing.T) {
 	wire := &fakeARM{answer: replySequence(plainGot)}
-	fence, now := newLeader()
+	fence, current := newLeader()
 	client := newClient(t, wire, fencedBy(fence))
-	*now = time.Minute
+	*current = time.Minute
 	_, err := client.WriteResource(t.Context(), blueSet, http.MethodPatch, asRead(blueSet), "e", bodyOf(struct{}{}))
 	wantFault(t, err, armerror.Shutdown, armerror.CodeShutdown)
 	wantFault(t, client.UpgradeInstances(t.Context(), blueSet.ID, []string{"1"}), armerror.Shutdown, armerror.CodeShutdown)

@@ -29,11 +29,11 @@ func listAll[T any](ctx context.Context, c *Client, r Resource, place lb.Resourc
 	}
 	list := make([]T, 0, len(docs))
 	for _, item := range docs {
-		one, err := decodeResource(place, item, decode)
+		resource, err := decodeResource(place, item, decode)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, one)
+		list = append(list, resource)
 	}
 	return list, nil
 }

@@ -185,11 +185,11 @@ func listDecoded[T any](ctx context.Context, c *Client, kind, subscription, reso
 			return nil, unexpectedResponse(all)
 		}
 		id.SubscriptionID, id.ResourceGroup = subscription, resourceGroup
-		one, err := decodeDocument(all, id, item, convert)
+		value, err := decodeDocument(all, id, item, convert)
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, one)
+		found = append(found, value)
 	}
 	return found, nil
 }

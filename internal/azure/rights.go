@@ -27,13 +27,13 @@ type permission struct {
 
 // ListMissingRights returns the actions that the caller lacks at a scope.
 func ListMissingRights(ctx context.Context, client *Client, scope string, actions []string) ([]string, error) {
-	has, err := listPermissions(ctx, client, scope)
+	permissions, err := listPermissions(ctx, client, scope)
 	if err != nil {
 		return nil, err
 	}
 	var missing []string
 	for _, action := range actions {
-		if !slices.ContainsFunc(has, func(p permission) bool { return matchesAny(p.Actions, action) && !matchesAny(p.NotActions, action) }) {
+		if !slices.ContainsFunc(permissions, func(p permission) bool { return matchesAny(p.Actions, action) && !matchesAny(p.NotActions, action) }) {
 			missing = append(missing, action)
 		}
 	}

@@ -172,7 +172,7 @@ func resourceTable() []resourceRow {
 }
 
 // drive makes the request of a column and returns how often it was sent.
-func (r resourceRow) drive(t *testing.T, w resourceType, c resourceRequestKind) (n int, took time.Duration, err error) {
+func (r resourceRow) drive(t *testing.T, w resourceType, c resourceRequestKind) (n int, elapsed time.Duration, err error) {
 	t.Helper()
 	answer := r.answer
 	answer.body = strings.NewReplacer("{kind}", w.kind, "{body}", w.body, "{id}", w.id).Replace(answer.body)
@@ -283,7 +283,7 @@ func renderWholes(t *testing.T, page *strings.Builder) {
 func (r resourceRow) measure(t *testing.T, w resourceType, c resourceRequestKind) (cell string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		n, took, err := r.drive(t, w, c)
+		n, elapsed, err := r.drive(t, w, c)
 		cell = fmt.Sprint(n)
 		if n > 1 {
 			cell += " A"
@@ -292,7 +292,7 @@ func (r resourceRow) measure(t *testing.T, w resourceType, c resourceRequestKind
 		if f == nil {
 			cell += " done"
 			if c.fate(r).once {
-				cell += " after " + (took - pollInterval).String()
+				cell += " after " + (elapsed - pollInterval).String()
 			}
 			return
 		}

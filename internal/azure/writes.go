@@ -33,15 +33,11 @@ func (w observePolicy) recordRemaining(c *call, resp *http.Response) {
 	if w.writes == nil || c == nil || resp == nil {
 		return
 	}
-	left := ratelimit.Remaining{Caller: parseRemaining(resp.Header, headerIdentityWrites), Subscription: parseRemaining(resp.Header, headerAllWrites)}
-	if left.Caller >= 0 || left.Subscription >= 0 {
-		w.writes.SetRemaining(c.id.SubscriptionID, left, time.Now())
+	remaining := ratelimit.Remaining{Caller: parseRemaining(resp.Header, headerIdentityWrites), Subscription: parseRemaining(resp.Header, headerAllWrites)}
+	if remaining.Caller >= 0 || remaining.Subscription >= 0 {
+		w.writes.SetRemaining(c.id.SubscriptionID, remaining, time.Now())
 	}
 }
-
-// networkQuotaCode is the code of a 429 for Microsoft.Network's quota, and for one resource. With a resource's lock the
-// code is another one.
-const networkQuotaCode = "TooManyRequests"
 
 // recordThrottle records a 429 to a write for a used-up quota, and writes that no quota rejects.
 func (w observePolicy) recordThrottle(c *call, resp *http.Response, now time.Time) {
@@ -57,7 +53,7 @@ func (w observePolicy) recordThrottle(c *call, resp *http.Response, now time.Tim
 	}
 	codes, t := parseCodes(resp), ratelimit.Throttle{}
 	switch isQuota := slices.ContainsFunc(codes, func(code string) bool { return slices.Contains(quotaCodes, code) }); {
-	case slices.Contains(codes, networkQuotaCode):
+	case slices.Contains(codes, codeTooManyRequests):
 		t.Network, t.Resource = true, c.armID()
 	case isQuota:
 		t.Network = slices.Contains(codes, "ResourceRequestsThrottled")

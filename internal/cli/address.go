@@ -117,11 +117,11 @@ func (c AddressCommand) Claim(ctx context.Context, name, key string) error {
 			return fmt.Errorf("public IP %s: %w", name, err)
 		}
 	}
-	was, is := publicip.ListRetained(ips[i:i+1], "")[0], publicip.ListRetained([]lb.PublicIP{next}, "")[0]
+	old, current := publicip.ListRetained(ips[i:i+1], "")[0], publicip.ListRetained([]lb.PublicIP{next}, "")[0]
 	if c.JSON {
-		return json.NewEncoder(c.Out).Encode(claimedAddress{newRow(is), was.Cluster, was.Service, changed, c.DryRun})
+		return json.NewEncoder(c.Out).Encode(claimedAddress{newRow(current), old.Cluster, old.Service, changed, c.DryRun})
 	}
-	_, err = fmt.Fprintf(c.Out, "public IP %s (%s) %s for %s of cluster %s; it was of %s of cluster %s\n", is.ID.Name, is.Address, c.claimVerb(changed), service.DescribeOwner(is.Service), is.Cluster, service.DescribeOwner(was.Service), was.Cluster)
+	_, err = fmt.Fprintf(c.Out, "public IP %s (%s) %s for %s of cluster %s; it was of %s of cluster %s\n", current.ID.Name, current.Address, c.claimVerb(changed), service.DescribeOwner(current.Service), current.Cluster, service.DescribeOwner(old.Service), old.Cluster)
 	return err
 }
 

@@ -25,7 +25,7 @@ const maxErrorBytes = 500
 // forwardPort connects to a port of a pod through its portforward subresource. Unlike client-go's forwarder it
 // opens no local port, which other users could connect to, and takes a context.
 func forwardPort(ctx context.Context, api *rest.Config, at *url.URL, port string) (net.Conn, error) {
-	transport, made, err := websocket.RoundTripperFor(api)
+	transport, holder, err := websocket.RoundTripperFor(api)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func forwardPort(ctx context.Context, api *rest.Config, at *url.URL, port string
 	if err != nil {
 		return nil, err
 	}
-	socket, err := websocket.Negotiate(transport, made, req, protocol.WebsocketsSPDYTunnelingPortForwardV1)
+	socket, err := websocket.Negotiate(transport, holder, req, protocol.WebsocketsSPDYTunnelingPortForwardV1)
 	if failed, ok := errors.AsType[*httpstream.UpgradeFailureError](err); ok {
 		return nil, failed.Cause // it does not unwrap
 	}

@@ -34,11 +34,11 @@ func failedGatewayReason(gw *gatewayv1.Gateway) string {
 // listFailedGateways returns the Gateways of Weir with a failed load balancer write; seen is false if the caller may not
 // list Gateways and their routes.
 func listFailedGateways(ctx context.Context, api client.Reader, namespace string) (failed []gatewayv1.Gateway, seen bool, err error) {
-	is, err := status.ReadGateways(ctx, api, namespace)
+	found, err := status.ReadGateways(ctx, api, namespace)
 	if err != nil {
 		return nil, false, err
 	}
-	return slices.DeleteFunc(is.All, func(gw gatewayv1.Gateway) bool { return failedGatewayReason(&gw) == "" }), !is.Unseen, nil
+	return slices.DeleteFunc(found.All, func(gw gatewayv1.Gateway) bool { return failedGatewayReason(&gw) == "" }), !found.Unseen, nil
 }
 
 // findFailedGateway returns a Gateway with a failed load balancer write, or why it is not retried.
@@ -54,11 +54,11 @@ func findFailedGateway(ctx context.Context, api client.Reader, namespace, name s
 }
 
 func retryGateway(ctx context.Context, api client.Client, gw *gatewayv1.Gateway, now time.Time) (RetriedObject, error) {
-	is := RetriedObject{Kind: "Gateway", Namespace: gw.Namespace, Name: gw.Name, State: failedGatewayReason(gw)}
+	obj := RetriedObject{Kind: "Gateway", Namespace: gw.Namespace, Name: gw.Name, State: failedGatewayReason(gw)}
 	of := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: gw.Namespace, Name: gw.Name}}
 	of.SetGroupVersionKind(schema.FromAPIVersionAndKind(gatewayv1.GroupVersion.String(), "Gateway"))
 	if err := api.Patch(ctx, of, annotationPatch(metadata.WriteAgainAnnotation, now)); err != nil {
-		return is, fmt.Errorf("retrying Gateway %s/%s: %w", gw.Namespace, gw.Name, err)
+		return obj, fmt.Errorf("retrying Gateway %s/%s: %w", gw.Namespace, gw.Name, err)
 	}
-	return is, nil
+	return obj, nil
 }

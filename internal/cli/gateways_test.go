@@ -48,7 +48,7 @@ func TestRetryOfGateways(t *testing.T) {
 		c := fake.NewClientBuilder().WithScheme(metadata.Scheme()).WithObjects(theirs, gateway("shop", "failed", "Failed: 403 AuthorizationFailed: no"),
 			gateway("shop", "busy", "Updating: not yet"), gateway("bank", "api", "Refused: no load balancer")).
 			WithInterceptorFuncs(interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-				if _, is := list.(*gatewayv1.GatewayList); is && tt.forbidden {
+				if _, ok := list.(*gatewayv1.GatewayList); ok && tt.forbidden {
 					return apierrors.NewForbidden(schema.GroupResource{Resource: "gateways"}, "", nil)
 				}
 				return c.List(ctx, list, opts...)

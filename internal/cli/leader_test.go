@@ -136,8 +136,8 @@ func TestTheLeaderIsAsked(t *testing.T) {
 			var out strings.Builder
 			began := time.Now()
 			err := app.PrintCalls(t.Context(), app.CallsOptions{Connection: Leader{API: &rest.Config{Host: server.URL, BearerToken: "jane"}, Namespace: "weir-system"}.Connection(), Out: &out})
-			if took := time.Since(began); took > 5*time.Second {
-				t.Errorf("after %s", took)
+			if elapsed := time.Since(began); elapsed > 5*time.Second {
+				t.Errorf("after %s", elapsed)
 			}
 			if tt.says == "" {
 				if err != nil || !strings.Contains(out.String(), "6f1c") {

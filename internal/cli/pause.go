@@ -52,14 +52,14 @@ func (d PauseCommand) PausePools(ctx context.Context, length time.Duration, why 
 	if err != nil {
 		return err
 	}
-	is := &v1alpha1.Pause{Why: why, By: d.userName(ctx)}
+	pause := &v1alpha1.Pause{Why: why, By: d.userName(ctx)}
 	if length > 0 {
-		is.Until = new(metav1.NewTime(humanize.RoundUpSecond(now.Add(length)).UTC()))
+		pause.Until = new(metav1.NewTime(humanize.RoundUpSecond(now.Add(length)).UTC()))
 	}
-	if *is == (v1alpha1.Pause{}) {
-		is = nil
+	if *pause == (v1alpha1.Pause{}) {
+		pause = nil
 	}
-	return d.patchPools(ctx, pools, v1alpha1.BackendPoolSpec{Paused: true, Pause: is})
+	return d.patchPools(ctx, pools, v1alpha1.BackendPoolSpec{Paused: true, Pause: pause})
 }
 
 // ResumePools resumes the pools. Pools that are not paused are skipped, but reported if named.
@@ -130,16 +130,16 @@ func pausePatch(want v1alpha1.BackendPoolSpec) ([]byte, error) {
 	if want.Paused {
 		spec["paused"] = true
 	}
-	if is := want.Pause; is != nil {
+	if p := want.Pause; p != nil {
 		pause := map[string]any{"until": nil, "why": nil, "by": nil}
-		if is.Until != nil {
-			pause["until"] = is.Until
+		if p.Until != nil {
+			pause["until"] = p.Until
 		}
-		if is.Why != "" {
-			pause["why"] = is.Why
+		if p.Why != "" {
+			pause["why"] = p.Why
 		}
-		if is.By != "" {
-			pause["by"] = is.By
+		if p.By != "" {
+			pause["by"] = p.By
 		}
 		spec["pause"] = pause
 	}
@@ -175,17 +175,17 @@ func (d PauseCommand) printResults(done []Pool, paused bool) error {
 }
 
 func (p Pool) resultText() string {
-	is := "is"
+	verb := "is"
 	if p.DryRun {
-		is = "would be"
+		verb = "would be"
 	}
 	switch {
 	case p.Paused && (p.Pause == nil || p.Pause.Until == nil):
-		return fmt.Sprintf("%s paused without an end: weir resume -n %s %s ends it%s", is, p.Namespace, p.Name, p.wasText())
+		return fmt.Sprintf("%s paused without an end: weir resume -n %s %s ends it%s", verb, p.Namespace, p.Name, p.wasText())
 	case p.Paused:
-		return fmt.Sprintf("%s paused until %s%s", is, humanize.FormatTime(p.Pause.Until.Time), p.wasText())
+		return fmt.Sprintf("%s paused until %s%s", verb, humanize.FormatTime(p.Pause.Until.Time), p.wasText())
 	case p.WasPaused:
-		return is + " resumed: changes since the pause are written now"
+		return verb + " resumed: changes since the pause are written now"
 	}
 	return "was not paused"
 }

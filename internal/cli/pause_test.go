@@ -40,8 +40,8 @@ func server(caller string, refuses error) (api client.Client, asked *[]client.Pa
 		pool("shop", "db", "db", v1alpha1.BackendPoolSpec{Paused: true, Pause: &v1alpha1.Pause{Until: new(metav1.NewTime(noon.Add(time.Hour))), Why: "old", By: "joe"}}),
 	).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(_ context.Context, _ client.WithWatch, obj client.Object, _ ...client.CreateOption) error {
-			review, is := obj.(*authenticationv1.SelfSubjectReview)
-			if !is || caller == "" {
+			review, ok := obj.(*authenticationv1.SelfSubjectReview)
+			if !ok || caller == "" {
 				return errors.New("no such kind")
 			}
 			review.Status.UserInfo.Username = caller

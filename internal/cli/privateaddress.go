@@ -49,13 +49,13 @@ func privateRows(balancers []lb.LoadBalancer, cluster string) []addressRow {
 }
 
 func newPrivateRow(b lb.LoadBalancer, r lb.RetainedAddress, cluster string) addressRow {
-	is := addressRow{Name: r.Address.String(), ResourceGroup: b.ID.ResourceGroup, Address: r.Address.String(), LoadBalancer: b.ID.Name, Cluster: cluster, Service: r.Service, Since: r.Since}
+	row := addressRow{Name: r.Address.String(), ResourceGroup: b.ID.ResourceGroup, Address: r.Address.String(), LoadBalancer: b.ID.Name, Cluster: cluster, Service: r.Service, Since: r.Since}
 	if _, _, f, _ := plan.FindRetained([]lb.LoadBalancer{b}, r.Address); f.Name != "" {
 		if at := slices.IndexFunc(b.Rules, func(rule lb.Rule) bool { return strings.EqualFold(rule.Frontend, f.Name) }); at >= 0 {
-			is.UsedBy = b.ID.String() + "/loadBalancingRules/" + b.Rules[at].Name
+			row.UsedBy = b.ID.String() + "/loadBalancingRules/" + b.Rules[at].Name
 		}
 	}
-	return is
+	return row
 }
 
 // parsePrivate splits names into private addresses and names of public IPs.
@@ -128,13 +128,13 @@ func (c AddressCommand) claimPrivate(ctx context.Context, addr netip.Addr, key s
 		return err
 	}
 	others := slices.DeleteFunc(slices.Clone(all), c.isOwn)
-	from, was, _, isForeign := plan.FindRetained(others, addr)
-	to, is, held, isOwn := plan.FindRetained(own, addr)
+	from, old, _, isForeign := plan.FindRetained(others, addr)
+	to, current, frontend, isOwn := plan.FindRetained(own, addr)
 	switch {
-	case isForeign && isOwn && held.Name != "":
+	case isForeign && isOwn && frontend.Name != "":
 		return fmt.Errorf("private address %s is retained on the load balancers %s and %s: release one", addr, from.ID.Name, to.ID.Name)
 	case isOwn && !isForeign:
-		from, was = to, is
+		from, old = to, current
 	case !isForeign:
 		return fmt.Errorf("private address %s is not retained on a load balancer of resource group %s: set %s on its Service in its cluster, and delete the Service there first",
 			addr, c.Settings.Place.ResourceGroup, service.RetainAddress)
@@ -144,18 +144,18 @@ func (c AddressCommand) claimPrivate(ctx context.Context, addr netip.Addr, key s
 			return fmt.Errorf("load balancer %s is being updated: repeat the claim later", b.ID.Name)
 		}
 	}
-	key = cmp.Or(key, was.Service)
-	if namespace, _, _ := strings.Cut(key, "/"); namespace != was.Namespace() {
-		return fmt.Errorf("private address %s was retained for %s, and only Services of its namespace may claim it", addr, service.DescribeOwner(was.Service))
+	key = cmp.Or(key, old.Service)
+	if namespace, _, _ := strings.Cut(key, "/"); namespace != old.Namespace() {
+		return fmt.Errorf("private address %s was retained for %s, and only Services of its namespace may claim it", addr, service.DescribeOwner(old.Service))
 	}
-	changed := isForeign || held.Name == "" || key != was.Service
+	changed := isForeign || frontend.Name == "" || key != old.Service
 	if changed {
-		if err := c.move(ctx, own, from, was.Service, key, isForeign); err != nil {
+		if err := c.move(ctx, own, from, old.Service, key, isForeign); err != nil {
 			return err
 		}
 	}
-	return c.printClaim(addressRow{Name: addr.String(), ResourceGroup: c.Settings.Place.ResourceGroup, Address: addr.String(), LoadBalancer: c.target(own, addr).ID.Name, Cluster: c.ClusterName, Service: key, Since: was.Since},
-		"load balancer "+from.ID.Name, was.Service, changed)
+	return c.printClaim(addressRow{Name: addr.String(), ResourceGroup: c.Settings.Place.ResourceGroup, Address: addr.String(), LoadBalancer: c.target(own, addr).ID.Name, Cluster: c.ClusterName, Service: key, Since: old.Since},
+		"load balancer "+from.ID.Name, old.Service, changed)
 }
 
 // target returns the load balancer that gets an address: the one with its tag, otherwise the first one.
@@ -232,10 +232,10 @@ func (c AddressCommand) put(ctx context.Context, b lb.LoadBalancer) (lb.LoadBala
 	return b, nil
 }
 
-func (c AddressCommand) printClaim(is addressRow, from, former string, changed bool) error {
+func (c AddressCommand) printClaim(row addressRow, from, former string, changed bool) error {
 	if c.JSON {
-		return json.NewEncoder(c.Out).Encode(claimedAddress{is, "", former, changed, c.DryRun})
+		return json.NewEncoder(c.Out).Encode(claimedAddress{row, "", former, changed, c.DryRun})
 	}
-	_, err := fmt.Fprintf(c.Out, "private address %s %s for %s of cluster %s; it was of %s on %s\n", is.Address, c.claimVerb(changed), service.DescribeOwner(is.Service), is.Cluster, service.DescribeOwner(former), from)
+	_, err := fmt.Fprintf(c.Out, "private address %s %s for %s of cluster %s; it was of %s on %s\n", row.Address, c.claimVerb(changed), service.DescribeOwner(row.Service), row.Cluster, service.DescribeOwner(former), from)
 	return err
 }

@@ -88,26 +88,26 @@ func annotationPatch(annotation string, now time.Time) client.Patch {
 func (d RetryCommand) annotateObjects(ctx context.Context, chosen selection, note string, now time.Time) error {
 	retried, failed := []RetriedObject{}, []error{}
 	for i := range chosen.services {
-		is, err := retryService(ctx, d.API, &chosen.services[i], now)
+		obj, err := retryService(ctx, d.API, &chosen.services[i], now)
 		if err != nil {
 			failed = append(failed, err)
 			continue
 		}
-		retried = append(retried, is)
+		retried = append(retried, obj)
 	}
 	for i := range chosen.gateways {
-		is, err := retryGateway(ctx, d.API, &chosen.gateways[i], now)
+		obj, err := retryGateway(ctx, d.API, &chosen.gateways[i], now)
 		if err != nil {
 			failed = append(failed, err)
 			continue
 		}
-		retried = append(retried, is)
+		retried = append(retried, obj)
 	}
 	for i := range chosen.pools {
 		p := &chosen.pools[i]
-		is := RetriedObject{Kind: "BackendPool", Namespace: p.Namespace, Name: p.Name, State: PoolState(p)}
+		obj := RetriedObject{Kind: "BackendPool", Namespace: p.Namespace, Name: p.Name, State: PoolState(p)}
 		if at := p.Status.NextEligibleAt; at != nil && at.After(now) {
-			is.NotBefore = at
+			obj.NotBefore = at
 		}
 		of := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
 		of.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("BackendPool"))
@@ -115,7 +115,7 @@ func (d RetryCommand) annotateObjects(ctx context.Context, chosen selection, not
 			failed = append(failed, fmt.Errorf("BackendPool %s/%s: %w", p.Namespace, p.Name, err))
 			continue
 		}
-		retried = append(retried, is)
+		retried = append(retried, obj)
 	}
 	return errors.Join(append(failed, d.printResults(retried, note))...)
 }

@@ -68,7 +68,7 @@ func selectObjects(ctx context.Context, api client.Reader, pools []v1alpha1.Back
 	var chosen selection
 	var missing []error
 	for _, name := range names {
-		if gateway, is := strings.CutPrefix(name, "gateway/"); is && verb == verbRetry {
+		if gateway, ok := strings.CutPrefix(name, "gateway/"); ok && verb == verbRetry {
 			gw, err := findFailedGateway(ctx, api, namespace, gateway)
 			if err != nil {
 				missing = append(missing, err)
@@ -146,11 +146,11 @@ func noOwnPool(ctx context.Context, api client.Reader, s *corev1.Service, verb s
 
 // retryService sets the annotation with which Weir sends the write of a Service again.
 func retryService(ctx context.Context, api client.Client, s *corev1.Service, now time.Time) (RetriedObject, error) {
-	is := RetriedObject{Kind: "Service", Namespace: s.Namespace, Name: s.Name, State: failedReason(s)}
+	obj := RetriedObject{Kind: "Service", Namespace: s.Namespace, Name: s.Name, State: failedReason(s)}
 	of := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name}}
 	of.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Service"))
 	if err := api.Patch(ctx, of, annotationPatch(metadata.WriteAgainAnnotation, now)); err != nil {
-		return is, fmt.Errorf("retrying Service %s/%s: %w", s.Namespace, s.Name, err)
+		return obj, fmt.Errorf("retrying Service %s/%s: %w", s.Namespace, s.Name, err)
 	}
-	return is, nil
+	return obj, nil
 }

@@ -113,7 +113,7 @@ func collectFields(target reflect.Value, fields map[string]reflect.Value) {
 	}
 }
 
-func describeType(t reflect.Type, most int) string {
+func describeType(t reflect.Type, limit int) string {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -124,7 +124,7 @@ func describeType(t reflect.Type, most int) string {
 	case reflect.Bool:
 		return "true or false"
 	case reflect.Int:
-		return fmt.Sprintf("a whole number of at most %d", most)
+		return fmt.Sprintf("a whole number of at most %d", limit)
 	case reflect.Struct, reflect.Map:
 		return "a mapping"
 	case reflect.Slice:

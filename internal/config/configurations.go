@@ -77,7 +77,7 @@ func checkConfigurations(list []LoadBalancerConfiguration) error {
 	}
 	for i, c := range list {
 		public, internal := strings.CutSuffix(strings.ToLower(c.Name), internalSuffix)
-		if other, there := names[public]; internal && there {
+		if other, ok := names[public]; internal && ok {
 			return fmt.Errorf("key %q is %q, as the internal load balancer of %q is named: choose another name", fmt.Sprintf("%s[%d].name", configurationsKey, i), c.Name, other)
 		}
 	}

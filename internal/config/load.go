@@ -90,10 +90,10 @@ func parseConfig(content []byte) (Config, Ignored, error) {
 	}
 	ignored := Ignored{Different: differencesOf(keys)}
 	for _, key := range rest {
-		same := func(k string) bool { return strings.EqualFold(k, key) }
-		known := slices.IndexFunc(unsupportedKeys, same)
+		isSame := func(k string) bool { return strings.EqualFold(k, key) }
+		known := slices.IndexFunc(unsupportedKeys, isSame)
 		switch {
-		case slices.ContainsFunc(otherKeys, same), otherKeyPattern.MatchString(key):
+		case slices.ContainsFunc(otherKeys, isSame), otherKeyPattern.MatchString(key):
 		case known < 0 && visiblePath(key) != key:
 			ignored.Unprintable++
 		case known < 0:

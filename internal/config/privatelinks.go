@@ -41,11 +41,11 @@ func (c Config) PrivateLinkServices() lb.ResourceID {
 
 func (p PrivateLinks) validatePrivateLinks() error {
 	at := lb.ResourceID{SubscriptionID: "s", ResourceGroup: firstNonEmpty(p.PrivateLinkServiceResourceGroup, "g"), Type: lb.TypePrivateLinkService, Name: "n"}
-	switch most := p.MaxPrivateLinks(); {
+	switch limit := p.MaxPrivateLinks(); {
 	case at.Validate() != nil:
 		return fmt.Errorf(`key "privateLinkServiceResourceGroup" is %q: want the name of a resource group`, p.PrivateLinkServiceResourceGroup)
-	case most < 1 || most > maxPrivateLinks:
-		return fmt.Errorf(`key "maximumPrivateLinkServiceCount" is %d: want 1 to %d, or remove the key for %d`, most, maxPrivateLinks, lb.MaxPrivateLinkServices)
+	case limit < 1 || limit > maxPrivateLinks:
+		return fmt.Errorf(`key "maximumPrivateLinkServiceCount" is %d: want 1 to %d, or remove the key for %d`, limit, maxPrivateLinks, lb.MaxPrivateLinkServices)
 	}
 	for _, name := range p.PodSubnetNames {
 		if !subnetRule.MatchString(name) {

@@ -178,7 +178,7 @@ func (s *scanner) readLiteral() *syntaxError {
 	if json.Valid([]byte(word)) {
 		return nil
 	}
-	if instead, is := foreignLiterals[strings.ToLower(word)]; is {
+	if instead, ok := foreignLiterals[strings.ToLower(word)]; ok {
 		return s.newError(from, "%s is not JSON: write %s", word, instead)
 	}
 	if word != "" && strings.IndexByte("0123456789+-.", word[0]) >= 0 {
@@ -219,15 +219,15 @@ func (s *scanner) commaError(end byte) *syntaxError {
 }
 
 func (s *scanner) bracketError(end byte) *syntaxError {
-	what := "an object"
+	text := "an object"
 	if end == ']' {
-		what = "a list"
+		text = "a list"
 	}
 	switch {
 	case s.at == len(s.text):
 		return s.newError(s.at, "the file ends here, and %c is missing", end)
 	case s.text[s.at] != end && strings.IndexByte("}]", s.text[s.at]) >= 0:
-		return s.newError(s.at, "%c where %c belongs: %s ends with %c", s.text[s.at], end, what, end)
+		return s.newError(s.at, "%c where %c belongs: %s ends with %c", s.text[s.at], end, text, end)
 	}
 	return nil
 }
@@ -261,6 +261,6 @@ func isKey(name string) bool {
 	fields := map[string]reflect.Value{}
 	collectFields(reflect.ValueOf(&Config{}).Elem(), fields)
 	collectFields(reflect.ValueOf(&LoadBalancerConfiguration{}).Elem(), fields)
-	_, is := fields[strings.ToLower(name)]
-	return is && name != "" || slices.ContainsFunc(slices.Concat(unsupportedKeys, otherKeys), func(k string) bool { return strings.EqualFold(k, name) })
+	_, ok := fields[strings.ToLower(name)]
+	return ok && name != "" || slices.ContainsFunc(slices.Concat(unsupportedKeys, otherKeys), func(k string) bool { return strings.EqualFold(k, name) })
 }

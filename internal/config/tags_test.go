@@ -40,7 +40,7 @@ func TestResourceTagsAreTheCallers(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.ResourceTags()["mine"] = "x"
-		if _, there := c.ResourceTags()["mine"]; there {
+		if _, ok := c.ResourceTags()["mine"]; ok {
 			t.Errorf("%q: all callers share one map", given)
 		}
 	}

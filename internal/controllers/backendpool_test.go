@@ -71,7 +71,7 @@ func TestNoChangeCausesNoEvent(t *testing.T) {
 	if n := len(cloud.Calls(mine, armemu.ByKind(armemu.KindGet, armemu.KindPut))); n != calls {
 		t.Errorf("%d calls, want the %d from before", n, calls)
 	}
-	if now := get[v1alpha1.BackendPool](s, s.ns, "web").ResourceVersion; now != version {
+	if current := get[v1alpha1.BackendPool](s, s.ns, "web").ResourceVersion; current != version {
 		t.Errorf("the status was written though nothing changed: %s", s.syncedMessage("web"))
 	}
 	s.waitForEvent("Service", "web", backendpool.EventUpdated, 1)

@@ -94,7 +94,7 @@ func (emptyAzure) NamespaceBounds(string) service.NamespaceSettings {
 }
 
 func (emptyAzure) NeedsMembers(string, lb.LoadBalancerID, service.Pool, lb.Pool) bool { return false }
-func (emptyAzure) ConversionState(lb.PoolID) (is, paused bool)                        { return false, false }
+func (emptyAzure) ConversionState(lb.PoolID) (converting, paused bool)                { return false, false }
 func (emptyAzure) MemberKind(lb.PoolID) service.MemberKind                            { return service.UnknownMembers }
 func (emptyAzure) ForeignMembers(context.Context, lb.Pool) ([]string, error)          { return nil, nil }
 func (emptyAzure) HasManagedPool(lb.PoolID) bool                                      { return false }

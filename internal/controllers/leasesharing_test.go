@@ -140,7 +140,7 @@ func (s *leaseSharing) checkPending() {
 	if got := controller.lanes.Backlog().Operations; got < 2 { // pools of other tests may wait, too
 		s.Errorf("%d operations wait, want both", got)
 	}
-	if now := get[v1alpha1.BackendPool](s.testEnv, s.ns, "web").ResourceVersion; now != version {
+	if current := get[v1alpha1.BackendPool](s.testEnv, s.ns, "web").ResourceVersion; current != version {
 		s.Errorf("said more than once: %s", s.syncedMessage("web"))
 	}
 	if n := s.log.count("no resource lease"); n != 1 {

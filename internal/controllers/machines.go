@@ -54,9 +54,9 @@ func (r *Controllers) exclusionReason(p *v1alpha1.BackendPool) func(*corev1.Node
 	if len(r.Ownership.Configurations) == 0 || !r.Ownership.UsesInterfaces(p) {
 		return nil
 	}
-	names, here := cache.PlaceNames(r.Ownership.Configurations), service.ConfigurationName(p.Spec.LoadBalancer.Name, r.Ownership.Configurations)
+	names, configuration := cache.PlaceNames(r.Ownership.Configurations), service.ConfigurationName(p.Spec.LoadBalancer.Name, r.Ownership.Configurations)
 	return func(n *corev1.Node) string {
-		if on := names[n.Labels[metadata.PlaceLabel]]; on != "" && on != here {
+		if on := names[n.Labels[metadata.PlaceLabel]]; on != "" && on != configuration {
 			return "its network interface is in the pools of load balancer " + on
 		}
 		return ""
@@ -79,9 +79,9 @@ func (r *Controllers) InterfacePools() []lb.PoolID {
 		if !r.Ownership.UsesInterfaces(p) {
 			continue
 		}
-		is := r.Pools.ResolveBinding(p, time.Now())
-		if is.AllowsUpdates() && !slices.ContainsFunc(all, func(id lb.PoolID) bool { return id.Key() == is.Pool.Key() }) {
-			all = append(all, is.Pool)
+		binding := r.Pools.ResolveBinding(p, time.Now())
+		if binding.AllowsUpdates() && !slices.ContainsFunc(all, func(id lb.PoolID) bool { return id.Key() == binding.Pool.Key() }) {
+			all = append(all, binding.Pool)
 		}
 	}
 	slices.SortFunc(all, func(a, b lb.PoolID) int { return cmp.Compare(a.Key(), b.Key()) })

@@ -267,8 +267,8 @@ func (s *placementEnv) waitForReads() {
 	s.Helper()
 	last, since := len(s.azureCalls()), time.Now()
 	s.waitUntil(func() string {
-		if now := len(s.azureCalls()); now != last {
-			last, since = now, time.Now()
+		if current := len(s.azureCalls()); current != last {
+			last, since = current, time.Now()
 		}
 		if time.Since(since) < 700*time.Millisecond { // longer than the batching delay for Services
 			return "Azure is still asked"

@@ -32,14 +32,16 @@ func TestRestart(t *testing.T) {
 	s.delete(&corev1.Service{}, "gone")
 	// Left by a killed process: recorded and written, but not trimmed.
 	orphan := s.ip(99)
-	s.editStatus("web", func(is *v1alpha1.BackendPoolStatus) { is.WrittenAddresses = append(is.WrittenAddresses, orphan) })
+	s.editStatus("web", func(status *v1alpha1.BackendPoolStatus) {
+		status.WrittenAddresses = append(status.WrittenAddresses, orphan)
+	})
 	s.azurePool("web", s.ip(1), orphan)
 	// Two pools with a Retry-After, one of them paused.
 	change(s, s.ns, "paused", func(p *v1alpha1.BackendPool) { p.Spec.Paused = true })
 	asked, sent := metav1.NewTime(time.Now().Add(6*time.Second)).Rfc3339Copy(), map[string]int{}
 	for _, name := range []string{"parked", "paused"} {
 		sent[name] = len(s.requestTimes(name))
-		s.editStatus(name, func(is *v1alpha1.BackendPoolStatus) { is.NextEligibleAt = &asked })
+		s.editStatus(name, func(status *v1alpha1.BackendPoolStatus) { status.NextEligibleAt = &asked })
 	}
 
 	looks := s.countReads("quiet")

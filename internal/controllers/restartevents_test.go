@@ -65,8 +65,8 @@ func TestRestartRepeatsNoEvent(t *testing.T) {
 	s.bindPool("fence")
 	s.waitForEvent("Service", "fence", backendpool.EventUpdated, 1)
 	for _, name := range []string{"refused", "spent", "nodes"} {
-		if now := about(name); now != said[name] {
-			t.Errorf("%s: before the restart %s, and after it %s", name, said[name], now)
+		if current := about(name); current != said[name] {
+			t.Errorf("%s: before the restart %s, and after it %s", name, said[name], current)
 		}
 		if n := left[name] - s.remainingResults(name); n != 1 {
 			t.Errorf("%s: %d attempts, of which nobody was told", name, n)

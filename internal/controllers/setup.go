@@ -209,11 +209,11 @@ func (c *Cluster) releaseRetained(ctx context.Context) {
 	for ratelimit.Sleep(ctx, watchPollInterval) == nil {
 		now := time.Now()
 		isStale := c.opts.Connection.Watches.IsStale(now)
-		switch held := c.Pools.Retention.CountHeld(); {
+		switch count := c.Pools.Retention.CountHeld(); {
 		case isStale && !wasStale:
 			c.opts.Log.WarnContext(ctx, "a watch of the API server is broken, so what is known of endpoints and nodes may be old: no member leaves its pool until the watches are in sync again; members join, and admin states change", "atMost", k8s.StaleWatchTimeout.String())
-		case !isStale && (wasStale || held > 0): // a break may fall between two polls
-			c.opts.Log.InfoContext(ctx, "members leave their pools again", "held", held, "watchesOpen", c.opts.Connection.Watches.AllOpen())
+		case !isStale && (wasStale || count > 0): // a break may fall between two polls
+			c.opts.Log.InfoContext(ctx, "members leave their pools again", "held", count, "watchesOpen", c.opts.Connection.Watches.AllOpen())
 			c.Pools.ReleaseRetained(now)
 		}
 		wasStale = isStale

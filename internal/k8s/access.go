@@ -118,8 +118,8 @@ func (a *Access) Authorize(ctx context.Context, token string, from netip.Addr, v
 	if token == "" || len(token) > maxTokenLength {
 		return http.StatusUnauthorized, nil
 	}
-	what := authorizationv1.NonResourceAttributes{Path: path, Verb: verb}
-	id := sha256.Sum256([]byte(what.Verb + " " + what.Path + " " + token))
+	attrs := authorizationv1.NonResourceAttributes{Path: path, Verb: verb}
+	id := sha256.Sum256([]byte(attrs.Verb + " " + attrs.Path + " " + token))
 	allowed, isReader := a.cached(id, now)
 	if allowed {
 		return http.StatusOK, nil
@@ -129,7 +129,7 @@ func (a *Access) Authorize(ctx context.Context, token string, from netip.Addr, v
 	}
 	ctx, cancel := context.WithTimeout(klog.NewContext(ctx, logr.Discard()), reviewTimeout) // client-go would log bodies, which contain the token
 	defer cancel()
-	status, err := a.review(ctx, token, what)
+	status, err := a.review(ctx, token, attrs)
 	switch status {
 	case http.StatusOK:
 		a.addCached(id, now)
@@ -139,7 +139,7 @@ func (a *Access) Authorize(ctx context.Context, token string, from netip.Addr, v
 	return status, err
 }
 
-func (a *Access) review(ctx context.Context, token string, what authorizationv1.NonResourceAttributes) (int, error) {
+func (a *Access) review(ctx context.Context, token string, attrs authorizationv1.NonResourceAttributes) (int, error) {
 	tokenReview, err := a.tokenReviews.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 	if err != nil {
 		return http.StatusServiceUnavailable, fmt.Errorf("token review: %w", err)
@@ -153,7 +153,7 @@ func (a *Access) review(ctx context.Context, token string, what authorizationv1.
 		extra[name] = authorizationv1.ExtraValue(values)
 	}
 	accessReview, err := a.accessReviews.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra, NonResourceAttributes: &what,
+		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra, NonResourceAttributes: &attrs,
 	}}, metav1.CreateOptions{})
 	switch {
 	case err != nil:

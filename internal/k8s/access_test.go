@@ -166,19 +166,19 @@ func TestSources(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now, one := time.Now(), netip.MustParseAddr("10.0.0.0")
+	now, addr := time.Now(), netip.MustParseAddr("10.0.0.0")
 	for range 3 * maxSources {
 		for range 2 * sourceBurst {
-			a.allowSource(one, now)
+			a.allowSource(addr, now)
 		}
-		if a.allowSource(one, now) {
-			t.Fatalf("%s has no bound", one)
+		if a.allowSource(addr, now) {
+			t.Fatalf("%s has no bound", addr)
 		}
-		if one = one.Next(); len(a.sources) > maxSources {
+		if addr = addr.Next(); len(a.sources) > maxSources {
 			t.Fatalf("%d sources are remembered", len(a.sources))
 		}
 	}
-	if a.allowSource(one, now.Add(time.Minute)); len(a.sources) != 1 {
+	if a.allowSource(addr, now.Add(time.Minute)); len(a.sources) != 1 {
 		t.Errorf("%d are remembered whose time is over", len(a.sources))
 	}
 }

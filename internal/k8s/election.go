@@ -102,14 +102,14 @@ func NewLeaderLock(ctx context.Context, cfg *rest.Config, lease metav1.ObjectMet
 
 // Get implements resourcelock.Interface.
 func (l *leaderLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	is, raw, err := l.Interface.Get(ctx)
+	record, raw, err := l.Interface.Get(ctx)
 	if err == nil {
 		l.fence.RecordObserved(string(raw))
-		if l.observedHolder = is.HolderIdentity; l.observedHolder != l.Identity() {
+		if l.observedHolder = record.HolderIdentity; l.observedHolder != l.Identity() {
 			l.fence.EndTerm(fmt.Errorf("its lease is held by %q", l.observedHolder))
 		}
 	}
-	return is, raw, err
+	return record, raw, err
 }
 
 // Create implements resourcelock.Interface.
@@ -182,37 +182,37 @@ func FindLeader(ctx context.Context, api client.Reader, name string, now time.Ti
 		return LeaderStatus{}, fmt.Errorf("reading Leases: %w", err)
 	}
 	var last LeaderStatus
-	var held []LeaderStatus
+	var leases []LeaderStatus
 	for i := range all.Items {
 		if all.Items[i].Name != name {
 			continue
 		}
 		if last = NewLeaderStatus(&all.Items[i], now); last.Holder != "" {
-			held = append(held, last)
+			leases = append(leases, last)
 		}
 	}
-	if len(held) == 0 {
+	if len(leases) == 0 {
 		return last, nil
 	}
-	leader := held[0]
-	if len(held) > 1 {
-		leader.Rivals = held[1:]
+	leader := leases[0]
+	if len(leases) > 1 {
+		leader.Rivals = leases[1:]
 	}
 	return leader, nil
 }
 
 // NewLeaderStatus returns the leader according to a Lease.
 func NewLeaderStatus(l *coordinationv1.Lease, now time.Time) LeaderStatus {
-	is := LeaderStatus{Namespace: l.Namespace, PreviousHolder: ptr.Deref(l.Spec.HolderIdentity, ""), Version: l.Annotations[VersionAnnotation]}
+	leader := LeaderStatus{Namespace: l.Namespace, PreviousHolder: ptr.Deref(l.Spec.HolderIdentity, ""), Version: l.Annotations[VersionAnnotation]}
 	if class, ok := l.Annotations[ClassAnnotation]; ok {
-		is.Class = &class
+		leader.Class = &class
 	}
 	if l.Spec.RenewTime == nil {
-		return is
+		return leader
 	}
-	is.RenewTime = l.Spec.RenewTime.Time
-	if term := time.Duration(ptr.Deref(l.Spec.LeaseDurationSeconds, 0)) * time.Second; is.PreviousHolder != "" && now.Before(is.RenewTime.Add(term)) {
-		is.Holder, is.PreviousHolder = is.PreviousHolder, ""
+	leader.RenewTime = l.Spec.RenewTime.Time
+	if term := time.Duration(ptr.Deref(l.Spec.LeaseDurationSeconds, 0)) * time.Second; leader.PreviousHolder != "" && now.Before(leader.RenewTime.Add(term)) {
+		leader.Holder, leader.PreviousHolder = leader.PreviousHolder, ""
 	}
-	return is
+	return leader
 }

@@ -53,10 +53,10 @@ func (o *oneLease) Update(_ context.Context, next resourcelock.LeaderElectionRec
 }
 
 func candidate() (*leaderLock, *oneLease) {
-	now := new(time.Duration)
-	api := &oneLease{now: now}
+	current := new(time.Duration)
+	api := &oneLease{now: current}
 	return &leaderLock{
-		Interface: api, fence: leader.NewFence(10*time.Second, func() time.Duration { return *now }),
+		Interface: api, fence: leader.NewFence(10*time.Second, func() time.Duration { return *current }),
 		onAcquired: func(context.Context) error { return nil },
 	}, api
 }
@@ -263,9 +263,9 @@ func TestElectedLeader(t *testing.T) {
 		{"of another owner", lease("other", "other-0", time.Second), LeaderStatus{}},
 	} {
 		api := fake.NewClientBuilder().WithObjects(tt.has).Build()
-		is, err := FindLeader(t.Context(), api, "weir", now)
-		if is.RenewTime = is.RenewTime.UTC(); !reflect.DeepEqual(is, tt.want) || err != nil {
-			t.Errorf("%s: %+v, %v; want %+v", tt.about, is, err, tt.want)
+		leader, err := FindLeader(t.Context(), api, "weir", now)
+		if leader.RenewTime = leader.RenewTime.UTC(); !reflect.DeepEqual(leader, tt.want) || err != nil {
+			t.Errorf("%s: %+v, %v; want %+v", tt.about, leader, err, tt.want)
 		}
 	}
 }
@@ -283,9 +283,9 @@ func TestRivals(t *testing.T) {
 	api := fake.NewClientBuilder().WithObjects(
 		lease("a", time.Second, map[string]string{VersionAnnotation: "v1", ClassAnnotation: ""}), lease("b", time.Minute, nil), lease("c", time.Second, nil),
 	).Build()
-	is, err := FindLeader(t.Context(), api, "weir", now)
-	if err != nil || is.Holder != "weir-of-a" || is.Version != "v1" || is.Class == nil || *is.Class != "" || len(is.Rivals) != 1 || is.Rivals[0].Holder != "weir-of-c" || is.Rivals[0].Class != nil {
-		t.Errorf("%+v, %v", is, err)
+	leader, err := FindLeader(t.Context(), api, "weir", now)
+	if err != nil || leader.Holder != "weir-of-a" || leader.Version != "v1" || leader.Class == nil || *leader.Class != "" || len(leader.Rivals) != 1 || leader.Rivals[0].Holder != "weir-of-c" || leader.Rivals[0].Class != nil {
+		t.Errorf("%+v, %v", leader, err)
 	}
 }
 

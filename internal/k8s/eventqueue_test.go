@@ -178,13 +178,13 @@ func TestTheLastEventsAreWritten(t *testing.T) {
 	}{{100 * time.Millisecond, 2 * time.Second, 20}, {900 * time.Millisecond, 5 * time.Second, 5}, {time.Hour, 5 * time.Second, 0}} {
 		synctest.Test(t, func(t *testing.T) {
 			api := &apiEvents{takes: tt.takes}
-			took := runQueue(t, api, func(q *EventQueue) {
+			elapsed := runQueue(t, api, func(q *EventQueue) {
 				for i := range 20 {
 					q.Add(newService("web"), corev1.EventTypeNormal, "R", fmt.Sprint(i))
 				}
 			})
-			if took != tt.within || len(api.counts) != tt.wrote {
-				t.Errorf("%d events were written within %s, want %d within %s", len(api.counts), took, tt.wrote, tt.within)
+			if elapsed != tt.within || len(api.counts) != tt.wrote {
+				t.Errorf("%d events were written within %s, want %d within %s", len(api.counts), elapsed, tt.wrote, tt.within)
 			}
 		})
 	}

@@ -44,11 +44,11 @@ func stopLeader(t *testing.T, api *apiEvents, lanesTake time.Duration, tell func
 func TestEventsEndAfterTheLanes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &apiEvents{takes: 100 * time.Millisecond}
-		took, log := stopLeader(t, api, 3*time.Second, func(q *EventQueue) {
+		elapsed, log := stopLeader(t, api, 3*time.Second, func(q *EventQueue) {
 			q.Add(newService("web"), corev1.EventTypeNormal, "R", "the last word")
 		})
-		if api.counts["the last word"] != 1 || took != 3100*time.Millisecond || log != "" {
-			t.Errorf("%v was written, the stop took %s:\n%s", api.counts, took, log)
+		if api.counts["the last word"] != 1 || elapsed != 3100*time.Millisecond || log != "" {
+			t.Errorf("%v was written, the stop took %s:\n%s", api.counts, elapsed, log)
 		}
 	})
 }
@@ -56,13 +56,13 @@ func TestEventsEndAfterTheLanes(t *testing.T) {
 // A silent API server delays the shutdown by 5 s, and lost events are counted in the log.
 func TestASilentServerDoesNotHoldUpTheStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		took, log := stopLeader(t, &apiEvents{takes: time.Hour}, 3*time.Second, func(q *EventQueue) {
+		elapsed, log := stopLeader(t, &apiEvents{takes: time.Hour}, 3*time.Second, func(q *EventQueue) {
 			for i := range 7 {
 				q.Add(newService("web"), corev1.EventTypeNormal, "R", fmt.Sprint(i))
 			}
 		})
-		if took != 8*time.Second || !strings.Contains(log, "events are lost") || !strings.Contains(log, "events=7") {
-			t.Errorf("the stop took %s:\n%s", took, log)
+		if elapsed != 8*time.Second || !strings.Contains(log, "events are lost") || !strings.Contains(log, "events=7") {
+			t.Errorf("the stop took %s:\n%s", elapsed, log)
 		}
 	})
 }
@@ -74,15 +74,15 @@ func TestAnEventThatKeepsFailingIsLostAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api := &apiEvents{takes: 350 * time.Millisecond, refuse: func(event *corev1.Event) bool { return event.Message == "poison" }}
-				took := runQueue(t, api, func(q *EventQueue) {
+				elapsed := runQueue(t, api, func(q *EventQueue) {
 					q.Add(newService("web"), corev1.EventTypeNormal, "R", "poison")
 					time.Sleep(first) // in a pause of 4 s
 					for i := range 12 {
 						q.Add(newService("api"), corev1.EventTypeNormal, "R", fmt.Sprint(i))
 					}
 				})
-				if len(api.counts) != 12 || took != stopTimeout || api.tries > 20 {
-					t.Errorf("%d of 12 others were written, with %d tries in %s", len(api.counts), api.tries, took)
+				if len(api.counts) != 12 || elapsed != stopTimeout || api.tries > 20 {
+					t.Errorf("%d of 12 others were written, with %d tries in %s", len(api.counts), api.tries, elapsed)
 				}
 			})
 		})

@@ -46,11 +46,11 @@ func (q *EventQueue) writeOnce(ctx context.Context, event *corev1.Event, patch [
 	defer cancel()
 	var written *corev1.Event
 	var err error
-	again := event.Count > 1
-	if again {
+	isRepeated := event.Count > 1
+	if isRepeated {
 		written, err = q.api.PatchWithEventNamespaceWithContext(ctx, event, patch)
 	}
-	if !again || apierrors.IsNotFound(err) { // expired
+	if !isRepeated || apierrors.IsNotFound(err) { // expired
 		event.ResourceVersion = ""
 		written, err = q.api.CreateWithEventNamespaceWithContext(ctx, event)
 	}

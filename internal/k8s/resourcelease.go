@@ -143,19 +143,19 @@ func (l *ResourceLease) checkHolder(current *coordinationv1.Lease, now time.Time
 	if holder == "" || holder == l.holder || l.isFormerLeader(current) {
 		return nil
 	}
-	var is renewal
+	var r renewal
 	var term time.Duration
-	is.holder = holder
+	r.holder = holder
 	if current.Spec.RenewTime != nil {
-		is.renewTime = current.Spec.RenewTime.Time
+		r.renewTime = current.Spec.RenewTime.Time
 	}
 	if current.Spec.LeaseDurationSeconds != nil {
 		term = time.Duration(*current.Spec.LeaseDurationSeconds) * time.Second
 	}
-	if l.observed.holder != is.holder || !l.observed.renewTime.Equal(is.renewTime) {
-		l.observed, l.observedSince = is, now
+	if l.observed.holder != r.holder || !l.observed.renewTime.Equal(r.renewTime) {
+		l.observed, l.observedSince = r, now
 	}
-	end := is.renewTime.Add(term)
+	end := r.renewTime.Add(term)
 	if now.After(end.Add(maxClockSkew)) || now.Sub(l.observedSince) >= term {
 		return nil
 	}

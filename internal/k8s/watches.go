@@ -23,9 +23,9 @@ var initialEventsEnd = []byte("k8s.io/initial-events-end")
 func (r *Connection) trackWatch(req *http.Request, res *http.Response) {
 	query := req.URL.Query()
 	kind := path.Base(req.URL.Path)
-	is := req.Method == http.MethodGet && res.StatusCode == http.StatusOK && slices.Contains([]string{"true", "1"}, query.Get("watch")) &&
+	isWatch := req.Method == http.MethodGet && res.StatusCode == http.StatusOK && slices.Contains([]string{"true", "1"}, query.Get("watch")) &&
 		slices.Contains(memberKinds, kind) && !strings.Contains(req.URL.Path, "/namespaces/")
-	if !is {
+	if !isWatch {
 		return
 	}
 	s := &watchBody{ReadCloser: res.Body, kind: kind, watches: &r.Watches, listing: query.Get("sendInitialEvents") == "true"}

@@ -18,7 +18,7 @@ func TestWhenTheClusterMayBeOld(t *testing.T) {
 		kind string
 		is   bool
 	}
-	both := func(at float64, is bool) []step { return []step{{at, "nodes", is}, {at, "slices", is}} }
+	both := func(at float64, ok bool) []step { return []step{{at, "nodes", ok}, {at, "slices", ok}} }
 	for _, tt := range []struct {
 		name  string
 		steps []step

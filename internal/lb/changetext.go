@@ -11,25 +11,25 @@ import (
 
 // RevertText describes what a change reverts, in Azure's terms: the present value and the desired one.
 func (c Change) RevertText() string {
-	what := fmt.Sprintf("%s %s: ", c.Kind, c.Name)
+	text := fmt.Sprintf("%s %s: ", c.Kind, c.Name)
 	switch c.Action {
 	case ActionAdd:
-		return what + "removed, and Weir wants it"
+		return text + "removed, and Weir wants it"
 	case ActionRemove:
-		return what + "added, and Weir does not want it"
+		return text + "added, and Weir does not want it"
 	}
-	if was, ok := c.Was.(SecurityRule); ok {
-		is, _ := c.Is.(SecurityRule)
-		c.Was, c.Is = withoutAddresses(was, is), withoutAddresses(is, was)
+	if old, ok := c.Was.(SecurityRule); ok {
+		rule, _ := c.Is.(SecurityRule)
+		c.Was, c.Is = withoutAddresses(old, rule), withoutAddresses(rule, old)
 	}
-	was, is := partFields(c.Was), partFields(c.Is)
+	before, after := partFields(c.Was), partFields(c.Is)
 	var texts []string
-	for i, f := range was {
-		if !strings.EqualFold(f.value, is[i].value) {
-			texts = append(texts, fmt.Sprintf("%s %s, Weir wants %s", f.name, orNone(f.value), orNone(is[i].value)))
+	for i, f := range before {
+		if !strings.EqualFold(f.value, after[i].value) {
+			texts = append(texts, fmt.Sprintf("%s %s, Weir wants %s", f.name, orNone(f.value), orNone(after[i].value)))
 		}
 	}
-	return what + strings.Join(texts, "; ")
+	return text + strings.Join(texts, "; ")
 }
 
 func orNone(text string) string {
@@ -88,11 +88,11 @@ func withoutAddresses(r, other SecurityRule) SecurityRule {
 const maxNamed = 5
 
 func onlyIn(list, other []string) []string {
-	left := slices.DeleteFunc(slices.Clone(list), func(text string) bool { return slices.Contains(other, text) })
-	if more := len(left) - maxNamed; more > 0 {
-		left = append(left[:maxNamed], fmt.Sprintf("and %d more", more))
+	rest := slices.DeleteFunc(slices.Clone(list), func(text string) bool { return slices.Contains(other, text) })
+	if more := len(rest) - maxNamed; more > 0 {
+		rest = append(rest[:maxNamed], fmt.Sprintf("and %d more", more))
 	}
-	return left
+	return rest
 }
 
 func lastSegment(id string) string { return id[strings.LastIndexByte(id, '/')+1:] }

@@ -77,9 +77,9 @@ func (b LoadBalancer) RetainedAt(f Frontend) (RetainedAddress, bool) {
 		return RetainedAddress{}, false
 	}
 	name := RetainedAddress{Address: f.PrivateIP}.TagName()
-	for is, value := range b.Tags {
-		if strings.EqualFold(is, name) {
-			return ParseRetainedAddress(is, value)
+	for key, value := range b.Tags {
+		if strings.EqualFold(key, name) {
+			return ParseRetainedAddress(key, value)
 		}
 	}
 	return RetainedAddress{}, false

@@ -30,7 +30,7 @@ func TestRetainedAddressTag(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	public := Frontend{PublicIP: "/ip", PrivateIP: netip.MustParseAddr("10.0.0.4")}
-	if _, is := (LoadBalancer{Tags: map[string]string{"weir-retained-10.0.0.4": "x"}}).RetainedAt(public); is {
+	if _, ok := (LoadBalancer{Tags: map[string]string{"weir-retained-10.0.0.4": "x"}}).RetainedAt(public); ok {
 		t.Error("a public frontend")
 	}
 }

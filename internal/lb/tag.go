@@ -23,9 +23,9 @@ func ValidTag(name, value string) bool {
 // SetTags copies more into tags and retains the case of existing names.
 func SetTags(tags, more map[string]string) {
 	for name, value := range more {
-		for there := range tags {
-			if strings.EqualFold(there, name) {
-				name = there
+		for key := range tags {
+			if strings.EqualFold(key, name) {
+				name = key
 			}
 		}
 		tags[name] = value
@@ -34,8 +34,8 @@ func SetTags(tags, more map[string]string) {
 
 // TagValue returns the value of a tag by case-insensitive name.
 func TagValue(tags map[string]string, name string) string {
-	for there, value := range tags {
-		if strings.EqualFold(there, name) {
+	for key, value := range tags {
+		if strings.EqualFold(key, name) {
 			return value
 		}
 	}
@@ -44,9 +44,9 @@ func TagValue(tags map[string]string, name string) string {
 
 // UnsetTag removes a tag by case-insensitive name.
 func UnsetTag(tags map[string]string, name string) {
-	for there := range tags {
-		if strings.EqualFold(there, name) {
-			delete(tags, there)
+	for key := range tags {
+		if strings.EqualFold(key, name) {
+			delete(tags, key)
 		}
 	}
 }

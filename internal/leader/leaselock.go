@@ -91,8 +91,8 @@ func (s *SharedLease) recordRenew(h *leaseLock, end time.Time, err error) time.D
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	if held, ok := errors.AsType[*HolderError](err); ok {
-		h.err = held
+	if holderErr, ok := errors.AsType[*HolderError](err); ok {
+		h.err = holderErr
 	} else if !now.Before(h.end) { // another process may have held it in between
 		h.err = errExpired
 	}

@@ -138,7 +138,7 @@ func (s *SharedLease) acquireFirst(ctx context.Context) (*leaseLock, error) {
 	}
 	// Not cancelable: a canceled request may still take effect.
 	end, err := s.acquireTerm(context.WithoutCancel(ctx))
-	if _, held := errors.AsType[*HolderError](err); err != nil && !held {
+	if _, ok := errors.AsType[*HolderError](err); err != nil && !ok {
 		_ = s.releaseLease() // it may have been acquired; if this fails as well, the next request renews it
 	}
 	s.mu.Lock()

@@ -161,9 +161,9 @@ func TestNoWorkerEntersUntilLeaseWasFree(t *testing.T) {
 			s.Errorf("entered after %s, want the end of the pass, the release, the breath and the request", waited)
 		}
 		late.leave()
-		again := time.Now()
+		recheckAt := time.Now()
 		s.enters(s.weir).leave() // a session of its own
-		if waited := time.Since(again); waited != 2*time.Second {
+		if waited := time.Since(recheckAt); waited != 2*time.Second {
 			s.Errorf("the next waited for %s", waited)
 		}
 	})
@@ -178,9 +178,9 @@ func TestATurnLastsAlsoWhileTheMachineSleeps(t *testing.T) {
 		asleep.sleeps = 0
 		first.leave()
 		s.requests("acquire weir", "release weir")
-		again := time.Now()
+		recheckAt := time.Now()
 		s.enters(s.weir).leave()
-		if waited := time.Since(again); waited != releaseDuration {
+		if waited := time.Since(recheckAt); waited != releaseDuration {
 			s.Errorf("after a turn that was slept through it is taken again after %s, want %s", waited, releaseDuration)
 		}
 	})

@@ -36,11 +36,11 @@ func (q *queue) takeBatch(ctx context.Context, now time.Time) (batch []*job, rel
 	}
 	q.waiting = slices.DeleteFunc(q.waiting, func(j *job) bool { return deferred[j] != nil })
 	batch, release = q.reserveWrites(q.pickJobs(now), now)
-	is := map[*job]bool{}
+	inBatch := map[*job]bool{}
 	for _, j := range batch {
-		is[j] = true
+		inBatch[j] = true
 	}
-	q.waiting = slices.DeleteFunc(q.waiting, func(j *job) bool { return is[j] })
+	q.waiting = slices.DeleteFunc(q.waiting, func(j *job) bool { return inBatch[j] })
 	q.mu.Unlock()
 	for j, err := range deferred {
 		if ctx.Err() == nil {
@@ -86,12 +86,12 @@ func (q *queue) pickRejected(waiting []*job, now time.Time) []*job {
 	if len(good) > 0 {
 		waiting = good
 	}
-	width, left, _ := q.rejections.BatchLimit(namespace, now)
+	width, rest, _ := q.rejections.BatchLimit(namespace, now)
 	var picked []*job
 	public := 0
 	for _, j := range waiting[:min(len(waiting), max(width, 1), maxBatch)] { // the rejection may just have expired
 		if j.canWritePublicIPs() {
-			if public++; public > max(left, 1) { // each may be rejected
+			if public++; public > max(rest, 1) { // each may be rejected
 				continue
 			}
 		}

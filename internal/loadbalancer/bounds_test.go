@@ -30,8 +30,8 @@ func TestACrowdHoldsANeighbourUpByOneBatch(t *testing.T) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		before := 0
-		for _, took := range s.took {
-			if took < s.took["shop/web"] {
+		for _, elapsed := range s.took {
+			if elapsed < s.took["shop/web"] {
 				before++
 			}
 		}
@@ -114,7 +114,7 @@ func TestRehearsalsShareTheirReads(t *testing.T) {
 				}
 			}
 		}
-		if most := 26 + int(time.Since(start).Seconds()*2.5); len(s.emu.Calls()) > most || stopped == 0 {
+		if limit := 26 + int(time.Since(start).Seconds()*2.5); len(s.emu.Calls()) > limit || stopped == 0 {
 			t.Errorf("200 rehearsals in %s made %d calls, %d were stopped", time.Since(start), len(s.emu.Calls()), stopped)
 		}
 		time.Sleep(10 * time.Second)

@@ -60,10 +60,10 @@ func (k *memberKinds) recordState(set service.Settings, balancer lb.LoadBalancer
 }
 
 // list returns the kinds of a load balancer, then those of the others by name: their pools of all nodes first.
-func (k *memberKinds) list(name string) (here observedKinds, others []service.MemberKind) {
+func (k *memberKinds) list(name string) (own observedKinds, others []service.MemberKind) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	here = k.byName[strings.ToLower(name)]
+	own = k.byName[strings.ToLower(name)]
 	names := slices.Sorted(maps.Keys(k.byName))
 	for _, other := range names {
 		others = append(others, k.byName[other].nodes)
@@ -71,7 +71,7 @@ func (k *memberKinds) list(name string) (here observedKinds, others []service.Me
 	for _, other := range names {
 		others = append(others, k.byName[other].implied)
 	}
-	return here, others
+	return own, others
 }
 
 // placement is where a Service is, by lower-case name, and how many rules and frontends it has at the first of
@@ -111,16 +111,16 @@ func (p *stateCache) recordHealthPortsLocked(balancer lb.LoadBalancer) {
 	}
 	name := strings.ToLower(balancer.ID.Name)
 	before, known := p.healthPorts[name]
-	now, ports := make(map[lb.PoolKey]int32, len(before)), balancer.HealthPorts()
+	current, ports := make(map[lb.PoolKey]int32, len(before)), balancer.HealthPorts()
 	var changed []lb.PoolID
 	for _, pool := range balancer.Pools {
 		key := pool.ID.Key()
-		now[key] = ports[strings.ToLower(pool.ID.Name)]
-		if was, had := before[key]; !known || !had || was != now[key] {
+		current[key] = ports[strings.ToLower(pool.ID.Name)]
+		if port, ok := before[key]; !known || !ok || port != current[key] {
 			changed = append(changed, pool.ID)
 		}
 	}
-	if p.healthPorts[name] = now; len(changed) > 0 && p.onHealthPorts != nil {
+	if p.healthPorts[name] = current; len(changed) > 0 && p.onHealthPorts != nil {
 		p.onHealthPorts(changed)
 	}
 }
@@ -158,9 +158,9 @@ func (p *stateCache) latestState(name string) (observed lb.LoadBalancer, byAddre
 // usesInterfaces reports whether nodes are members of a load balancer's pools by their network interfaces: as last
 // observed, then as its BackendPools add them, then as on the cluster's other load balancers.
 func (b *LoadBalancers) usesInterfaces(name string) bool {
-	here, others := b.cache.members.list(name)
-	kinds := append([]service.MemberKind{here.nodes}, b.backendPoolKinds(name)...)
-	return b.cfg.UsesInterfaces(append(append(kinds, here.implied), others...)...)
+	own, others := b.cache.members.list(name)
+	kinds := append([]service.MemberKind{own.nodes}, b.backendPoolKinds(name)...)
+	return b.cfg.UsesInterfaces(append(append(kinds, own.implied), others...)...)
 }
 
 // backendPoolKinds returns the kinds of members that the BackendPools of a load balancer add to the pools of all nodes.
@@ -240,9 +240,9 @@ func (p *stateCache) loadBalancersOf(owner string) []string {
 	defer p.mu.Unlock()
 	var names []string
 	for _, balancer := range p.observed {
-		has := slices.ContainsFunc(balancer.Frontends, func(f lb.Frontend) bool { return hasPrefixFold(f.Name, owner) }) ||
+		isUsed := slices.ContainsFunc(balancer.Frontends, func(f lb.Frontend) bool { return hasPrefixFold(f.Name, owner) }) ||
 			slices.ContainsFunc(balancer.Rules, func(r lb.Rule) bool { return hasPrefixFold(r.Name, owner) })
-		if has {
+		if isUsed {
 			names = append(names, balancer.ID.Name)
 		}
 	}

@@ -74,10 +74,10 @@ func (u *cleanupState) markDone(name string) {
 	delete(u.retained, strings.ToLower(name))
 }
 
-func (u *cleanupState) setOrphans(again bool) {
+func (u *cleanupState) setOrphans(orphans bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.orphans = again
+	u.orphans = orphans
 }
 
 func (u *cleanupState) remainingWork() (missing []lb.LoadBalancerID, orphans bool) {
@@ -243,14 +243,14 @@ func (l *loadBalancer) mayBeNeeded(retained []lb.Frontend, snap snapshot) bool {
 	for _, s := range l.cfg.Cluster.ExposedServices() {
 		services[s.Owner] = s
 	}
-	here := l.cache.ownersAt(l.id.Name)
+	owners := l.cache.ownersAt(l.id.Name)
 	hasParts := func(owner string) bool {
 		return slices.ContainsFunc(snap.observed.Frontends, func(f lb.Frontend) bool { return hasPrefixFold(f.Name, owner) }) ||
 			slices.ContainsFunc(snap.observed.Rules, func(r lb.Rule) bool { return hasPrefixFold(r.Name, owner) })
 	}
 	return slices.ContainsFunc(snap.owners, func(owner string) bool {
 		s := services[owner]
-		return here[owner] || hasParts(owner) || slices.ContainsFunc(s.Addresses, func(a netip.Addr) bool { return places[a.String()] }) ||
+		return owners[owner] || hasParts(owner) || slices.ContainsFunc(s.Addresses, func(a netip.Addr) bool { return places[a.String()] }) ||
 			slices.ContainsFunc(s.Requested, func(text string) bool { return places[canonicalAddress(text)] })
 	})
 }

@@ -134,14 +134,14 @@ func (p *process) work(name string, cl *claim) {
 		if ratelimit.Sleep(p.ctx, apart(rank)) != nil {
 			continue
 		}
-		again, err := p.reconcile(name, r, cl)
+		recheckAfter, err := p.reconcile(name, r, cl)
 		s.mu.Lock()
 		switch {
 		case err != nil:
 			cl.fails++
 			p.later(name, cl, min(5*time.Millisecond<<min(cl.fails-1, 20), 1000*time.Second))
-		case again > 0:
-			p.later(name, cl, again)
+		case recheckAfter > 0:
+			p.later(name, cl, recheckAfter)
 		}
 		s.mu.Unlock()
 	}
@@ -174,7 +174,7 @@ func (p *process) inTurn(r *record) {
 }
 
 // reconcile does what Reconcile of package services does.
-func (p *process) reconcile(name string, r *record, cl *claim) (again time.Duration, err error) {
+func (p *process) reconcile(name string, r *record, cl *claim) (recheckAfter time.Duration, err error) {
 	s := p.stage
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -277,17 +277,17 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 // closes closes the security group to clients the Service no longer admits and reports whether that is in
 // progress. The caller holds s.mu.
 func (p *process) closes(name string, r *record, cl *claim) bool {
-	is := service.RestrictionOf(r.Service)
-	if p.stage.settings.SecurityGroup.Name == "" || r.deleted || len(r.places) == 0 || is.IsOpen() || cl.holds != nil && cl.holds.IsWithin(is) || time.Now().Before(cl.closesAt) {
+	restriction := service.RestrictionOf(r.Service)
+	if p.stage.settings.SecurityGroup.Name == "" || r.deleted || len(r.places) == 0 || restriction.IsOpen() || cl.holds != nil && cl.holds.IsWithin(restriction) || time.Now().Before(cl.closesAt) {
 		return false
 	}
-	if cl.holds == nil && !is.Access.IsLimited() && !slices.ContainsFunc(r.places, func(place string) bool { return !service.IsInternal(place) }) {
+	if cl.holds == nil && !restriction.Access.IsLimited() && !slices.ContainsFunc(r.places, func(place string) bool { return !service.IsInternal(place) }) {
 		return false
 	}
-	cl.running, cl.owner, cl.closing = true, r.OwnerName(), is
+	cl.running, cl.owner, cl.closing = true, r.OwnerName(), restriction
 	p.balancers.EnsureLoadBalancer(loadbalancer.Request{
 		Service: name, Owner: r.OwnerName(), StatusAddresses: r.status, Groups: slices.Clone(r.groups), RetryToken: r.again,
-		Desired: &service.Spec{Owner: r.OwnerName(), Internal: is.Internal, Access: is.Access}, CloseOnly: true,
+		Desired: &service.Spec{Owner: r.OwnerName(), Internal: restriction.Internal, Access: restriction.Access}, CloseOnly: true,
 	})
 	return true
 }

@@ -53,8 +53,8 @@ func (l *loadBalancer) checkResult(observed lb.LoadBalancer, served []*job, snap
 		return served, nil
 	}
 	snap.observed = observed
-	again := plan.Make(l.planInput(served, snap))
-	if again.IsEmpty() {
+	replanned := plan.Make(l.planInput(served, snap))
+	if replanned.IsEmpty() {
 		return served, nil
 	}
 	blamed := map[string]bool{}
@@ -63,14 +63,14 @@ func (l *loadBalancer) checkResult(observed lb.LoadBalancer, served []*job, snap
 		if j.isLeaving() {
 			continue
 		}
-		of[j] = jobChanges(j, again.Changes)
+		of[j] = jobChanges(j, replanned.Changes)
 		for _, u := range of[j] {
 			blamed[u.Part] = true
 		}
 	}
-	if slices.ContainsFunc(again.Changes, func(c lb.Change) bool { return !blamed[conflict.NewRevertedPart(c).Part] }) {
-		first := again.Changes[0]
-		return served, mismatchFault(l.id, len(again.Changes), fmt.Sprintf("%s %s %s", first.Action, first.Kind, first.Name))
+	if slices.ContainsFunc(replanned.Changes, func(c lb.Change) bool { return !blamed[conflict.NewRevertedPart(c).Part] }) {
+		first := replanned.Changes[0]
+		return served, mismatchFault(l.id, len(replanned.Changes), fmt.Sprintf("%s %s %s", first.Action, first.Kind, first.Name))
 	}
 	return slices.DeleteFunc(slices.Clone(served), func(j *job) bool {
 		if len(of[j]) == 0 {

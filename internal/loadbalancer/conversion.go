@@ -41,9 +41,9 @@ func (l *loadBalancer) poolConversions(ctx context.Context, observed lb.LoadBala
 	var all []*conversion
 	for i, name := range l.cfg.SharedPools() {
 		id := lb.PoolID{LoadBalancer: l.id, Name: name}
-		is, _ := poolNamed(observed, name)
-		is.ID = id
-		other := len(is.Addresses) > 0 && is.NIC != l.cfg.Interfaces
+		pool, _ := poolNamed(observed, name)
+		pool.ID = id
+		other := len(pool.Addresses) > 0 && pool.NIC != l.cfg.Interfaces
 		converts, paused := l.cfg.Cluster.ConversionState(id)
 		if !other && !converts {
 			continue
@@ -60,12 +60,12 @@ func (l *loadBalancer) poolConversions(ctx context.Context, observed lb.LoadBala
 			continue
 		}
 		var err error
-		if is.NIC {
-			if is, err = l.cfg.Azure.ResolveMachines(ctx, is); err != nil {
+		if pool.NIC {
+			if pool, err = l.cfg.Azure.ResolveMachines(ctx, pool); err != nil {
 				return nil, fmt.Errorf("machines of pool %s: %w", name, err)
 			}
 		}
-		if c.foreignMembers, err = l.cfg.Cluster.ForeignMembers(ctx, is); err != nil {
+		if c.foreignMembers, err = l.cfg.Cluster.ForeignMembers(ctx, pool); err != nil {
 			return nil, err
 		}
 	}
@@ -130,8 +130,8 @@ func (l *loadBalancer) recordConversions(j *job, observed lb.LoadBalancer) {
 			continue
 		}
 		e := plan.DrainingPool{Pool: c.id, Interim: c.interim, ToInterfaces: l.cfg.Interfaces, Rules: observed.CountRules(c.pool)}
-		if is, exists := poolNamed(observed, c.pool); exists && is.NIC {
-			e.Interfaces = len(is.Addresses)
+		if pool, exists := poolNamed(observed, c.pool); exists && pool.NIC {
+			e.Interfaces = len(pool.Addresses)
 		}
 		j.DrainingPools = append(j.DrainingPools, e)
 	}

@@ -292,20 +292,20 @@ func play(t *testing.T, d deed, kills ...killPoint) (end string, calls int) {
 		s.sent = 0
 		s.mu.Unlock()
 		s.arm(kills)
-		most := time.Hour
+		limit := time.Hour
 		if d.rejects {
 			must(s.emu.SetFaults("rules:\n- {match: {method: PUT, path: \"" + network + "/loadBalancers/*\"}, action: {status: 400, code: QuotaExceeded}}\n"))
-			most = 20 * time.Second // after that it is retried forever
+			limit = 20 * time.Second // after that it is retried forever
 		}
 		s.applyAll(d.after)
 		for _, name := range d.deleted {
 			s.remove(name)
 		}
-		s.settle(most)
+		s.settle(limit)
 		for _, name := range d.then {
 			s.remove(name)
 		}
-		s.settle(most)
+		s.settle(limit)
 		if len(d.gone) > 0 {
 			s.deleteUnneeded()
 		}
@@ -315,7 +315,7 @@ func play(t *testing.T, d deed, kills ...killPoint) (end string, calls int) {
 		for i := range kills {
 			s.arm(kills[i+1:])
 			s.restart()
-			s.settle(most)
+			s.settle(limit)
 			if len(d.gone) > 0 {
 				s.deleteUnneeded()
 				time.Sleep(10 * time.Minute)

@@ -34,16 +34,16 @@ func (l *loadBalancer) remainingInterfaces(ctx context.Context, observed lb.Load
 		if err != nil {
 			return nil, fmt.Errorf("machines of pool %s: %w", p.ID.Name, err)
 		}
-		theirs, err := l.cfg.Cluster.ForeignMembers(ctx, shown)
+		foreignMembers, err := l.cfg.Cluster.ForeignMembers(ctx, shown)
 		if err != nil {
 			return nil, err
 		}
-		name, managed := strings.ToLower(p.ID.Name), len(p.Addresses)-len(theirs)
+		name, managed := strings.ToLower(p.ID.Name), len(p.Addresses)-len(foreignMembers)
 		switch {
 		case !l.cfg.SkipDrain && (managed > 0 || l.cfg.Cluster.HasManagedPool(p.ID)):
 			counts[name] = managed
-		case len(theirs) > 0:
-			foreign[name] = theirs
+		case len(foreignMembers) > 0:
+			foreign[name] = foreignMembers
 		}
 	}
 	return counts, nil

@@ -72,7 +72,7 @@ func TestAForgottenServiceHasNoPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.ForgetService("shop/web", "a1")
-	if _, is := b.cache.byService["shop/web"]; is {
+	if _, ok := b.cache.byService["shop/web"]; ok {
 		t.Error("its place is kept")
 	}
 }

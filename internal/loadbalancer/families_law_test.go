@@ -80,17 +80,17 @@ func changeFamilies(t *testing.T, with map[string]string, older bool, steps []st
 			if refused != "" { // an annotation for another family changes nothing
 				continue
 			}
-			now := map[lb.Family]netip.Addr{}
+			current := map[lb.Family]netip.Addr{}
 			for i, family := range strings.Fields(step) {
-				now[lb.Family(family)] = shown[i]
+				current[lb.Family(family)] = shown[i]
 			}
-			for family, is := range now {
-				if was, had := has[family]; had && was != is {
-					err = fmt.Errorf("%v, %v: %s was %s and is %s\n%s", with, steps, family, was, is, s.harvest(false))
+			for family, addr := range current {
+				if was, had := has[family]; had && was != addr {
+					err = fmt.Errorf("%v, %v: %s was %s and is %s\n%s", with, steps, family, was, addr, s.harvest(false))
 					return
 				}
 			}
-			has = now
+			has = current
 		}
 		if s.remove("shop/web"); !s.settle(time.Hour) || s.check() != nil {
 			err = fmt.Errorf("%v, %v: it does not come to rest: %w", with, steps, s.check())

@@ -14,14 +14,14 @@ import (
 func (l *loadBalancer) poolsToFill(j *job, observed lb.LoadBalancer, members func(lb.Pool) (lb.Pool, error)) ([]lb.PoolID, error) {
 	var all []lb.PoolID
 	for _, p := range j.Pools {
-		is, _ := poolNamed(observed, p.Name)
-		pending := l.cfg.Cluster.NeedsMembers(j.Service, l.id, p, is)
-		if !pending && is.NIC && !l.cfg.SkipDrain && j.isMovingTo(observed, p.Name) {
-			is, err := members(is)
+		pool, _ := poolNamed(observed, p.Name)
+		pending := l.cfg.Cluster.NeedsMembers(j.Service, l.id, p, pool)
+		if !pending && pool.NIC && !l.cfg.SkipDrain && j.isMovingTo(observed, p.Name) {
+			got, err := members(pool)
 			if err != nil {
 				return nil, err
 			}
-			pending = l.cfg.Cluster.NeedsMembers(j.Service, l.id, p, is)
+			pending = l.cfg.Cluster.NeedsMembers(j.Service, l.id, p, got)
 		}
 		if pending {
 			all = append(all, lb.PoolID{LoadBalancer: l.id, Name: p.Name})
@@ -32,7 +32,7 @@ func (l *loadBalancer) poolsToFill(j *job, observed lb.LoadBalancer, members fun
 
 func (j *job) isMovingTo(observed lb.LoadBalancer, pool string) bool {
 	return j.hasLaterRemoval() || slices.ContainsFunc(j.rules, func(r lb.Rule) bool {
-		at := slices.IndexFunc(observed.Rules, func(is lb.Rule) bool { return strings.EqualFold(is.Name, r.Name) })
+		at := slices.IndexFunc(observed.Rules, func(rule lb.Rule) bool { return strings.EqualFold(rule.Name, r.Name) })
 		return strings.EqualFold(r.Pool, pool) && at >= 0 && !strings.EqualFold(observed.Rules[at].Pool, pool)
 	})
 }
@@ -45,23 +45,23 @@ func (j *job) hasLaterRemoval() bool {
 // once per pool.
 func (l *loadBalancer) nodesIn(ctx context.Context) func(lb.Pool) (lb.Pool, error) {
 	known := map[string]lb.Pool{}
-	return func(is lb.Pool) (lb.Pool, error) {
-		name := strings.ToLower(is.ID.Name)
-		if has, ok := known[name]; ok {
-			return has, nil
+	return func(pool lb.Pool) (lb.Pool, error) {
+		name := strings.ToLower(pool.ID.Name)
+		if pool, ok := known[name]; ok {
+			return pool, nil
 		}
-		is.ID.LoadBalancer = l.id
-		is, err := l.cfg.Azure.ResolveMachines(ctx, is)
+		pool.ID.LoadBalancer = l.id
+		pool, err := l.cfg.Azure.ResolveMachines(ctx, pool)
 		if err != nil {
-			return is, fmt.Errorf("machines of pool %s: %w", is.ID.Name, err)
+			return pool, fmt.Errorf("machines of pool %s: %w", pool.ID.Name, err)
 		}
-		theirs, err := l.cfg.Cluster.ForeignMembers(ctx, is)
+		foreign, err := l.cfg.Cluster.ForeignMembers(ctx, pool)
 		if err != nil {
-			return is, err
+			return pool, err
 		}
-		is.Addresses = is.Addresses[min(len(theirs), len(is.Addresses)):] // only the number of interfaces matters
-		known[name] = is
-		return is, nil
+		pool.Addresses = pool.Addresses[min(len(foreign), len(pool.Addresses)):] // only the number of interfaces matters
+		known[name] = pool
+		return pool, nil
 	}
 }
 
@@ -96,7 +96,7 @@ func rulesToHold(rules []lb.Rule, observed lb.LoadBalancer, awaited []lb.PoolID,
 // currentPool returns the pool that a rule uses until its new pool is filled; empty for none. A new rule has
 // no flows, but an interim pool may never fill: the new rule joins the rules that wait for it.
 func currentPool(r lb.Rule, observed lb.LoadBalancer, converting []*conversion) string {
-	at := slices.IndexFunc(observed.Rules, func(is lb.Rule) bool { return strings.EqualFold(is.Name, r.Name) })
+	at := slices.IndexFunc(observed.Rules, func(rule lb.Rule) bool { return strings.EqualFold(rule.Name, r.Name) })
 	if at >= 0 {
 		return observed.Rules[at].Pool
 	}

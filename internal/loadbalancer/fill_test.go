@@ -77,8 +77,8 @@ func (counting) ForeignMembers(_ context.Context, pool lb.Pool) (all []string, e
 	return all, nil
 }
 
-func (counting) NeedsMembers(_ string, _ lb.LoadBalancerID, _ service.Pool, is lb.Pool) bool {
-	return len(is.Addresses) < 3
+func (counting) NeedsMembers(_ string, _ lb.LoadBalancerID, _ service.Pool, pool lb.Pool) bool {
+	return len(pool.Addresses) < 3
 }
 
 // Foreign interfaces do not fill a pool. Owners are read once, and only if flows are about to move there.

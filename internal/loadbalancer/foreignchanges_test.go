@@ -16,14 +16,14 @@ import (
 const period = 10 * time.Minute
 
 // looks resyncs all Services a number of times, once per period. Foreign changes come a minute before.
-func (s *stage) looks(times int, most time.Duration) (said string) {
+func (s *stage) looks(times int, limit time.Duration) (said string) {
 	for range times {
 		time.Sleep(period - time.Minute)
 		said += s.harvest(false) // without foreign writes
 		s.meddle()
 		time.Sleep(time.Minute)
 		s.look()
-		s.settle(min(most, period/4))
+		s.settle(min(limit, period/4))
 	}
 	return said
 }

@@ -55,16 +55,16 @@ func (s *stage) remember() {
 
 // check returns an error if foreign parts changed.
 func (s *stage) check() error {
-	w, now := &s.witness, map[string]any{}
+	w, current := &s.witness, map[string]any{}
 	errs := []error{patient.CheckRequests(s.emu)}
 	bodies := s.bodies("/loadBalancers/")
 	for id, body := range bodies {
 		for key, part := range partsOf(id, body) {
-			now[key] = part
+			current[key] = part
 		}
 	}
 	for key, part := range w.parts {
-		if diff := cmp.Diff(part, now[key]); diff != "" {
+		if diff := cmp.Diff(part, current[key]); diff != "" {
 			errs = append(errs, fmt.Errorf("%s was changed:\n%s", key, diff))
 		}
 	}

@@ -116,8 +116,8 @@ func TestAFormerAddressWhosePortIsTaken(t *testing.T) {
 						if _, again := s.apply("shop/web", formerFields(wish.plain, families, "80 82")); !slices.Equal(is, again) {
 							t.Errorf("%s: it had %v, and has %v when the port is free and after a restart\n%s", about, is, again, s.harvest(false))
 						}
-						if now := s.status("shop/beside"); !slices.Equal(now, beside) {
-							t.Errorf("%s: beside has %v, had %v", about, now, beside)
+						if current := s.status("shop/beside"); !slices.Equal(current, beside) {
+							t.Errorf("%s: beside has %v, had %v", about, current, beside)
 						}
 						if kind == "internal" {
 							s.apply("shop/taker", formerFields(wish.shares, "IPv4", "80"))
@@ -178,17 +178,17 @@ func noAddressAskedFor(t *testing.T, kind string, steps []string) (err error) {
 					err = fmt.Errorf("%s, %v: refused at %d: %s\n%s", kind, steps, i, refused, s.harvest(false))
 					return
 				}
-				now := map[string]netip.Addr{}
+				current := map[string]netip.Addr{}
 				for n, family := range strings.Fields(what) {
-					now[family] = shown[n]
+					current[family] = shown[n]
 				}
-				for family, is := range now {
-					if was, had := has[family]; plain && had && was != is {
-						err = fmt.Errorf("%s, %v: at %d %s was %s and is %s\n%s", kind, steps, i, family, was, is, s.harvest(false))
+				for family, addr := range current {
+					if was, had := has[family]; plain && had && was != addr {
+						err = fmt.Errorf("%s, %v: at %d %s was %s and is %s\n%s", kind, steps, i, family, was, addr, s.harvest(false))
 						return
 					}
 				}
-				has, plain = now, true
+				has, plain = current, true
 			case who == "no":
 				s.remove("shop/" + what)
 				s.settle(formerWait)

@@ -170,12 +170,12 @@ func loadBalancerSteps(req Request) []step {
 	if req.Desired == nil {
 		return all
 	}
-	here := step{on: req.On}
+	current := step{on: req.On}
 	if req.KeepFormer {
-		return []step{here}
+		return []step{current}
 	}
 	if req.Desired.Internal {
-		return append([]step{here}, all...)
+		return append([]step{current}, all...)
 	}
-	return append(all, here)
+	return append(all, current)
 }

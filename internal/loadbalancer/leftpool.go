@@ -70,19 +70,19 @@ type LeftPools map[lb.PoolID]string
 
 // RecordLeft records the pools left on a load balancer and drops those that Azure no longer has. observed is the load
 // balancer after the write.
-func (k *LeftPoolTracker) RecordLeft(ctx context.Context, left LeftPools, on lb.LoadBalancerID, observed lb.LoadBalancer) error {
+func (k *LeftPoolTracker) RecordLeft(ctx context.Context, pools LeftPools, on lb.LoadBalancerID, observed lb.LoadBalancer) error {
 	record, err := k.LoadRecord(ctx)
 	if err != nil {
 		return err
 	}
 	changed := LeftPoolRecord{}
-	for pool, service := range left {
+	for pool, service := range pools {
 		if record[pool.Key()] != service {
 			changed[pool.Key()] = service
 		}
 	}
 	for key := range record {
-		if key.LoadBalancer() == on.Key() && !slices.ContainsFunc(observed.Pools, func(is lb.Pool) bool { return lb.PoolID{LoadBalancer: on, Name: is.ID.Name}.Key() == key }) {
+		if key.LoadBalancer() == on.Key() && !slices.ContainsFunc(observed.Pools, func(p lb.Pool) bool { return lb.PoolID{LoadBalancer: on, Name: p.ID.Name}.Key() == key }) {
 			changed[key] = ""
 		}
 	}

@@ -32,11 +32,11 @@ func (b *LoadBalancers) ListOrphans(ctx context.Context) ([]Orphan, error) {
 	ctx, cancel := context.WithTimeout(ctx, placementTimeout)
 	defer cancel()
 	before := b.cfg.Cluster.ExposedServices()
-	left, err := b.leftPools.LoadRecord(ctx)
+	record, err := b.leftPools.LoadRecord(ctx)
 	if err != nil {
 		return nil, err
 	}
-	onRecord := slices.Collect(maps.Keys(left))
+	onRecord := slices.Collect(maps.Keys(record))
 	balancers, err := b.listManaged(ctx)
 	if err != nil {
 		return nil, err
@@ -79,11 +79,11 @@ func (b *LoadBalancers) ListOrphans(ctx context.Context) ([]Orphan, error) {
 	for _, ip := range ips {
 		of, tagged := ip.Tags[service.TagService]
 		if tagged && of != "" && isMissing(publicip.ManagedOwner(ip, b.cfg.ClusterName)) { // an orphan is deleted with its last user
-			what := "public IP " + ip.ID.Name
+			text := "public IP " + ip.ID.Name
 			if !strings.EqualFold(ip.ID.ResourceGroup, b.cfg.PublicIPs.ResourceGroup) {
-				what += " of resource group " + ip.ID.ResourceGroup
+				text += " of resource group " + ip.ID.ResourceGroup
 			}
-			all = append(all, Orphan{Description: what, Service: of})
+			all = append(all, Orphan{Description: text, Service: of})
 		}
 	}
 	slices.SortFunc(all, func(a, b Orphan) int { return strings.Compare(a.Description, b.Description) })
@@ -94,14 +94,14 @@ func (b *LoadBalancers) ListOrphans(ctx context.Context) ([]Orphan, error) {
 func (b *LoadBalancers) listManaged(ctx context.Context) ([]lb.LoadBalancer, error) {
 	var all []lb.LoadBalancer
 	for _, name := range b.cfg.loadBalancerNames() {
-		one, err := b.cfg.Azure.GetLoadBalancer(ctx, b.ID(name))
+		balancer, err := b.cfg.Azure.GetLoadBalancer(ctx, b.ID(name))
 		if f := armerror.FromError(err); f != nil && f.Class == armerror.Stale {
 			continue // it does not exist
 		}
 		if err != nil {
 			return nil, fmt.Errorf("load balancer %s: %w", name, err)
 		}
-		all = append(all, one)
+		all = append(all, balancer)
 	}
 	return all, nil
 }

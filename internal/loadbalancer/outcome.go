@@ -39,8 +39,8 @@ func (l *loadBalancer) recordOutcome(ctx context.Context, o tryResult) {
 }
 
 func (l *loadBalancer) recordInSync(j *job, o tryResult) {
-	its := changesOf(o.Changes, j.Owner)
-	j.Changed = j.Changed || len(its) > 0
+	changes := changesOf(o.Changes, j.Owner)
+	j.Changed = j.Changed || len(changes) > 0
 	j.recordRetained(o.RetainedParts)
 	if j.isLeaving() {
 		j.DrainingPools = append(j.DrainingPools, o.DrainingPools...)
@@ -58,9 +58,9 @@ func (l *loadBalancer) recordInSync(j *job, o tryResult) {
 		}
 	}
 	if l.formerAddresses != nil && j.Desired != nil { // a leaving Service is closed already
-		l.formerAddresses.AddAddresses(j.Owner, releasedAddresses(its, o.publicIPs))
+		l.formerAddresses.AddAddresses(j.Owner, releasedAddresses(changes, o.publicIPs))
 	}
-	j.ipRequest.LostGroups = append(j.ipRequest.LostGroups, publicip.LostGroups(its)...)
+	j.ipRequest.LostGroups = append(j.ipRequest.LostGroups, publicip.LostGroups(changes)...)
 	j.recordAddresses(o.observed, o.publicIPs)
 }
 
@@ -92,8 +92,8 @@ func (j *job) recordAddresses(observed lb.LoadBalancer, ips *publicip.Round) {
 		} else if at := plan.FrontendOf(observed, j.localSpec.Rules, f.Frontend.Name); at >= 0 && !f.Frontend.Static {
 			addr = observed.Frontends[at].PrivateIP
 		} else if !f.Frontend.Static { // without rules, it may have a retained frontend, under another name
-			is, _ := plan.FrontendAt(observed, j.Owner, plan.PinAddress(f.Frontend, j.Owner, j.Service, j.localSpec.Rules, observed, nil))
-			addr = is.PrivateIP
+			frontend, _ := plan.FrontendAt(observed, j.Owner, plan.PinAddress(f.Frontend, j.Owner, j.Service, j.localSpec.Rules, observed, nil))
+			addr = frontend.PrivateIP
 		}
 		j.Addresses = append(j.Addresses, addr)
 	}
@@ -102,14 +102,14 @@ func (j *job) recordAddresses(observed lb.LoadBalancer, ips *publicip.Round) {
 // recordLeftPools persists which pools stay for foreign members, before their BackendPools are deleted. It returns the
 // jobs with recorded pools.
 func recordLeftPools(ctx context.Context, l *loadBalancer, jobs []*job, p plan.Plan, observed lb.LoadBalancer) []*job {
-	left := LeftPools{}
+	pools := LeftPools{}
 	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool {
 		for _, k := range p.RetainedParts {
 			if k.Frontend == nil && k.Owner == j.Owner {
-				left[k.Pool] = j.Service
+				pools[k.Pool] = j.Service
 			}
 		}
-		err := l.leftPools.RecordLeft(ctx, left, l.id, observed)
+		err := l.leftPools.RecordLeft(ctx, pools, l.id, observed)
 		if err != nil && slices.ContainsFunc(p.RetainedParts, func(k plan.RetainedPart) bool { return k.Frontend == nil && k.Owner == j.Owner }) {
 			j.rejection = err
 		}
@@ -121,8 +121,8 @@ func recordLeftPools(ctx context.Context, l *loadBalancer, jobs []*job, p plan.P
 // load balancer.
 func (j *job) recordRetained(all []plan.RetainedPart) {
 	for _, k := range all {
-		its := k.Owner == j.Owner || k.Owner == "" && j.isLeaving() || k.IsConversion || k.Frontend != nil && hasPrefixFold(k.Frontend.Name, j.Owner)
-		if its && !slices.ContainsFunc(j.Retained, func(o plan.RetainedPart) bool { return reflect.DeepEqual(o, k) }) {
+		belongs := k.Owner == j.Owner || k.Owner == "" && j.isLeaving() || k.IsConversion || k.Frontend != nil && hasPrefixFold(k.Frontend.Name, j.Owner)
+		if belongs && !slices.ContainsFunc(j.Retained, func(o plan.RetainedPart) bool { return reflect.DeepEqual(o, k) }) {
 			j.Retained = append(j.Retained, k)
 		}
 	}

@@ -112,8 +112,8 @@ func (s *stage) leaving(name string) bool {
 func (s *stage) tellable(pool string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, there := s.emu.Get(network + "/loadBalancers/" + strings.Replace(pool, "/", "/backendAddressPools/", 1))
-	return there && (s.process.had[pool] || s.backends[pool] != nil && s.backends[pool].recorded.Adopted)
+	_, ok := s.emu.Get(network + "/loadBalancers/" + strings.Replace(pool, "/", "/backendAddressPools/", 1))
+	return ok && (s.process.had[pool] || s.backends[pool] != nil && s.backends[pool].recorded.Adopted)
 }
 
 // othersLeave removes foreign members from pools without a record, which the next process would adopt.

@@ -75,7 +75,7 @@ func (s *stage) owned() error {
 		if b.deleting {
 			return fmt.Errorf("the BackendPool %s does not go", name)
 		}
-		if _, there := s.emu.Get(b.id.String()); !there && containsFold(s.settings.SharedPools(), b.id.Name) {
+		if _, ok := s.emu.Get(b.id.String()); !ok && containsFold(s.settings.SharedPools(), b.id.Name) {
 			continue // its load balancer was recreated without it: no rule needs it
 		}
 		for _, a := range s.members(b.pool) {

@@ -56,10 +56,10 @@ type Cluster interface {
 	ServiceOwners() []string
 	// NeedsMembers reports whether flows must wait for the observed pool because it lacks members. All network
 	// interfaces count, foreign ones included.
-	NeedsMembers(s string, on lb.LoadBalancerID, pool service.Pool, is lb.Pool) bool
+	NeedsMembers(s string, on lb.LoadBalancerID, pool service.Pool, p lb.Pool) bool
 	// ConversionState reports whether a BackendPool made by Weir still puts the other kind of members into a shared
 	// pool, and whether one is paused.
-	ConversionState(pool lb.PoolID) (is, paused bool)
+	ConversionState(pool lb.PoolID) (converting, paused bool)
 	// MemberKind returns the kind of members that a BackendPool made by Weir adds to a shared pool.
 	MemberKind(pool lb.PoolID) service.MemberKind
 	// ForeignMembers describes the members of a Service pool that Weir did not add: addresses, and network interfaces

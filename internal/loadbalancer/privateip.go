@@ -58,7 +58,7 @@ func FindPrivateIPUsers(b lb.LoadBalancer, serviceOf func(name string) string) P
 	}
 	for _, f := range b.Frontends {
 		f.Static = true // Key ignores dynamic addresses, which are in use as well
-		if r, is := b.RetainedAt(f); is {
+		if r, ok := b.RetainedAt(f); ok {
 			users[AddressKey(f)] = append(users[AddressKey(f)], r.Namespace())
 		}
 		keys[strings.ToLower(f.Name)] = AddressKey(f)
@@ -175,10 +175,10 @@ func nextRecord(record map[string]PrivateIPReservation, s loadBalancerState, lim
 }
 
 func trimUnused(record map[string]PrivateIPReservation, loadBalancer string, limit func(namespace string) int) {
-	has, unused := map[string]int{}, []string{}
+	counts, unused := map[string]int{}, []string{}
 	for key, r := range record {
 		if strings.EqualFold(r.LoadBalancer, loadBalancer) {
-			if has[r.Namespace]++; !r.Expires.IsZero() {
+			if counts[r.Namespace]++; !r.Expires.IsZero() {
 				unused = append(unused, key)
 			}
 		}
@@ -187,8 +187,8 @@ func trimUnused(record map[string]PrivateIPReservation, loadBalancer string, lim
 		return cmp.Or(record[a].Expires.Compare(record[b].Expires), strings.Compare(a, b))
 	})
 	for _, key := range unused {
-		if namespace := record[key].Namespace; has[namespace] > limit(namespace) {
-			has[namespace]--
+		if namespace := record[key].Namespace; counts[namespace] > limit(namespace) {
+			counts[namespace]--
 			delete(record, key)
 		}
 	}

@@ -135,10 +135,10 @@ func (l *loadBalancer) deferUnrecorded(ctx context.Context, jobs []*job, p plan.
 func (j *job) removedFrontends(on lb.LoadBalancerID, p plan.Plan, observed lb.LoadBalancer) []string {
 	var all []string
 	for _, name := range p.UnusedFrontends() {
-		has := hasPrefixFold(name, j.Owner) || slices.ContainsFunc(observed.Rules, func(r lb.Rule) bool {
+		hasRule := hasPrefixFold(name, j.Owner) || slices.ContainsFunc(observed.Rules, func(r lb.Rule) bool {
 			return strings.EqualFold(r.Frontend, name) && hasPrefixFold(r.Name, j.Owner)
 		})
-		if has {
+		if hasRule {
 			all = append(all, privatelink.FrontendID(on, name))
 		}
 	}

@@ -36,8 +36,8 @@ func TestLawRoundsOfSuspects(t *testing.T) {
 		l.cfg.Writes = ratelimit.New(1, 30*time.Second)
 		q, now := newQueue(l.LoadBalancers, l), time.Now()
 		suspect := func(j *job) bool {
-			_, _, is := l.rejections.BatchLimit(j.namespace(), now)
-			return is
+			_, _, ok := l.rejections.BatchLimit(j.namespace(), now)
+			return ok
 		}
 		for n := range rapid.IntRange(0, 3).Draw(t, "suspects") {
 			for range rapid.IntRange(1, 5).Draw(t, "rejections") {

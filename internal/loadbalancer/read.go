@@ -63,7 +63,7 @@ func (l *loadBalancer) readSnapshot(ctx context.Context, jobs []*job, ips *publi
 	if err != nil {
 		return snapshot{}, err
 	}
-	left, err := l.leftPools.LoadRecord(ctx)
+	record, err := l.leftPools.LoadRecord(ctx)
 	if err != nil && slices.ContainsFunc(jobs, func(j *job) bool { return j.Desired != nil && j.localSpec.HasDedicatedPools() }) {
 		return snapshot{}, err
 	}
@@ -72,7 +72,7 @@ func (l *loadBalancer) readSnapshot(ctx context.Context, jobs []*job, ips *publi
 		return snapshot{}, err
 	}
 	picked, rejected, err := l.pickZones(jobs, observed)
-	return snapshot{observed, owners, foreign, emptying, interfaces, converting, ips, left, l.links.NewSnapshot(), picked, rejected}, err
+	return snapshot{observed, owners, foreign, emptying, interfaces, converting, ips, record, l.links.NewSnapshot(), picked, rejected}, err
 }
 
 // readMemberKind reports whether nodes are members of the load balancer's pools by their network interfaces. A new

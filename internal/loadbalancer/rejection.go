@@ -42,7 +42,7 @@ func (b *LoadBalancers) RecordRejection(name string, desired *service.Spec, retr
 }
 
 func (b *LoadBalancers) addRejection(key string, desired *service.Spec, retryToken string, err error) {
-	if f, is := errors.AsType[*armerror.Fault](err); is && f.Class == armerror.Terminal && (f.Reason == "refused" || f.IsUnauthenticated()) && f.Code != armerror.CodeUnclassified {
+	if f, ok := errors.AsType[*armerror.Fault](err); ok && f.Class == armerror.Terminal && (f.Reason == "refused" || f.IsUnauthenticated()) && f.Code != armerror.CodeUnclassified {
 		b.rejections.RecordRejection(key, specHash(desired, retryToken), err, time.Now())
 	}
 }
@@ -112,7 +112,7 @@ func (b *LoadBalancers) checkWriteBudget(namespace string, now time.Time) error 
 		return nil
 	}
 	_, _, suspect := b.rejections.BatchLimit(namespace, now)
-	if d, is := b.cfg.Writes.DeferService(b.cfg.Place.SubscriptionID, namespace, suspect, now); is {
+	if d, ok := b.cfg.Writes.DeferService(b.cfg.Place.SubscriptionID, namespace, suspect, now); ok {
 		return b.deferUntil(deferredShare, d.Until, errors.New(d.String()))
 	}
 	return nil

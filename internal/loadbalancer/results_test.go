@@ -17,7 +17,7 @@ func (p *process) note(name string, r *record, cl *claim, res loadbalancer.Resul
 	if res.CloseOnly {
 		if cl.holds = &cl.closing; res.Err != nil {
 			cl.holds, cl.closesAt = nil, time.Now().Add(5*time.Second)
-			if f, is := errors.AsType[*armerror.Fault](res.Err); is && f.RetryAt.After(cl.closesAt) {
+			if f, ok := errors.AsType[*armerror.Fault](res.Err); ok && f.RetryAt.After(cl.closesAt) {
 				cl.closesAt = f.RetryAt
 			}
 			if text := res.Err.Error(); text != cl.unclosed {
@@ -75,8 +75,8 @@ func (p *process) note(name string, r *record, cl *claim, res loadbalancer.Resul
 		p.stage.trace("%s has %s on %s", name, spellAddresses(res.Addresses), res.On.Name)
 	}
 	r.status, cl.inSync, cl.labels = res.Addresses, res.Desired, cl.asked
-	is := res.Desired.Restriction()
-	cl.holds = &is
+	restriction := res.Desired.Restriction()
+	cl.holds = &restriction
 	r.groups, r.servedAt = groupsOf(res.Desired), time.Now()
 	if r.links = p.stage.linkGroupsOf(res.Desired); res.Link.Err != nil || res.Link.IsIncomplete {
 		r.links = res.LinkGroups

@@ -82,8 +82,8 @@ func retainAddresses(t *testing.T, rnd *rand.Rand) (err error) {
 					return
 				}
 			}
-			if now := w.addresses(); !maps.Equal(now, known) {
-				err = fmt.Errorf("step %d, of %s: Azure has %v, had %v\n%s", n, name, now, known, blue.cloud().spell())
+			if current := w.addresses(); !maps.Equal(current, known) {
+				err = fmt.Errorf("step %d, of %s: Azure has %v, had %v\n%s", n, name, current, known, blue.cloud().spell())
 				return
 			}
 		}

@@ -37,11 +37,11 @@ func (g *securityGroup) usesOwnPool(j *job) bool {
 	})
 }
 
-func recordGroupResults(jobs []*job, asked []*securitygroup.Request) {
+func recordGroupResults(jobs []*job, requested []*securitygroup.Request) {
 	for i, j := range jobs {
-		j.addConflicts(asked[i].Conflict)
-		if j.rejection = asked[i].Err; j.rejection == nil {
-			j.Changed, j.Message = j.Changed || asked[i].Changed, asked[i].Warning
+		j.addConflicts(requested[i].Conflict)
+		if j.rejection = requested[i].Err; j.rejection == nil {
+			j.Changed, j.Message = j.Changed || requested[i].Changed, requested[i].Warning
 		}
 	}
 }
@@ -49,8 +49,8 @@ func recordGroupResults(jobs []*job, asked []*securitygroup.Request) {
 func releasedAddresses(changes []lb.Change, ips *publicip.Round) []netip.Addr {
 	var all []netip.Addr
 	for _, c := range changes {
-		if was, ok := c.Was.(lb.Frontend); ok {
-			all = append(all, addressOf(was, ips))
+		if old, ok := c.Was.(lb.Frontend); ok {
+			all = append(all, addressOf(old, ips))
 		}
 	}
 	return all

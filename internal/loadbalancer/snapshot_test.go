@@ -37,12 +37,12 @@ func (p *process) InitialMembers(_ string, on lb.LoadBalancerID, pool service.Po
 }
 
 // NeedsMembers implements loadbalancer.Cluster. Without BackendPools there is no wait.
-func (p *process) NeedsMembers(_ string, _ lb.LoadBalancerID, pool service.Pool, is lb.Pool) bool {
+func (p *process) NeedsMembers(_ string, _ lb.LoadBalancerID, pool service.Pool, got lb.Pool) bool {
 	p.stage.mu.Lock()
 	defer p.stage.mu.Unlock()
 	up := func(a lb.Address) bool { return a.AdminState != lb.Down }
 	shall := p.stage.members(pool)
-	return p.stage.backends != nil && slices.ContainsFunc(shall, up) && len(shall)-len(is.Addresses) > len(shall)/10
+	return p.stage.backends != nil && slices.ContainsFunc(shall, up) && len(shall)-len(got.Addresses) > len(shall)/10
 }
 
 // ConversionState implements loadbalancer.Cluster; scripts set how nodes become members.

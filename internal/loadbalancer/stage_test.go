@@ -190,17 +190,17 @@ func (s *stage) names() []string {
 }
 
 // settle advances time until nothing runs or waits, at most that long. It reports whether all is idle.
-func (s *stage) settle(most time.Duration) bool {
-	for end := time.Now().Add(most); ; {
+func (s *stage) settle(limit time.Duration) bool {
+	for end := time.Now().Add(limit); ; {
 		synctest.Wait()
 		if s.idle() {
 			return true
 		}
-		left := time.Until(end)
-		if left <= 0 {
+		remaining := time.Until(end)
+		if remaining <= 0 {
 			return false
 		}
-		time.Sleep(min(left, 50*time.Millisecond))
+		time.Sleep(min(remaining, 50*time.Millisecond))
 	}
 }
 

@@ -68,12 +68,12 @@ func (b *usageCounter) peerCountsLocked(name string) plan.Counts {
 
 // ClaimRules records a write before it is sent. It returns false and records nothing if the twin has since gained
 // rules and a machine would exceed the limit.
-func (b *usageCounter) ClaimRules(was, next lb.LoadBalancer) bool {
+func (b *usageCounter) ClaimRules(observed, next lb.LoadBalancer) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	had, peer := plan.CountRules(was), b.peerCountsLocked(next.ID.Name)
+	rules, peer := plan.CountRules(observed), b.peerCountsLocked(next.ID.Name)
 	for pool, n := range plan.CountRules(next) {
-		if n > had[pool] && n+peer[pool] > lb.MaxMachineRules {
+		if n > rules[pool] && n+peer[pool] > lb.MaxMachineRules {
 			return false
 		}
 	}

@@ -26,19 +26,19 @@ func (l *loadBalancer) pickZones(jobs []*job, observed lb.LoadBalancer) (picked 
 		}
 		for _, f := range j.localSpec.Frontends {
 			named := service.ZoneChoice(f.Frontend.Zones)
-			is, exists := plan.FrontendAt(observed, j.Owner, plan.PinAddress(f.Frontend, j.Owner, j.Service, j.localSpec.Rules, observed, l.cfg.ReservedAddress))
+			frontend, exists := plan.FrontendAt(observed, j.Owner, plan.PinAddress(f.Frontend, j.Owner, j.Service, j.localSpec.Rules, observed, l.cfg.ReservedAddress))
 			var err error
 			switch {
 			case observed.ExtendedLocation != "":
 				err = named.CheckEdgeZone(observed.ExtendedLocation)
 			case exists:
-				err = named.CheckExisting("frontend "+is.Name, is.Zones)
+				err = named.CheckExisting("frontend "+frontend.Name, frontend.Zones)
 			case !l.hasLoadedZones && l.cfg.Zones.NeedsRead():
 				return nil, nil, errZonesUnread
 			default:
 				picked[j.Owner], err = l.cfg.Zones.CachedRegion(observed.Location).Pick(named, l.cfg.DefaultZones)
 			}
-			if _, is := errors.AsType[*zones.OutageError](err); is {
+			if _, ok := errors.AsType[*zones.OutageError](err); ok {
 				return nil, nil, err
 			}
 			if err != nil {

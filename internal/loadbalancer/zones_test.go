@@ -43,8 +43,8 @@ func TestZonesAreReadWhileTheLoadBalancerIsNotLocked(t *testing.T) {
 		if reads != 1 {
 			t.Fatalf("%d reads of the zones", reads)
 		}
-		if took := locks(); took > 0 {
-			t.Errorf("the load balancer is locked for %s while the zones are read", took)
+		if elapsed := locks(); elapsed > 0 {
+			t.Errorf("the load balancer is locked for %s while the zones are read", elapsed)
 		}
 		s.settle(5 * time.Minute)
 		if said := s.harvest(false); strings.Count(said, "PUT loadBalancers/kubernetes-internal") != 1 || reads != 2 {

@@ -171,8 +171,8 @@ func (d Desired) addModelPools(pools []Pool, configurationOf map[string]string) 
 			if sets[set][p.Configuration] == nil {
 				sets[set][p.Configuration] = &model{instances: map[string]bool{}}
 			}
-			one := sets[set][p.Configuration]
-			one.pools, one.instances[m.Key()] = one.pools.withPool(p), true
+			configModel := sets[set][p.Configuration]
+			configModel.pools, configModel.instances[m.Key()] = configModel.pools.withPool(p), true
 		}
 	}
 	for set, byName := range sets {

@@ -28,18 +28,18 @@ func NextStep(m Machine, all []lb.NetworkInterface, want Pools, managed ManagedP
 		return Step{}
 	}
 	next := NextConfiguration(observed.InterfaceConfiguration, want, managed)
-	what := Resource{ID: observed.ID}.String()
+	name := Resource{ID: observed.ID}.String()
 	switch concerns := next.Changed || hasPools(want); {
 	case observed.Provisioning == lb.Deleting, !concerns:
 		return Step{}
 	case isUpdating(observed.Provisioning):
-		return Step{Reason: what + " is " + string(observed.Provisioning)}
+		return Step{Reason: name + " is " + string(observed.Provisioning)}
 	case next.Changed, observed.Provisioning == lb.Failed: // after a failed write, the shown content may not be in effect
 		write := *observed
 		write.InterfaceConfiguration = next.InterfaceConfiguration
 		return Step{Write: &write}
 	}
-	return Step{Reason: next.missingAddress(what)}
+	return Step{Reason: next.missingAddress(name)}
 }
 
 func primaryInterface(m Machine, all []lb.NetworkInterface) (*lb.NetworkInterface, string) {

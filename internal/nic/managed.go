@@ -13,9 +13,9 @@ import (
 type ManagedPools map[lb.PoolKey]bool
 
 // NewManagedPools takes recorded pools and the cluster's pools on managed load balancers.
-func NewManagedPools(recorded, held []lb.PoolID) ManagedPools {
-	managed := make(ManagedPools, len(recorded)+len(held))
-	for _, pools := range [][]lb.PoolID{recorded, held} {
+func NewManagedPools(recorded, owned []lb.PoolID) ManagedPools {
+	managed := make(ManagedPools, len(recorded)+len(owned))
+	for _, pools := range [][]lb.PoolID{recorded, owned} {
 		for _, id := range pools {
 			managed[id.Key()] = true
 		}

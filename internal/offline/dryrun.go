@@ -49,14 +49,14 @@ func (c *Cluster) CountAddresses() int {
 func (c *Cluster) Services() []dryrun.Service {
 	var all []dryrun.Service
 	for _, s := range c.managedServices() {
-		is := dryrun.Service{Namespace: s.Namespace, Name: s.Name, Owner: service.OwnerNameOf(string(s.UID)), RetainedReason: c.Controllers.Services.RetainReason(s)}
+		svc := dryrun.Service{Namespace: s.Namespace, Name: s.Name, Owner: service.OwnerNameOf(string(s.UID)), RetainedReason: c.Controllers.Services.RetainReason(s)}
 		if c.Controllers.View.Serving.IsManaged(s) {
-			is.NoEffect = cache.ServiceOf(s).UnenforcedReason(c.Controllers.Services.Options().Guarded)
+			svc.NoEffect = cache.ServiceOf(s).UnenforcedReason(c.Controllers.Services.Options().Guarded)
 		}
 		if cache.DryRunValid(s) {
-			is.BlockedReason = metadata.DryRunAnnotation + " is set, and nothing is changed for it; name the Service to see its plan"
+			svc.BlockedReason = metadata.DryRunAnnotation + " is set, and nothing is changed for it; name the Service to see its plan"
 		}
-		all = append(all, is)
+		all = append(all, svc)
 	}
 	return all
 }
@@ -88,7 +88,7 @@ func (c *Cluster) BuildRequest(ctx context.Context, name string) (req loadbalanc
 		return req, "", nil
 	}
 	req, refused, err = c.Controllers.Services.BuildRequest(ctx, s)
-	if why, is := errors.AsType[*servicelb.RejectedError](err); is {
+	if why, ok := errors.AsType[*servicelb.RejectedError](err); ok {
 		return req, humanize.FormatError(why, time.Now()), nil
 	}
 	return req, refused, err
@@ -102,17 +102,17 @@ func (c *Cluster) Pools() []dryrun.Pool {
 		if !ok || c.Controllers.Ownership.AllowUnknown && c.hasUnknownMembers(p) {
 			continue
 		}
-		is := c.Controllers.Pools.ResolveBinding(p, time.Now())
+		binding := c.Controllers.Pools.ResolveBinding(p, time.Now())
 		e := c.Controllers.Ownership.Statuses.AdoptPool(p)
-		if is.Deleting && (!is.RemovesMembers() || e.IsReleased() || c.Controllers.Ownership.IsInUse(p)) {
+		if binding.Deleting && (!binding.RemovesMembers() || e.IsReleased() || c.Controllers.Ownership.IsInUse(p)) {
 			continue
 		}
-		pool := dryrun.Pool{BackendPool: metadata.Key(p.Namespace, p.Name), ID: is.Pool, Ref: backendpool.RefOf(p), Interfaces: c.Controllers.Ownership.UsesInterfaces(p)}
+		pool := dryrun.Pool{BackendPool: metadata.Key(p.Namespace, p.Name), ID: binding.Pool, Ref: backendpool.RefOf(p), Interfaces: c.Controllers.Ownership.UsesInterfaces(p)}
 		if p.Spec.ServiceRef != nil {
 			pool.Service = metadata.Key(p.Namespace, p.Spec.ServiceRef.Name)
 		}
-		if !is.AllowsUpdates() {
-			pool.SkippedReason = is.Message
+		if !binding.AllowsUpdates() {
+			pool.SkippedReason = binding.Message
 		}
 		all = append(all, pool)
 	}

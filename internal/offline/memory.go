@@ -45,14 +45,14 @@ func newMemory(snap *cache.Snapshot) *memoryClient {
 	}}
 }
 
-func (s *memoryClient) getObject(like client.Object) (is client.Object, err error) {
+func (s *memoryClient) getObject(like client.Object) (current client.Object, err error) {
 	name, err := toolscache.MetaNamespaceKeyFunc(like)
 	if err != nil {
 		return nil, err
 	}
 	obj, found, err := s.stores[reflect.TypeOf(like)].GetByKey(name)
-	if is, ok := obj.(client.Object); ok && found && err == nil {
-		return is, nil
+	if current, ok := obj.(client.Object); ok && found && err == nil {
+		return current, nil
 	}
 	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: reflect.TypeOf(like).Elem().Name()}, like.GetName())
 }
@@ -60,11 +60,11 @@ func (s *memoryClient) getObject(like client.Object) (is client.Object, err erro
 func (s *memoryClient) Get(_ context.Context, name client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	into.SetNamespace(name.Namespace)
 	into.SetName(name.Name)
-	is, err := s.getObject(into)
+	obj, err := s.getObject(into)
 	if err != nil {
 		return err
 	}
-	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(is.DeepCopyObject()).Elem())
+	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(obj.DeepCopyObject()).Elem())
 	if into.GetResourceVersion() == "" { // objects from files have none, and a patch may need one
 		into.SetResourceVersion("1")
 	}
@@ -81,20 +81,20 @@ func (s *memoryClient) Create(_ context.Context, obj client.Object, _ ...client.
 }
 
 func (s *memoryClient) Delete(_ context.Context, obj client.Object, _ ...client.DeleteOption) error {
-	is, err := s.getObject(obj)
+	current, err := s.getObject(obj)
 	if err != nil {
 		return err
 	}
-	next, ok := is.DeepCopyObject().(client.Object)
+	next, ok := current.DeepCopyObject().(client.Object)
 	if !ok {
-		return fmt.Errorf("deleting %s: %T is no object", obj.GetName(), is)
+		return fmt.Errorf("deleting %s: %T is no object", obj.GetName(), current)
 	}
 	next.SetDeletionTimestamp(&deletionTime)
 	return s.stores[reflect.TypeOf(obj)].Update(next)
 }
 
 func (s *memoryClient) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
-	is, err := s.getObject(obj)
+	current, err := s.getObject(obj)
 	if err != nil {
 		return err
 	}
@@ -102,22 +102,22 @@ func (s *memoryClient) Patch(_ context.Context, obj client.Object, patch client.
 	if err != nil {
 		return err
 	}
-	before, err := json.Marshal(is)
+	before, err := json.Marshal(current)
 	if err != nil {
 		return err
 	}
-	after, err := applyPatch(before, data, patch.Type(), is)
+	after, err := applyPatch(before, data, patch.Type(), current)
 	if err != nil {
 		return err
 	}
-	next, ok := reflect.New(reflect.TypeOf(is).Elem()).Interface().(client.Object)
+	next, ok := reflect.New(reflect.TypeOf(current).Elem()).Interface().(client.Object)
 	if !ok {
-		return fmt.Errorf("patching %s: %T is no object", obj.GetName(), is)
+		return fmt.Errorf("patching %s: %T is no object", obj.GetName(), current)
 	}
 	if err := json.Unmarshal(after, next); err != nil {
 		return err
 	}
-	return s.stores[reflect.TypeOf(is)].Update(next)
+	return s.stores[reflect.TypeOf(current)].Update(next)
 }
 
 func applyPatch(before, data []byte, kind types.PatchType, like client.Object) ([]byte, error) {

@@ -46,9 +46,9 @@ func ReadObjects(ctx context.Context, from client.Reader, namespaces bool) (Obje
 	if namespaces {
 		lists["Namespaces"] = &spaces
 	}
-	for what, into := range lists {
-		if err := from.List(ctx, into); err != nil && (what != "BackendPools" || !unknown(err)) {
-			return Objects{}, fmt.Errorf("reading %s: %w", what, err)
+	for kind, into := range lists {
+		if err := from.List(ctx, into); err != nil && (kind != "BackendPools" || !unknown(err)) {
+			return Objects{}, fmt.Errorf("reading %s: %w", kind, err)
 		}
 	}
 	return Objects{Services: services.Items, Nodes: nodes.Items, Slices: slcs.Items, Pools: pools.Items, Namespaces: spaces.Items}, nil

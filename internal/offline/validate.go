@@ -30,13 +30,13 @@ var defaultNamespaces = []string{metav1.NamespaceDefault, metav1.NamespaceSystem
 // MissingNamespaces returns an error for each object in a missing namespace, if the files contain
 // Namespaces.
 func (o *Objects) MissingNamespaces() []error {
-	there := slices.Clone(defaultNamespaces)
+	namespaces := slices.Clone(defaultNamespaces)
 	for _, n := range o.Namespaces {
-		there = append(there, n.Name)
+		namespaces = append(namespaces, n.Name)
 	}
 	var all []error
 	for _, at := range o.sources {
-		if len(o.Namespaces) > 0 && at.namespace != "" && !slices.Contains(there, at.namespace) {
+		if len(o.Namespaces) > 0 && at.namespace != "" && !slices.Contains(namespaces, at.namespace) {
 			all = append(all, fmt.Errorf("%s: %s: metadata.namespace: the files have Namespaces, and no %s among them", at.place, at.displayName(), at.namespace))
 		}
 	}

@@ -97,7 +97,7 @@ func (r *Reconciler) runAttempt(ctx context.Context, d reconcilePlan) (end *atte
 		if ctx.Err() != nil {
 			err = fmt.Errorf("the attempt's time was over: %w", err)
 		}
-		if _, is := errors.AsType[invalidError](err); is {
+		if _, ok := errors.AsType[invalidError](err); ok {
 			end.Result = string(policy.ResultInvalid)
 		}
 		end.Message = humanize.FormatMessage(a.log.CleanText(shortenError(err, a.p.Status.Target)), humanize.MaxMessage-200)
@@ -188,19 +188,19 @@ func (a *run) stepStatus(step string) v1alpha1.StepStatus {
 	return v1alpha1.StepStatus{Name: step}
 }
 
-func (a *run) recordStep(ctx context.Context, is v1alpha1.StepStatus) error {
+func (a *run) recordStep(ctx context.Context, status v1alpha1.StepStatus) error {
 	return a.reconciler.updateStatus(ctx, a.p, func(s *v1alpha1.ProvisionStatus) {
 		for i := range s.Steps {
-			if s.Steps[i].Name == is.Name {
-				s.Steps[i] = is
+			if s.Steps[i].Name == status.Name {
+				s.Steps[i] = status
 				return
 			}
 		}
-		s.Steps = append(s.Steps, is)
+		s.Steps = append(s.Steps, status)
 	})
 }
 
-func (a *run) completeStep(ctx context.Context, is v1alpha1.StepStatus) error {
-	is.DoneAt, is.Applied = new(metav1.Now()), 0
-	return a.recordStep(ctx, is)
+func (a *run) completeStep(ctx context.Context, status v1alpha1.StepStatus) error {
+	status.DoneAt, status.Applied = new(metav1.Now()), 0
+	return a.recordStep(ctx, status)
 }

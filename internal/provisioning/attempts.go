@@ -91,11 +91,11 @@ func (a *attemptTracker) stateFor(p *v1alpha1.Provision) attemptState {
 	if u := a.running[key]; u != nil && u.uid == p.UID {
 		return attemptState{running: u.cancel != nil && u.result == nil, busy: u.cancel != nil, result: u.result}
 	}
-	is := attemptState{busy: !a.hasCapacity(key)}
-	if is.busy {
+	state := attemptState{busy: !a.hasCapacity(key)}
+	if state.busy {
 		a.waiting[key] = true
 	}
-	return is
+	return state
 }
 
 func (a *attemptTracker) hasCapacity(key types.NamespacedName) bool {

@@ -202,9 +202,9 @@ func TestAStatusIsBounded(t *testing.T) {
 			time.Sleep(30 * time.Second)
 			few, begun := size(), w.getProvision(key).Status.Attempts
 			time.Sleep(time.Hour)
-			is := w.getProvision(key).Status
-			if many := size(); begun < 3 || is.Attempts != retries+1 || many > few+100 || many > 12<<10 {
-				t.Errorf("%d bytes after %d attempts, %d after %d", few, begun, many, is.Attempts)
+			status := w.getProvision(key).Status
+			if many := size(); begun < 3 || status.Attempts != retries+1 || many > few+100 || many > 12<<10 {
+				t.Errorf("%d bytes after %d attempts, %d after %d", few, begun, many, status.Attempts)
 			}
 		})
 	})

@@ -134,8 +134,8 @@ func TestARateIsShared(t *testing.T) {
 			t.Errorf("a neighbor waits for %s, %v", time.Since(began), err)
 		}
 		all.Wait()
-		if took, want := time.Since(began), 1001*time.Second/10-500*time.Millisecond; (took - want).Abs() > time.Second/10 {
-			t.Errorf("1001 at 10 per second, 5 of them at once, took %s, want %s", took, want)
+		if elapsed, want := time.Since(began), 1001*time.Second/10-500*time.Millisecond; (elapsed - want).Abs() > time.Second/10 {
+			t.Errorf("1001 at 10 per second, 5 of them at once, took %s, want %s", elapsed, want)
 		}
 		ended, end := context.WithCancel(t.Context())
 		end()
@@ -195,14 +195,14 @@ func TestHoldsAreRecalled(t *testing.T) {
 			hold.ReduceTo(keep)
 			return hold
 		}
-		small, some, most := take("small", 2), take("some", 10), take("most", 10)
+		small, some, limit := take("small", 2), take("some", 10), take("most", 10)
 		more := take("more", 12)
 		go func() { _ = take("other", 0) }()
 		synctest.Wait()
-		if !isClosed(more.PreemptionSignal()) || isClosed(most.PreemptionSignal()) || isClosed(some.PreemptionSignal()) || isClosed(small.PreemptionSignal()) {
+		if !isClosed(more.PreemptionSignal()) || isClosed(limit.PreemptionSignal()) || isClosed(some.PreemptionSignal()) || isClosed(small.PreemptionSignal()) {
 			t.Error("want the hold of the namespace that has most, and no other")
 		}
-		for _, h := range []*FairReservation{more, most, some, small} {
+		for _, h := range []*FairReservation{more, limit, some, small} {
 			h.Release()
 		}
 		synctest.Wait()

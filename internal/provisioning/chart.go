@@ -82,10 +82,10 @@ func renderChart(ctx context.Context, a *run, request charts.Request, secret boo
 	began := time.Now()
 	documents, err := charts.RenderChart(ctx, request)
 	a.reconciler.chargeWork(time.Since(began))
-	if is, wrong := errors.AsType[charts.Error](err); wrong && secret {
+	if chartErr, ok := errors.AsType[charts.Error](err); ok && secret {
 		return nil, newInvalidError("the chart cannot be rendered, and the message may quote a Secret")
-	} else if wrong {
-		return nil, newInvalidError("chart: %w", is)
+	} else if ok {
+		return nil, newInvalidError("chart: %w", chartErr)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("chart: %w", err)

@@ -152,9 +152,9 @@ func (c *jobCluster) watchDeadline(job *batchv1.Job, in time.Duration) {
 	time.AfterFunc(in, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		left := time.Until(job.Status.StartTime.Add(time.Duration(*job.Spec.ActiveDeadlineSeconds) * time.Second))
-		if left > 0 {
-			c.watchDeadline(job, left)
+		remaining := time.Until(job.Status.StartTime.Add(time.Duration(*job.Spec.ActiveDeadlineSeconds) * time.Second))
+		if remaining > 0 {
+			c.watchDeadline(job, remaining)
 			return
 		}
 		if c.job == job && len(job.Status.Conditions) == 0 {
@@ -280,12 +280,12 @@ func (c *jobCluster) listPods(w http.ResponseWriter, req *http.Request) {
 func (c *jobCluster) serveLog(w http.ResponseWriter, req *http.Request) {
 	part := strings.Split(req.URL.Path, "/")
 	text, query := c.logs[part[len(part)-2]], req.URL.Query()
-	if most, err := strconv.Atoi(query.Get("tailLines")); err == nil {
+	if limit, err := strconv.Atoi(query.Get("tailLines")); err == nil {
 		lines := slices.Collect(strings.Lines(text))
-		text = strings.Join(lines[max(0, len(lines)-most):], "")
+		text = strings.Join(lines[max(0, len(lines)-limit):], "")
 	}
-	if most, err := strconv.Atoi(query.Get("limitBytes")); err == nil {
-		text = text[:min(len(text), most)]
+	if limit, err := strconv.Atoi(query.Get("limitBytes")); err == nil {
+		text = text[:min(len(text), limit)]
 	}
 	w.Header().Set("Content-Type", "text/plain")
 	_, _ = fmt.Fprint(w, text)

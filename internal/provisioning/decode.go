@@ -123,13 +123,13 @@ func (t text) decodeObjects(ctx context.Context, limit int) ([]object, error) {
 	return nil, ctx.Err()
 }
 
-// decodeDocument returns a document as JSON, or nil if it has only comments. left is the number of
-// values still allowed.
-func (t text) decodeDocument(document []byte, left *int) (fields map[string]json.RawMessage, err error) {
+// decodeDocument returns a document as JSON, or nil if it has only comments. remaining is the number
+// of values still allowed.
+func (t text) decodeDocument(document []byte, remaining *int) (fields map[string]json.RawMessage, err error) {
 	if err = checkDecodeMemory(document); err != nil {
 		return nil, err
 	}
-	root, err := parseYAML(document, left)
+	root, err := parseYAML(document, remaining)
 	if err != nil || root == nil {
 		return nil, err
 	}
@@ -153,7 +153,7 @@ func (e unsupportedError) Error() string { return string(e) }
 
 // parseYAML returns the root node of a document, or nil without a value. It rejects aliases, which can
 // expand without bound, and text after the end, which would be ignored.
-func parseYAML(document []byte, left *int) (*yamlnode.Node, error) {
+func parseYAML(document []byte, remaining *int) (*yamlnode.Node, error) {
 	var root, next yamlnode.Node
 	reads := yamlnode.NewDecoder(bytes.NewReader(document))
 	if err := reads.Decode(&root); errors.Is(err, io.EOF) {
@@ -170,21 +170,21 @@ func parseYAML(document []byte, left *int) (*yamlnode.Node, error) {
 		if node.Tag == "!!merge" {
 			return nil, unsupportedError("merges (<<) are not read: write out what they stand for")
 		}
-		if *left--; *left < 0 {
+		if *remaining--; *remaining < 0 {
 			return nil, unsupportedError(fmt.Sprintf("with it there are more than %d values", maxValues))
 		}
 	}
 	if err := reads.Decode(&next); !errors.Is(err, io.EOF) {
 		return nil, unsupportedError("text follows its end: put a line --- between objects, also between those in JSON")
 	}
-	if is := root.Content[0]; is.Kind != yamlnode.ScalarNode || is.Value != "" || is.Style != 0 {
-		return is, nil
+	if node := root.Content[0]; node.Kind != yamlnode.ScalarNode || node.Value != "" || node.Style != 0 {
+		return node, nil
 	}
 	return nil, nil
 }
 
 // checkDuplicateKeys rejects duplicate keys, a sign of a missing --- line. Unless below is set it checks the top
-// inSync only, because Helm accepts the others.
+// level only, because Helm accepts the others.
 func checkDuplicateKeys(root *yamlnode.Node, below bool) error {
 	for open := []*yamlnode.Node{root}; len(open) > 0; {
 		node := open[len(open)-1]
@@ -195,23 +195,23 @@ func checkDuplicateKeys(root *yamlnode.Node, below bool) error {
 		if node.Kind != yamlnode.MappingNode {
 			continue
 		}
-		has := make(map[string]bool, len(node.Content)/2)
+		seen := make(map[string]bool, len(node.Content)/2)
 		for i := 0; i+1 < len(node.Content); i += 2 {
 			key := node.Content[i]
 			if key.Kind != yamlnode.ScalarNode {
 				return unsupportedError(fmt.Sprintf("line %d: a key is no text", key.Line))
 			}
-			if has[key.Value] {
+			if seen[key.Value] {
 				return unsupportedError(fmt.Sprintf("line %d: a key is there twice: write it once, or put a line --- between two objects", key.Line))
 			}
-			has[key.Value] = true
+			seen[key.Value] = true
 		}
 	}
 	return nil
 }
 
 func (t text) appendObjects(all []object, fields map[string]json.RawMessage, limit int) ([]object, error) {
-	one := func(fields map[string]json.RawMessage) error {
+	appendObject := func(fields map[string]json.RawMessage) error {
 		if len(all) == limit {
 			return fmt.Errorf("it is one too many: a step has at most %d objects", maxObjects)
 		}
@@ -223,19 +223,19 @@ func (t text) appendObjects(all []object, fields map[string]json.RawMessage, lim
 		all = append(all, next)
 		return next.checkIdentity()
 	}
-	items, is, err := listItems(fields)
+	items, isList, err := listItems(fields)
 	if err != nil {
 		return all, err
 	}
-	if !is {
-		return all, one(fields)
+	if !isList {
+		return all, appendObject(fields)
 	}
 	for _, item := range items {
 		var fields map[string]json.RawMessage
 		if json.Unmarshal(item, &fields) != nil || fields == nil {
 			return all, errors.New("its items are no objects")
 		}
-		if err := one(fields); err != nil {
+		if err := appendObject(fields); err != nil {
 			return all, err
 		}
 	}
@@ -243,7 +243,7 @@ func (t text) appendObjects(all []object, fields map[string]json.RawMessage, lim
 }
 
 // listItems returns the items of a list: a kind ending in List, without a name.
-func listItems(fields map[string]json.RawMessage) (items []json.RawMessage, is bool, err error) {
+func listItems(fields map[string]json.RawMessage) (items []json.RawMessage, isList bool, err error) {
 	kind, metadata := decodeString(fields["kind"]), decodeFields(fields["metadata"])
 	if !strings.HasSuffix(kind, "List") || metadata["name"] != nil {
 		return nil, false, nil

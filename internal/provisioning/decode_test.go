@@ -75,7 +75,7 @@ func TestSourcesAreBounded(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			_, err := decodeTexts(t.Context(), []text{{[]byte(tt.data), "objects.yaml", true, false}})
 			runtime.ReadMemStats(&after)
-			if _, is := errors.AsType[invalidError](err); !is || !strings.Contains(err.Error(), tt.want) {
+			if _, ok := errors.AsType[invalidError](err); !ok || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %.200v, want %q", err, tt.want)
 			}
 			if took := after.TotalAlloc - before.TotalAlloc; took > 400<<20 {

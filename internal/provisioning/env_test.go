@@ -113,7 +113,7 @@ func newCachedReader(base client.WithWatch) client.Reader {
 	return interceptor.NewClient(base, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			err := c.Get(ctx, key, obj, opts...)
-			if p, is := obj.(*v1alpha1.Provision); is && err == nil {
+			if p, ok := obj.(*v1alpha1.Provision); ok && err == nil {
 				objects.StripProvision(p)
 			}
 			return err

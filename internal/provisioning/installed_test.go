@@ -45,7 +45,7 @@ func TestWhetherProvisioningIsInstalled(t *testing.T) {
 		"away":          {apierrors.NewServiceUnavailable("away"), false},
 	} {
 		api := fakeAPI(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			if _, is := list.(*v1alpha1.PartnerList); is {
+			if _, ok := list.(*v1alpha1.PartnerList); ok {
 				return tt.err
 			}
 			return c.List(ctx, list, opts...)

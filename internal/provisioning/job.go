@@ -39,8 +39,8 @@ type jobStep struct {
 // runJob runs a Job to completion. It adopts a Job of an earlier attempt, which may have failed only
 // because the connection was lost.
 func (a *run) runJob(ctx context.Context, step *v1alpha1.ProvisionStep) error {
-	input, is := a.inputDigest(step), a.stepStatus(step.Name)
-	if is.Input == input && is.DoneAt != nil {
+	input, status := a.inputDigest(step), a.stepStatus(step.Name)
+	if status.Input == input && status.DoneAt != nil {
 		a.logf("nothing has changed since it was done")
 		return nil
 	}
@@ -60,10 +60,10 @@ func (a *run) runJob(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 			return err
 		}
 		seen := JobState(job)
-		do := policy.NextJobAction(seen, is.Input == input, a.p.Status.AttemptNumber)
-		if do == policy.CreateJob && is.Input != input { // record the input first: it identifies the Job
-			is.Input, is.DoneAt, is.Applied = input, nil, 0
-			err = a.recordStep(ctx, is)
+		do := policy.NextJobAction(seen, status.Input == input, a.p.Status.AttemptNumber)
+		if do == policy.CreateJob && status.Input != input { // record the input first: it identifies the Job
+			status.Input, status.DoneAt, status.Applied = input, nil, 0
+			err = a.recordStep(ctx, status)
 		}
 		switch {
 		case err != nil:
@@ -77,7 +77,7 @@ func (a *run) runJob(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 			err = j.executeAction(ctx, do, job)
 		default:
 			if err = j.finishJob(ctx, job, seen.End); err == nil {
-				return a.completeStep(ctx, is)
+				return a.completeStep(ctx, status)
 			}
 		}
 		if err != nil {
@@ -115,7 +115,7 @@ func (a *run) newJobStep(ctx context.Context, step *v1alpha1.ProvisionStep) *job
 // slow link.
 const maxGrace = 30 * time.Second
 
-func gracePeriod(left time.Duration) time.Duration { return min(maxGrace, left/4) }
+func gracePeriod(remaining time.Duration) time.Duration { return min(maxGrace, remaining/4) }
 
 func (j *jobStep) getJob(ctx context.Context) (*batchv1.Job, error) {
 	job := &batchv1.Job{}
@@ -173,16 +173,16 @@ func (j *jobStep) logPodState(ctx context.Context, job *batchv1.Job) {
 		return
 	}
 	pod, err := j.reader.NewestPod(ctx, job)
-	is := "it has no pod yet"
+	text := "it has no pod yet"
 	switch {
 	case err != nil:
-		is = "its pods cannot be seen: " + err.Error()
+		text = "its pods cannot be seen: " + err.Error()
 	case pod != nil:
-		is = PodState(pod)
+		text = PodState(pod)
 	}
-	if is = humanize.FormatMessage(j.log.CleanText(is), maxStatusMessage); is != j.lastMessage {
-		j.lastMessage = is
-		j.logf("Job %s: %s", j.key, is)
+	if text = humanize.FormatMessage(j.log.CleanText(text), maxStatusMessage); text != j.lastMessage {
+		j.lastMessage = text
+		j.logf("Job %s: %s", j.key, text)
 	}
 }
 

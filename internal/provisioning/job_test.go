@@ -78,11 +78,11 @@ func (s *jobStage) restartProcess(first, then func()) {
 
 func (s *jobStage) expect(state string, attempts int32, made int) {
 	s.t.Helper()
-	is := s.getProvision(s.key).Status
+	status := s.getProvision(s.key).Status
 	s.cluster.mu.Lock()
 	defer s.cluster.mu.Unlock()
-	if is.State != state || is.Attempts != attempts || s.cluster.made != made {
-		s.t.Errorf("%s after %d attempts and %d Jobs, want %s after %d and %d; %+v\n%s", is.State, is.Attempts, s.cluster.made, state, attempts, made, is.LastAttempt, s.allLogs())
+	if status.State != state || status.Attempts != attempts || s.cluster.made != made {
+		s.t.Errorf("%s after %d attempts and %d Jobs, want %s after %d and %d; %+v\n%s", status.State, status.Attempts, s.cluster.made, state, attempts, made, status.LastAttempt, s.allLogs())
 	}
 	if s.cluster.maxAtWork > 1 {
 		s.t.Errorf("%d pods were at work at a time", s.cluster.maxAtWork)
@@ -163,9 +163,9 @@ func TestAJobOutlivesItsLink(t *testing.T) {
 					s.setRequest(v1alpha1.RetryNowAnnotation)
 					time.Sleep(time.Hour)
 				})
-				is := s.getProvision(s.key).Status
-				if s.expect("Succeeded", is.Attempts, 1); is.Attempts < 2 || s.cluster.deleted > 0 {
-					t.Errorf("%d attempts, %d Jobs deleted", is.Attempts, s.cluster.deleted)
+				status := s.getProvision(s.key).Status
+				if s.expect("Succeeded", status.Attempts, 1); status.Attempts < 2 || s.cluster.deleted > 0 {
+					t.Errorf("%d attempts, %d Jobs deleted", status.Attempts, s.cluster.deleted)
 				}
 			})
 		})

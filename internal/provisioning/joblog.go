@@ -55,12 +55,12 @@ func (r *JobLogReader) HideSecrets(ctx context.Context, namespace string, env []
 		}
 		secret := &corev1.Secret{}
 		err := r.API.Get(ctx, client.ObjectKey{Namespace: namespace, Name: e.SecretKeyRef.Name}, secret)
-		switch value, is := secret.Data[e.SecretKeyRef.Key]; {
+		switch value, ok := secret.Data[e.SecretKeyRef.Key]; {
 		case err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown: // no response of an API server
 			return fmt.Errorf("Secret %s: %w", e.SecretKeyRef.Name, err) //nolint:staticcheck // it begins with a kind
 		case err != nil:
 			r.hiddenReason = fmt.Errorf("Secret %s, which it may quote, cannot be read (%s)", e.SecretKeyRef.Name, apierrors.ReasonForError(err)) //nolint:staticcheck // it begins with a kind
-		case !is:
+		case !ok:
 			r.hiddenReason = fmt.Errorf("Secret %s has no key %s", e.SecretKeyRef.Name, e.SecretKeyRef.Key) //nolint:staticcheck // it begins with a kind
 		case len(value) > 0:
 			values = append(values, string(value))
@@ -158,12 +158,12 @@ func (r *JobLogReader) readRange(ctx context.Context, pod *corev1.Pod, part core
 
 func parseLines(text string) []logLine {
 	var all []logLine
-	for one := range strings.Lines(text) {
-		one = strings.TrimRight(one, "\r\n")
-		stamp, rest, _ := strings.Cut(one, " ")
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\r\n")
+		stamp, rest, _ := strings.Cut(line, " ")
 		at, err := time.Parse(time.RFC3339Nano, stamp)
 		if err != nil {
-			at, rest = time.Time{}, one
+			at, rest = time.Time{}, line
 		}
 		all = append(all, logLine{at, rest})
 	}

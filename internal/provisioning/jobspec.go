@@ -41,7 +41,7 @@ func JobName(of types.UID, step string) string {
 
 // NewJob returns the Job of a step. Only an evicted pod is replaced, because Weir decides about
 // retries.
-func NewJob(p *v1alpha1.Provision, step *v1alpha1.ProvisionStep, key client.ObjectKey, left time.Duration) *batchv1.Job {
+func NewJob(p *v1alpha1.Provision, step *v1alpha1.ProvisionStep, key client.ObjectKey, remaining time.Duration) *batchv1.Job {
 	labels := map[string]string{"app.kubernetes.io/managed-by": "weir"}
 	about := map[string]string{
 		ProvisionAnnotation: p.Namespace + "/" + p.Name, StepAnnotation: step.Name,
@@ -51,7 +51,7 @@ func NewJob(p *v1alpha1.Provision, step *v1alpha1.ProvisionStep, key client.Obje
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Labels: labels, Annotations: about},
 		Spec: batchv1.JobSpec{
 			BackoffLimit: new(int32(0)), PodReplacementPolicy: new(batchv1.Failed), PodFailurePolicy: failurePolicy(step.Job.TerminalExitCodes),
-			ActiveDeadlineSeconds: new(DeadlineSeconds(left)), TTLSecondsAfterFinished: new(int32(jobTTL / time.Second)),
+			ActiveDeadlineSeconds: new(DeadlineSeconds(remaining)), TTLSecondsAfterFinished: new(int32(jobTTL / time.Second)),
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{ProvisionAnnotation: about[ProvisionAnnotation], StepAnnotation: step.Name}},
 				Spec:       podSpec(step.Job),
@@ -95,11 +95,11 @@ func podSpec(s *v1alpha1.JobStep) corev1.PodSpec {
 		c.SecurityContext.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
 	}
 	for _, e := range s.Env {
-		is := corev1.EnvVar{Name: e.Name, Value: e.Value}
+		env := corev1.EnvVar{Name: e.Name, Value: e.Value}
 		if ref := e.SecretKeyRef; ref != nil {
-			is.ValueFrom = &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: ref.Name}, Key: ref.Key}}
+			env.ValueFrom = &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: ref.Name}, Key: ref.Key}}
 		}
-		c.Env = append(c.Env, is)
+		c.Env = append(c.Env, env)
 	}
 	if s.Resources != nil {
 		c.Resources = corev1.ResourceRequirements{Requests: resourceList(s.Resources.Requests), Limits: resourceList(s.Resources.Limits)}

@@ -19,16 +19,16 @@ func JobState(job *batchv1.Job) *policy.Job {
 		return nil
 	}
 	number, _ := strconv.ParseInt(job.Annotations[AttemptAnnotation], 10, 64) // 0 means no attempt
-	is := &policy.Job{Deleting: job.DeletionTimestamp != nil, Attempt: number}
+	state := &policy.Job{Deleting: job.DeletionTimestamp != nil, Attempt: number}
 	switch failed := jobCondition(job, batchv1.JobFailed); {
 	case jobCondition(job, batchv1.JobComplete) != nil:
-		is.End = policy.ResultSucceeded
+		state.End = policy.ResultSucceeded
 	case failed != nil && failed.Reason == batchv1.JobReasonPodFailurePolicy:
-		is.End = policy.ResultInvalid
+		state.End = policy.ResultInvalid
 	case failed != nil:
-		is.End = policy.ResultFailed
+		state.End = policy.ResultFailed
 	}
-	return is
+	return state
 }
 
 func jobCondition(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCondition {
@@ -43,12 +43,12 @@ func jobCondition(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobC
 // AdoptJobPatch returns the patch that assigns a Job to another attempt. activeDeadlineSeconds counts from
 // the Job's start.
 func AdoptJobPatch(job *batchv1.Job, attempt int64, now, ends time.Time) ([]byte, error) {
-	left := ends.Sub(now)
+	remaining := ends.Sub(now)
 	if job.Status.StartTime != nil {
-		left += max(0, now.Sub(job.Status.StartTime.Time))
+		remaining += max(0, now.Sub(job.Status.StartTime.Time))
 	}
 	return json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": job.UID, "annotations": map[string]string{AttemptAnnotation: strconv.FormatInt(attempt, 10)}},
-		"spec":     map[string]any{"activeDeadlineSeconds": DeadlineSeconds(left)},
+		"spec":     map[string]any{"activeDeadlineSeconds": DeadlineSeconds(remaining)},
 	})
 }

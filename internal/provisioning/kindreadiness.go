@@ -40,8 +40,8 @@ func checkKind(u *unstructured.Unstructured, waited bool) (lacks, failed string)
 		bound := phase == "Bound" || phase == "Pending" && !waited // WaitForFirstConsumer: a later step may create the pod
 		return messageUnless(bound, "the claim is not Bound"), messageUnless(phase != "Lost", "the claim has lost its volume")
 	case volumeKind:
-		there := phase == "Available" || phase == "Bound" || phase == "Released"
-		return messageUnless(there, "the volume is not Available"), messageUnless(phase != "Failed", "the volume has failed")
+		available := phase == "Available" || phase == "Bound" || phase == "Released"
+		return messageUnless(available, "the volume is not Available"), messageUnless(phase != "Failed", "the volume has failed")
 	case serviceKind:
 		kind, _, _ := unstructured.NestedString(u.Object, "spec", "type")
 		ingress, _, _ := unstructured.NestedSlice(u.Object, "status", "loadBalancer", "ingress")
@@ -67,13 +67,13 @@ func messageUnless(ok bool, why string) string {
 }
 
 func checkObserved(u *unstructured.Unstructured) string {
-	_, is, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
-	return messageUnless(is, "no controller has seen it yet")
+	_, found, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+	return messageUnless(found, "no controller has seen it yet")
 }
 
 func checkReplicas(u *unstructured.Unstructured) string {
-	wants, is, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
-	if !is {
+	wants, found, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
+	if !found {
 		wants = 1
 	}
 	ready, _, _ := unstructured.NestedInt64(u.Object, "status", "readyReplicas")
@@ -81,7 +81,7 @@ func checkReplicas(u *unstructured.Unstructured) string {
 }
 
 func checkGeneration(u *unstructured.Unstructured) string {
-	if seen, is, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration"); is && seen != u.GetGeneration() && u.GetGeneration() > 0 {
+	if seen, found, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration"); found && seen != u.GetGeneration() && u.GetGeneration() > 0 {
 		return fmt.Sprintf("its controller has seen generation %d of %d", seen, u.GetGeneration())
 	}
 	return ""
@@ -89,7 +89,7 @@ func checkGeneration(u *unstructured.Unstructured) string {
 
 func isStale(u *unstructured.Unstructured, kind string) bool {
 	for _, c := range conditionsOf(u) {
-		if seen, is := c["observedGeneration"].(int64); is && c["type"] == kind {
+		if seen, ok := c["observedGeneration"].(int64); ok && c["type"] == kind {
 			return seen > 0 && seen < u.GetGeneration()
 		}
 	}
@@ -102,8 +102,8 @@ func conditionOf(u *unstructured.Unstructured, kind string) string {
 	}
 	for _, c := range conditionsOf(u) {
 		if c["type"] == kind {
-			is, _ := c["status"].(string)
-			return is
+			status, _ := c["status"].(string)
+			return status
 		}
 	}
 	return ""
@@ -112,7 +112,7 @@ func conditionOf(u *unstructured.Unstructured, kind string) string {
 func conditionsOf(u *unstructured.Unstructured) (all []map[string]any) {
 	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, c := range list {
-		if c, is := c.(map[string]any); is {
+		if c, ok := c.(map[string]any); ok {
 			all = append(all, c)
 		}
 	}

@@ -51,12 +51,12 @@ func (k *kindMapper) setDesired(objects []object) {
 func (k *kindMapper) useContext(ctx context.Context) (end func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	was := k.ctx
+	old := k.ctx
 	k.ctx = ctx
 	return func() {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		k.ctx = was
+		k.ctx = old
 	}
 }
 
@@ -121,12 +121,12 @@ func (k *kindMapper) readGroupVersion(gvk schema.GroupVersionKind) error {
 		return err
 	}
 	for _, r := range list.Resources {
-		is := gvk.GroupVersion().WithKind(r.Kind)
-		if strings.Contains(r.Name, "/") || is != gvk && !k.desired[is] || k.mappings[is] != nil {
+		kind := gvk.GroupVersion().WithKind(r.Kind)
+		if strings.Contains(r.Name, "/") || kind != gvk && !k.desired[kind] || k.mappings[kind] != nil {
 			continue
 		}
 		if len(r.Name) > maxResourceName {
-			return fmt.Errorf("the target names the resource of %s with %d bytes, and at most %d are read", is.Kind, len(r.Name), maxResourceName)
+			return fmt.Errorf("the target names the resource of %s with %d bytes, and at most %d are read", kind.Kind, len(r.Name), maxResourceName)
 		}
 		if len(k.mappings) >= maxKinds {
 			return newInvalidError("the steps have more than %d kinds: make several Provisions of them", maxKinds)
@@ -135,8 +135,8 @@ func (k *kindMapper) readGroupVersion(gvk schema.GroupVersionKind) error {
 		if r.Namespaced {
 			scope = meta.RESTScopeNamespace
 		}
-		is.Kind = strings.Clone(is.Kind)
-		k.mappings[is] = &meta.RESTMapping{Resource: gvk.GroupVersion().WithResource(r.Name), GroupVersionKind: is, Scope: scope}
+		kind.Kind = strings.Clone(kind.Kind)
+		k.mappings[kind] = &meta.RESTMapping{Resource: gvk.GroupVersion().WithResource(r.Name), GroupVersionKind: kind, Scope: scope}
 	}
 	return nil
 }

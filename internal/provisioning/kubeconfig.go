@@ -20,15 +20,15 @@ const maxKubeconfigBytes, maxKubeconfigValues = 256 << 10, 10_000
 const maxServerURL = 1024
 
 func parseKubeconfig(text []byte) (*rest.Config, string, error) {
-	left := maxKubeconfigValues
+	remaining := maxKubeconfigValues
 	if len(text) > maxKubeconfigBytes {
 		return nil, "", fmt.Errorf("it has more than %d KiB", maxKubeconfigBytes>>10)
 	}
-	_, err := parseYAML(text, &left)
-	switch known, is := errors.AsType[unsupportedError](err); {
-	case is && left >= 0:
+	_, err := parseYAML(text, &remaining)
+	switch known, ok := errors.AsType[unsupportedError](err); {
+	case ok && remaining >= 0:
 		return nil, "", known
-	case is:
+	case ok:
 		return nil, "", fmt.Errorf("it has more than %d values", maxKubeconfigValues)
 	case err != nil: // the error may quote credentials
 		return nil, "", errors.New("it is no kubeconfig")

@@ -51,8 +51,8 @@ func newLimits() limits {
 }
 
 // chargeWork delays the next decoding by the processor time spent.
-func (b *limits) chargeWork(took time.Duration) {
-	b.work.ReserveN(time.Now(), int(min(took.Microseconds(), workBurst)))
+func (b *limits) chargeWork(elapsed time.Duration) {
+	b.work.ReserveN(time.Now(), int(min(elapsed.Microseconds(), workBurst)))
 }
 
 type loadedStep struct {
@@ -158,16 +158,16 @@ func (l *loadedStep) ensureLoaded(ctx context.Context) error {
 		return nil
 	}
 	l.releaseMemory()
-	again, err := l.reload(ctx)
+	reloaded, err := l.reload(ctx)
 	if err != nil {
 		return err
 	}
-	l.memory, l.loadedAt = again.memory, time.Now()
-	if again.input != l.input || len(again.objects) != len(l.objects) {
+	l.memory, l.loadedAt = reloaded.memory, time.Now()
+	if reloaded.input != l.input || len(reloaded.objects) != len(l.objects) {
 		return errors.New("its sources have changed since it was begun")
 	}
 	for i := range l.objects {
-		l.objects[i].body = again.objects[i].body
+		l.objects[i].body = reloaded.objects[i].body
 	}
 	return nil
 }

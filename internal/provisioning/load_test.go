@@ -111,11 +111,11 @@ func TestASmallStepIsReadOnce(t *testing.T) {
 	if err != nil || doneSteps(p) != "small" {
 		t.Fatal(err)
 	}
-	is := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "large"}, Data: map[string]string{}}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "large"}, Data: map[string]string{}}
 	for n := range 3 {
-		is.Data[fmt.Sprint("text-", n)] = fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: large-%d}, data: {a: %s}}", n, strings.Repeat("x", maxFreeBytes))
+		cm.Data[fmt.Sprint("text-", n)] = fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: large-%d}, data: {a: %s}}", n, strings.Repeat("x", maxFreeBytes))
 	}
-	if err := s.here.Create(t.Context(), is); err != nil {
+	if err := s.here.Create(t.Context(), cm); err != nil {
 		t.Fatal(err)
 	}
 	s.setSteps("large")
@@ -159,8 +159,8 @@ func TestMemoryIsGivenBackToANeighbor(t *testing.T) {
 		synctest.Wait()
 		began := time.Now()
 		hold, err := memory.Acquire(t.Context(), "shop", maxDecodeMemory)
-		if took := time.Since(began); err != nil || took > turnTime+time.Second {
-			t.Errorf("a neighbor waits for %s, %v, want %s at most", took, err, turnTime)
+		if elapsed := time.Since(began); err != nil || elapsed > turnTime+time.Second {
+			t.Errorf("a neighbor waits for %s, %v, want %s at most", elapsed, err, turnTime)
 		}
 		if err == nil {
 			hold.Release()

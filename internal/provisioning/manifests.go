@@ -44,16 +44,16 @@ func (a *run) applyStep(ctx context.Context, step string, prune bool, read func(
 	}
 	defer func() { l.memory.Release() }()
 	l.reload = read
-	objects, is := l.objects, a.stepStatus(step)
+	objects, status := l.objects, a.stepStatus(step)
 	if err := a.recordObjects(step, objects); err != nil {
 		return err
 	}
-	if is.Input == l.input && is.DoneAt != nil {
+	if status.Input == l.input && status.DoneAt != nil {
 		a.logf("nothing has changed since it was done")
 		return nil
 	}
-	if is.Input != l.input {
-		is.Input, is.DoneAt, is.Applied = l.input, nil, 0
+	if status.Input != l.input {
+		status.Input, status.DoneAt, status.Applied = l.input, nil, 0
 	}
 	turn, end := l.withTurn(ctx)
 	err = a.setNamespaces(turn, objects)
@@ -65,24 +65,24 @@ func (a *run) applyStep(ctx context.Context, step string, prune bool, read func(
 	if err != nil {
 		return err
 	}
-	is.Inventory = mergeIDs(is.Inventory, objectIDs(objects))
-	if err := a.recordStep(ctx, is); err != nil { // before the first object exists
+	status.Inventory = mergeIDs(status.Inventory, objectIDs(objects))
+	if err := a.recordStep(ctx, status); err != nil { // before the first object exists
 		return err
 	}
-	if err := a.applyObjects(ctx, l, &is); err != nil {
-		return a.recordProgress(ctx, is, err)
+	if err := a.applyObjects(ctx, l, &status); err != nil {
+		return a.recordProgress(ctx, status, err)
 	}
 	if !prune { // pruning steps are trimmed once all steps are done
-		is.Inventory = objectIDs(objects) // every namespace is resolved now
+		status.Inventory = objectIDs(objects) // every namespace is resolved now
 	}
-	return a.completeStep(ctx, is)
+	return a.completeStep(ctx, status)
 }
 
 // recordProgress records the progress of a failed step. ctx may already be done.
-func (a *run) recordProgress(ctx context.Context, is v1alpha1.StepStatus, failed error) error {
+func (a *run) recordProgress(ctx context.Context, status v1alpha1.StepStatus, failed error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	if err := a.recordStep(ctx, is); err != nil {
+	if err := a.recordStep(ctx, status); err != nil {
 		a.logf("how far the step has come is not recorded: %v", err)
 		if errors.Is(err, errDeleted) {
 			return err
@@ -116,16 +116,16 @@ func (a *run) setNamespaces(ctx context.Context, objects []object) error {
 }
 
 // applyObjects applies the remaining objects and waits until they are ready, Namespaces and CRDs first.
-func (a *run) applyObjects(ctx context.Context, l *loadedStep, is *v1alpha1.StepStatus) error {
+func (a *run) applyObjects(ctx context.Context, l *loadedStep, status *v1alpha1.StepStatus) error {
 	objects := l.objects
 	first := slices.IndexFunc(objects, func(o object) bool { return !o.isPrerequisite() })
 	if first < 0 {
 		first = len(objects)
 	}
-	for int(is.Applied) < len(objects) {
-		if int(is.Applied) == first && first > 0 {
+	for int(status.Applied) < len(objects) {
+		if int(status.Applied) == first && first > 0 {
 			l.releaseMemory()
-			if err := a.waitUntilReady(ctx, objects[:first], is); err != nil {
+			if err := a.waitUntilReady(ctx, objects[:first], status); err != nil {
 				return err
 			}
 			if err := a.setNamespaces(ctx, objects[first:]); err != nil {
@@ -135,7 +135,7 @@ func (a *run) applyObjects(ctx context.Context, l *loadedStep, is *v1alpha1.Step
 		if err := l.ensureLoaded(ctx); err != nil {
 			return err
 		}
-		o := objects[is.Applied]
+		o := objects[status.Applied]
 		turn, end := l.withTurn(ctx)
 		err := a.applyObject(turn, o)
 		isRecalled := errors.Is(context.Cause(turn), errPreempt)
@@ -149,10 +149,10 @@ func (a *run) applyObjects(ctx context.Context, l *loadedStep, is *v1alpha1.Step
 			return fmt.Errorf("%s: %w", o, a.maskError(o, err))
 		}
 		a.logf("applied %s", o)
-		is.Applied++
+		status.Applied++
 	}
 	l.releaseMemory()
-	return a.waitUntilReady(ctx, objects, is)
+	return a.waitUntilReady(ctx, objects, status)
 }
 
 func (a *run) applyObject(ctx context.Context, o object) error {
@@ -194,21 +194,21 @@ func (a *run) maskError(o object, err error) error {
 	return err
 }
 
-func (a *run) waitUntilReady(ctx context.Context, objects []object, is *v1alpha1.StepStatus) error {
+func (a *run) waitUntilReady(ctx context.Context, objects []object, status *v1alpha1.StepStatus) error {
 	waiting, reported := slices.Clone(objects), ""
 	for n := 1; ; n++ {
 		var why []string
 		var still []object
 		for _, o := range waiting {
-			now := o.newUnstructured()
-			err := a.target.Get(ctx, client.ObjectKeyFromObject(now), now)
+			current := o.newUnstructured()
+			err := a.target.Get(ctx, client.ObjectKeyFromObject(current), current)
 			if apierrors.IsNotFound(err) {
-				is.Applied = 0 // it was deleted: apply all again
+				status.Applied = 0 // it was deleted: apply all again
 			}
 			if err != nil {
 				return errors.Join(notReadyError(why), fmt.Errorf("%s: %w", o, a.maskError(o, err)))
 			}
-			ready, message, err := checkReadiness(now, o.secret, false)
+			ready, message, err := checkReadiness(current, o.secret, false)
 			if err != nil {
 				return fmt.Errorf("%s: %w", o, err)
 			}
@@ -219,9 +219,9 @@ func (a *run) waitUntilReady(ctx context.Context, objects []object, is *v1alpha1
 		if waiting = still; len(waiting) == 0 {
 			return nil
 		}
-		if now := humanize.FormatList(why, 5); now != reported {
-			reported = now
-			a.logf("not ready yet: %s", now)
+		if current := humanize.FormatList(why, 5); current != reported {
+			reported = current
+			a.logf("not ready yet: %s", current)
 		}
 		if err := ratelimit.Sleep(ctx, pollInterval.DelayAfter(n)); err != nil {
 			return errors.Join(notReadyError(why), err)

@@ -51,11 +51,11 @@ func (a *MigrationRequester) Run(ctx context.Context) error {
 		a.Logf("migration: already requested or in progress, waiting for it")
 	}
 	for n := 1; ; n++ {
-		is, err := a.readState(ctx)
+		migration, err := a.readState(ctx)
 		if err != nil {
 			return err
 		}
-		do, why := policy.NextMigrationAction(is, a.migrationStep())
+		do, why := policy.NextMigrationAction(migration, a.migrationStep())
 		if why != reported && why != "" {
 			reported = why
 			a.Logf("migration: %s", why)
@@ -70,7 +70,7 @@ func (a *MigrationRequester) Run(ctx context.Context) error {
 		case policy.RequestMigration:
 			err = a.sendRequest(ctx)
 		case policy.WaitForMigration:
-			if is.Journal.IsOpen() && a.RecordedID == "" {
+			if migration.Journal.IsOpen() && a.RecordedID == "" {
 				err = a.recordID(ctx, alreadyRunning)
 			}
 		}
@@ -100,11 +100,11 @@ func (a *MigrationRequester) readState(ctx context.Context) (policy.Migration, e
 }
 
 func stateOf(r store.Record) (policy.Migration, error) {
-	is := policy.Migration{Requests: r.MigrationRequests()}
-	is.Status, is.HasStatus = r.MigrationReport()
+	migration := policy.Migration{Requests: r.MigrationRequests()}
+	migration.Status, migration.HasStatus = r.MigrationReport()
 	var err error
-	is.Journal, err = r.MigrationJournal()
-	return is, err
+	migration.Journal, err = r.MigrationJournal()
+	return migration, err
 }
 
 // sendRequest sends the request, unless the record has changed.
@@ -119,15 +119,15 @@ func (a *MigrationRequester) sendRequest(ctx context.Context) error {
 	}
 	request := phase.UserRequest{At: time.Now().UTC().Truncate(time.Second), By: review.Status.UserInfo.Username, Reason: a.Reason, ID: a.RequestID}
 	return store.UpdateRequests(ctx, a.API, a.Namespace, func(r store.Record) (phase.UserRequests, error) {
-		is, err := stateOf(r)
+		migration, err := stateOf(r)
 		if err != nil {
 			return phase.UserRequests{}, err
 		}
-		if do, _ := policy.NextMigrationAction(is, before); do == policy.RequestMigration {
-			is.Requests.Run = &request
+		if do, _ := policy.NextMigrationAction(migration, before); do == policy.RequestMigration {
+			migration.Requests.Run = &request
 			a.Logf("migration: requested %s", request)
 		}
-		return is.Requests, nil
+		return migration.Requests, nil
 	})
 }
 

@@ -54,8 +54,8 @@ func newCluster(t *testing.T) *cluster {
 			return api.Get(ctx, key, obj, opts...)
 		},
 		Create: func(_ context.Context, _ client.WithWatch, obj client.Object, _ ...client.CreateOption) error {
-			who, is := obj.(*authenticationv1.SelfSubjectReview)
-			if !is {
+			who, ok := obj.(*authenticationv1.SelfSubjectReview)
+			if !ok {
 				return errors.New("it makes nothing")
 			}
 			who.Status.UserInfo.Username = "edge"
@@ -79,11 +79,11 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-func (c *cluster) runAttempt(n int, again bool) error {
+func (c *cluster) runAttempt(n int, ok bool) error {
 	ctx, cancel := context.WithTimeout(c.t.Context(), 30*time.Minute)
 	defer cancel()
 	a := MigrationRequester{
-		API: c.api, Namespace: "weir-system", Reason: "step migrate of Provision shop/edge", RequestID: fmt.Sprint("edge/", n), RecordedID: c.kept, Retry: again,
+		API: c.api, Namespace: "weir-system", Reason: "step migrate of Provision shop/edge", RequestID: fmt.Sprint("edge/", n), RecordedID: c.kept, Retry: ok,
 		RecordID: func(_ context.Context, wish string) error { c.kept = wish; return nil },
 		Logf:     func(format string, args ...any) { fmt.Fprintf(&c.log, format+"\n", args...) },
 	}

@@ -31,11 +31,11 @@ func TestKindsHoldNoMemoryOfANeighbor(t *testing.T) {
 			fmt.Fprint(rw, "{}")
 		})
 		step := v1alpha1.ProvisionStep{Name: "objects", Manifests: &v1alpha1.ManifestsStep{Sources: []v1alpha1.ManifestSource{{ConfigMap: "large"}}}}
-		is := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "large"}, Data: map[string]string{}}
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "large"}, Data: map[string]string{}}
 		for n := range 12 {
-			is.Data[fmt.Sprint("text-", n)] = fmt.Sprintf("{apiVersion: g%d.example.com/v1, kind: A, metadata: {name: a}, data: {a: %s}}", n, strings.Repeat("x", maxFreeBytes/4))
+			cm.Data[fmt.Sprint("text-", n)] = fmt.Sprintf("{apiVersion: g%d.example.com/v1, kind: A, metadata: {name: a}, data: {a: %s}}", n, strings.Repeat("x", maxFreeBytes/4))
 		}
-		w := newTestEnv(t, slow, append(newRemote(0, step, v1alpha1.RetryPolicy{AttemptTimeout: "24h"}, true), is)...)
+		w := newTestEnv(t, slow, append(newRemote(0, step, v1alpha1.RetryPolicy{AttemptTimeout: "24h"}, true), cm)...)
 		w.room.memory = NewFairBudget(maxDecodeMemory+100<<10, maxShare) // room for only a few such Provisions
 		key, _ := newProvision("shop", "edge-0")
 		w.runWhile(func() {
@@ -43,8 +43,8 @@ func TestKindsHoldNoMemoryOfANeighbor(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			began := time.Now()
 			hold, err := w.room.memory.Acquire(t.Context(), "neighbor", maxDecodeMemory)
-			if took := time.Since(began); err != nil || took > turnTime+5*time.Second {
-				t.Errorf("a neighbor waits for %s, %v; the attempt is %s", took, err, w.getProvision(key).Status.State)
+			if elapsed := time.Since(began); err != nil || elapsed > turnTime+5*time.Second {
+				t.Errorf("a neighbor waits for %s, %v; the attempt is %s", elapsed, err, w.getProvision(key).Status.State)
 			}
 			if err == nil {
 				hold.Release()

@@ -99,12 +99,12 @@ func TestSeveralStepsFail(t *testing.T) {
 	s := newStage(t)
 	s.setSteps("a: b: c:")
 	s.setSources("c", "c")
-	is := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "b"}, Data: map[string]string{"objects": "a: ["}}
-	if err := s.here.Create(t.Context(), is); err != nil {
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "b"}, Data: map[string]string{"objects": "a: ["}}
+	if err := s.here.Create(t.Context(), cm); err != nil {
 		t.Fatal(err)
 	}
 	p, err := s.runSteps()
-	if _, is := errors.AsType[invalidError](err); !is || !strings.Contains(err.Error(), `"a" not found; step b: objects of ConfigMap b`) || doneSteps(p) != "c" {
+	if _, ok := errors.AsType[invalidError](err); !ok || !strings.Contains(err.Error(), `"a" not found; step b: objects of ConfigMap b`) || doneSteps(p) != "c" {
 		t.Errorf("got %v, done are %s", err, doneSteps(p))
 	}
 }

@@ -147,8 +147,8 @@ func (w *testEnv) retryCosts(target *faultyTarget, key types.NamespacedName) ret
 	defer w.mu.Unlock()
 	target.mu.Lock()
 	defer target.mu.Unlock()
-	is := w.getProvision(key).Status
-	return retryCost{target.calls, w.again, is.Attempts, is.State}
+	status := w.getProvision(key).Status
+	return retryCost{target.calls, w.again, status.Attempts, status.State}
 }
 
 // The work queue retries errors of this cluster's API server before an attempt. A conflict within

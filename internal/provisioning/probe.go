@@ -61,8 +61,8 @@ func (k *probeTracker) deleteState(key types.NamespacedName) {
 func (k *probeTracker) updateState(key types.NamespacedName, to func(policy.ProbeState) policy.ProbeState) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if now := to(k.states[key]); now != (policy.ProbeState{}) {
-		k.states[key] = now
+	if current := to(k.states[key]); current != (policy.ProbeState{}) {
+		k.states[key] = current
 	} else {
 		delete(k.states, key)
 	}

@@ -39,8 +39,8 @@ func TestATargetThatAnswersAgain(t *testing.T) {
 			time.Sleep(30 * time.Second)
 			before := w.requestCounts()
 			time.Sleep(20 * time.Minute)
-			if now := w.requestCounts(); now != before || before.attempts != 1 {
-				t.Errorf("while it is away: %+v, then %+v", before, now)
+			if current := w.requestCounts(); current != before || before.attempts != 1 {
+				t.Errorf("while it is away: %+v, then %+v", before, current)
 			}
 			if answered, probes := w.room.ProbeCounts(); answered != 0 || probes < 13 || probes > 20 {
 				t.Errorf("%d probes in 20 minutes, %d answered", probes, answered)
@@ -48,8 +48,8 @@ func TestATargetThatAnswersAgain(t *testing.T) {
 			away.Store(false)
 			time.Sleep(2 * time.Minute)
 		})
-		if is := w.getProvision(key).Status; is.State != v1alpha1.ProvisionSucceeded || is.Attempts != 2 || !slices.Contains(w.told, "TargetAnswers") {
-			t.Errorf("%s after %d attempts: %v", is.State, is.Attempts, w.told)
+		if status := w.getProvision(key).Status; status.State != v1alpha1.ProvisionSucceeded || status.Attempts != 2 || !slices.Contains(w.told, "TargetAnswers") {
+			t.Errorf("%s after %d attempts: %v", status.State, status.Attempts, w.told)
 		}
 		answered, _ := w.room.ProbeCounts()
 		w.room.probes.mu.Lock()
@@ -120,11 +120,11 @@ func TestAThousandProvisionsThatWait(t *testing.T) {
 			objects = append(objects, of...)
 		}
 		w := newTestEnv(t, &fakeServer{}, objects...)
-		var side, most int
+		var side, limit int
 		probes := func(n int) {
 			w.mu.Lock()
 			side += n
-			most = max(most, side)
+			limit = max(limit, side)
 			w.mu.Unlock()
 		}
 		w.dials = func() error { // no answer
@@ -135,7 +135,7 @@ func TestAThousandProvisionsThatWait(t *testing.T) {
 		}
 		w.runWhile(func() {
 			for _, o := range objects {
-				if _, is := o.(*v1alpha1.Provision); is {
+				if _, ok := o.(*v1alpha1.Provision); ok {
 					w.queueProvision(client.ObjectKeyFromObject(o))
 				}
 			}
@@ -151,8 +151,8 @@ func TestAThousandProvisionsThatWait(t *testing.T) {
 				t.Errorf("%d requests before, %d in 20 minutes, %d to targets", before, w.requests, w.asked)
 			}
 		})
-		if _, away := w.room.ProbeCounts(); away == 0 || away > 8*6*21 || most != maxProbes {
-			t.Errorf("%d probes, %d side by side", away, most)
+		if _, away := w.room.ProbeCounts(); away == 0 || away > 8*6*21 || limit != maxProbes {
+			t.Errorf("%d probes, %d side by side", away, limit)
 		}
 	})
 }

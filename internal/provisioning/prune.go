@@ -35,10 +35,10 @@ func (a *run) recordObjects(step string, objects []object) error {
 	}
 	all := objectSet{}
 	for _, o := range objects {
-		is := objectID{o.gvk.GroupKind(), o.name}
+		id := objectID{o.gvk.GroupKind(), o.name}
 		// The namespace is empty if the kind is unknown so far, or cluster-scoped.
-		all[is] = append(all[is], "", cmp.Or(o.namespace, o.defaultNamespace, a.target.namespace))
-		a.fromSecret[is] = a.fromSecret[is] || o.secret
+		all[id] = append(all[id], "", cmp.Or(o.namespace, o.defaultNamespace, a.target.namespace))
+		a.fromSecret[id] = a.fromSecret[id] || o.secret
 	}
 	if a.objectCount += len(objects); a.objectCount > maxProvisionObjects {
 		return newInvalidError("with it the steps have %d objects, and at most %d: make several Provisions of it", a.objectCount, maxProvisionObjects)
@@ -106,17 +106,17 @@ func (a *run) pruneObject(ctx context.Context, id string, kind schema.GroupKind,
 	if namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace; namespaced != (key.Namespace != "") {
 		return nil // recorded before its scope was known, so it was never applied
 	}
-	is := &unstructured.Unstructured{}
-	is.SetGroupVersionKind(mapping.GroupVersionKind)
-	if err := a.target.Get(ctx, key, is); err != nil {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(mapping.GroupVersionKind)
+	if err := a.target.Get(ctx, key, obj); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if !slices.ContainsFunc(is.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Manager == fieldManager }) {
+	if !slices.ContainsFunc(obj.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Manager == fieldManager }) {
 		a.logf("%s remains: it has another owner now", id)
 		return nil
 	}
-	uid, version := is.GetUID(), is.GetResourceVersion()
-	err = a.target.Delete(ctx, is, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	uid, version := obj.GetUID(), obj.GetResourceVersion()
+	err = a.target.Delete(ctx, obj, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}

@@ -54,8 +54,8 @@ func checkReadiness(u *unstructured.Unstructured, secret, waited bool) (bool, st
 }
 
 func (a *run) runWait(ctx context.Context, step *v1alpha1.ProvisionStep) error {
-	input, is := a.inputDigest(step), a.stepStatus(step.Name)
-	if is.Input == input && is.DoneAt != nil {
+	input, status := a.inputDigest(step), a.stepStatus(step.Name)
+	if status.Input == input && status.DoneAt != nil {
 		a.logf("nothing has changed since it was done")
 		return nil
 	}
@@ -66,8 +66,8 @@ func (a *run) runWait(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 			return err
 		}
 		if ready {
-			is.Input = input
-			return a.completeStep(ctx, is)
+			status.Input = input
+			return a.completeStep(ctx, status)
 		}
 		if why != reported {
 			reported = why

@@ -154,7 +154,7 @@ func (r *Reconciler) nextDecision(ctx context.Context, p *v1alpha1.Provision, at
 			p.Status.LastAttempt = &at.result.ProvisionAttempt
 		}
 	}
-	was, events := state, d.decision.Events
+	old, events := state, d.decision.Events
 	if policyErr == nil {
 		state, d.decision = state.NextAction(in, now)
 		p.Status.Policy = policyValues(values)
@@ -163,12 +163,12 @@ func (r *Reconciler) nextDecision(ctx context.Context, p *v1alpha1.Provision, at
 	}
 	d.decision.Events = append(events, d.decision.Events...)
 	if why := d.decision.TimeoutReason; why != "" {
-		began := was.StartedAt
+		began := old.StartedAt
 		if began.IsZero() {
 			began = now
 		}
 		p.Status.LastAttempt = &v1alpha1.ProvisionAttempt{
-			Number: was.Number, StartedAt: *microTime(began), EndedAt: *microTime(now), Result: string(policy.ResultFailed), Message: why,
+			Number: old.Number, StartedAt: *microTime(began), EndedAt: *microTime(now), Result: string(policy.ResultFailed), Message: why,
 		}
 	}
 	if d.decision.Repeat {
@@ -191,12 +191,12 @@ func equalStatus(before, after *v1alpha1.ProvisionStatus) bool {
 	if len(before.Conditions) == 0 {
 		return equality.Semantic.DeepEqual(before, after)
 	}
-	now := *after
-	now.Conditions = nil
+	current := *after
+	current.Conditions = nil
 	for _, c := range before.Conditions {
-		if is := meta.FindStatusCondition(after.Conditions, c.Type); is != nil {
-			now.Conditions = append(now.Conditions, *is)
+		if cond := meta.FindStatusCondition(after.Conditions, c.Type); cond != nil {
+			current.Conditions = append(current.Conditions, *cond)
 		}
 	}
-	return equality.Semantic.DeepEqual(before, &now)
+	return equality.Semantic.DeepEqual(before, &current)
 }

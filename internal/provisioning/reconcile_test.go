@@ -50,8 +50,8 @@ func TestWhatAResetForgets(t *testing.T) {
 		{Name: "migrate", Input: "x", DoneAt: &done, Applied: 1, Asked: "edge/migrate/1", Inventory: []string{"/ConfigMap/far/a"}},
 	}}
 	d, err := (&Reconciler{Config: Config{Cached: fakeAPI(t, interceptor.Funcs{})}}).nextDecision(t.Context(), p, attemptState{}, now)
-	if is := p.Status.Steps[0]; err != nil || d.decision.Action != policy.StartAttempt || is.Input+is.Asked != "" || is.DoneAt != nil || is.Applied != 0 || len(is.Inventory) != 1 {
-		t.Errorf("%v, %+v, %+v", err, d.decision, is)
+	if status := p.Status.Steps[0]; err != nil || d.decision.Action != policy.StartAttempt || status.Input+status.Asked != "" || status.DoneAt != nil || status.Applied != 0 || len(status.Inventory) != 1 {
+		t.Errorf("%v, %+v, %+v", err, d.decision, status)
 	}
 }
 

@@ -50,19 +50,19 @@ func (r *Reconciler) applyStatus(ctx context.Context, p *v1alpha1.Provision) err
 
 func (r *Reconciler) updateStatus(ctx context.Context, p *v1alpha1.Provision, change func(*v1alpha1.ProvisionStatus)) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		var now v1alpha1.Provision
-		err := r.Live.Get(ctx, client.ObjectKeyFromObject(p), &now)
+		var current v1alpha1.Provision
+		err := r.Live.Get(ctx, client.ObjectKeyFromObject(p), &current)
 		switch {
-		case apierrors.IsNotFound(err), err == nil && now.UID != p.UID:
+		case apierrors.IsNotFound(err), err == nil && current.UID != p.UID:
 			return errDeleted
 		case err != nil:
 			return err
 		}
-		change(&now.Status)
-		if err := r.applyStatus(ctx, &now); err != nil {
+		change(&current.Status)
+		if err := r.applyStatus(ctx, &current); err != nil {
 			return err
 		}
-		p.Status = now.Status
+		p.Status = current.Status
 		return nil
 	})
 }

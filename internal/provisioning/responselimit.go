@@ -65,11 +65,11 @@ func (b *targetLimits) pathLimit(path string) (responseLimit, error) {
 	part := strings.Split(strings.Trim(strings.TrimPrefix(path, b.Base), "/"), "/")
 	switch {
 	case (part[0] == "api" || part[0] == "apis") && len(part) <= 3:
-		left, err := b.discovery.remaining(path)
+		remaining, err := b.discovery.remaining(path)
 		if part[0] == "api" && len(part) == 2 || len(part) == 3 {
-			left.values = min(left.values, maxVersionValues)
+			remaining.values = min(remaining.values, maxVersionValues)
 		}
-		return responseLimit{responseSize: left, addRead: func(had responseSize) bool { return b.discovery.addResponse(path, had) }}, err
+		return responseLimit{responseSize: remaining, addRead: func(old responseSize) bool { return b.discovery.addResponse(path, old) }}, err
 	case len(part) > 4 && len(part) < 7 && part[0] == "api" && (part[4] == "pods" || part[4] == "secrets"),
 		len(part) > 5 && part[1] == "batch" && part[5] == "jobs":
 		return responseLimit{responseSize: responseSize{maxBytes, maxTypedValues}}, nil
@@ -97,13 +97,13 @@ type discoveryUsage struct {
 func (k *discoveryUsage) remaining(path string) (responseSize, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if _, again := k.sizes[path]; !again && len(k.sizes) >= maxDiscoveryResponses {
+	if _, ok := k.sizes[path]; !ok && len(k.sizes) >= maxDiscoveryResponses {
 		return responseSize{}, errTooLarge
 	}
 	l := responseSize{maxDiscoveryBytes, maxDiscoveryValues}
-	for at, had := range k.sizes {
+	for at, old := range k.sizes {
 		if at != path {
-			l.bytes, l.values = l.bytes-had.bytes, l.values-had.values
+			l.bytes, l.values = l.bytes-old.bytes, l.values-old.values
 		}
 	}
 	if k.sizes == nil {
@@ -114,10 +114,10 @@ func (k *discoveryUsage) remaining(path string) (responseSize, error) {
 }
 
 // addResponse reports whether all responses fit: others may have been read concurrently.
-func (k *discoveryUsage) addResponse(path string, had responseSize) bool {
+func (k *discoveryUsage) addResponse(path string, old responseSize) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.sizes[path] = had
+	k.sizes[path] = old
 	var sum responseSize
 	for _, h := range k.sizes {
 		sum.bytes, sum.values = sum.bytes+h.bytes, sum.values+h.values

@@ -239,19 +239,19 @@ func (d *crashingProcess) shiftTimes(key types.NamespacedName, by time.Duration)
 	})
 }
 
-func (e *restartCase) writesWhenDone(d *crashingProcess, is v1alpha1.ProvisionStatus) int {
-	if len(is.Steps) == 0 || is.Steps[0].DoneAt == nil {
+func (e *restartCase) writesWhenDone(d *crashingProcess, status v1alpha1.ProvisionStatus) int {
+	if len(status.Steps) == 0 || status.Steps[0].DoneAt == nil {
 		return 0
 	}
 	return d.applied
 }
 
-func (e *restartCase) expect(d *crashingProcess, is v1alpha1.ProvisionStatus, how string) {
+func (e *restartCase) expect(d *crashingProcess, status v1alpha1.ProvisionStatus, how string) {
 	d.t.Helper()
 	want := cmp.Or(e.state, v1alpha1.ProvisionSucceeded)
-	one := is.AttemptNumber == 1 && is.LastAttempt != nil && is.LastAttempt.Number == 1
-	if is.State != want || !one && (e.most == 0 || is.AttemptNumber > int64(e.most)) {
-		d.t.Errorf("%s: %s after %d attempts, last %+v", how, is.State, is.AttemptNumber, is.LastAttempt)
+	one := status.AttemptNumber == 1 && status.LastAttempt != nil && status.LastAttempt.Number == 1
+	if status.State != want || !one && (e.most == 0 || status.AttemptNumber > int64(e.most)) {
+		d.t.Errorf("%s: %s after %d attempts, last %+v", how, status.State, status.AttemptNumber, status.LastAttempt)
 	}
 	if d.applied > 4 || e.done > 0 && d.applied > e.done {
 		d.t.Errorf("%s: two objects were applied %d times, %d times until that was done", how, d.applied, e.done)

@@ -23,7 +23,7 @@ type stackCost struct {
 }
 
 // atAzure injects a fault into pool updates for an hour, through the real SDK.
-func atAzure(t *testing.T, fault string) (is stackCost) {
+func atAzure(t *testing.T, fault string) (cost stackCost) {
 	synctest.Test(t, func(t *testing.T) {
 		s := scenario.New(scenario.Options{Settle: synctest.Wait, MaxRetries: 3})
 		does := func(line string) string {
@@ -50,15 +50,15 @@ func atAzure(t *testing.T, fault string) (is stackCost) {
 			if _, err := fmt.Sscan(n[1], &of); err != nil {
 				t.Fatal(err)
 			}
-			is.wire += of
+			cost.wire += of
 		}
 		events := does("events")
-		is.pool = strings.Count(events, "web:Retrying") + strings.Count(events, "web:Failed")
+		cost.pool = strings.Count(events, "web:Retrying") + strings.Count(events, "web:Failed")
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return is
+	return cost
 }
 
 func atTarget(t *testing.T, fault http.HandlerFunc) (is stackCost) {

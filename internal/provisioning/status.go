@@ -87,9 +87,9 @@ func setConditions(p *v1alpha1.Provision, retryPolicy policy.Policy, policyErr e
 	case policyErr == nil && objects.WaitsForRetryAfter(p):
 		why = fmt.Sprintf("the target allows no attempt before %s (Retry-After); the last one failed: %s", s.NotBefore.UTC().Format(time.RFC3339), why)
 	}
-	condition := func(kind string, is bool, reason, message string) {
+	condition := func(kind string, isTrue bool, reason, message string) {
 		status := metav1.ConditionFalse
-		if is {
+		if isTrue {
 			status = metav1.ConditionTrue
 		}
 		meta.SetStatusCondition(&s.Conditions, metav1.Condition{

@@ -22,9 +22,9 @@ func stepOrder(p *v1alpha1.Provision) (policy.Order, error) {
 // inputDigest returns a digest of a step's input, without dependencies: they affect when the step runs,
 // not what it does.
 func (a *run) inputDigest(step *v1alpha1.ProvisionStep, more ...any) string {
-	is := *step
-	is.DependsOn = nil
-	return policy.Digest(append([]any{is, a.target.name}, more...)...)
+	input := *step
+	input.DependsOn = nil
+	return policy.Digest(append([]any{input, a.target.name}, more...)...)
 }
 
 // runInOrder returns the first step that failed. Independent steps still run, so that the next

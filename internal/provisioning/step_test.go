@@ -52,9 +52,9 @@ func (s *stage) setSources(step string, names ...string) {
 		}
 		text += fmt.Sprintf("---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: %s}}\n", name)
 	}
-	is := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: step}, Data: map[string]string{"objects": text}}
-	if s.here.Update(s.t.Context(), is) != nil {
-		if err := s.here.Create(s.t.Context(), is); err != nil {
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: step}, Data: map[string]string{"objects": text}}
+	if s.here.Update(s.t.Context(), cm) != nil {
+		if err := s.here.Create(s.t.Context(), cm); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -105,12 +105,12 @@ func TestPruningKnowsAllSteps(t *testing.T) {
 // A status message of an object from a Secret is not quoted.
 func TestReadinessLeaksNoSecret(t *testing.T) {
 	for condition, fails := range map[string]bool{"Reconciling": false, "Stalled": true} {
-		is := &unstructured.Unstructured{Object: map[string]any{
+		obj := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"name": "a"},
 			"status": map[string]any{"conditions": []any{map[string]any{"type": condition, "status": "True", "reason": "Busy", "message": "hunter2"}}},
 		}}
 		for secret, want := range map[bool]string{true: "not ready", false: "hunter2"} {
-			ready, why, err := checkReadiness(is, secret, false)
+			ready, why, err := checkReadiness(obj, secret, false)
 			if fails && err != nil {
 				why = err.Error()
 			}

@@ -105,16 +105,16 @@ func TestNoTargetIsOnLoopback(t *testing.T) {
 	for _, host := range []string{"127.0.0.1", "127.1.2.3", "localhost", "LOCALHOST.", "a.localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]", "127.1", "0177.0.0.1", "2130706433", "[64:ff9b::7f00:1]", "[64:ff9b:1::7f00:1]"} {
 		for _, api := range []string{"https://127.0.0.1:6443", "https://localhost:6443", "https://10.0.0.1"} {
 			objects := newRemote(0, nodeWaitStep, v1alpha1.RetryPolicy{}, true)
-			secret, is := objects[1].(*corev1.Secret)
-			if !is {
+			secret, ok := objects[1].(*corev1.Secret)
+			if !ok {
 				t.Fatal("the kubeconfig is not the second object")
 			}
 			at := net.JoinHostPort(strings.Trim(host, "[]"), port)
 			secret.Data["kubeconfig"] = fmt.Appendf(nil, plainKubeconfig, "", "https://"+at, ", insecure-skip-tls-verify: true", "")
 			here := fakeAPI(t, interceptor.Funcs{}, objects...)
 			r := New(Config{API: &rest.Config{Host: api}, Live: here, Writer: here, Log: slog.New(slog.DiscardHandler)})
-			p, is := objects[0].(*v1alpha1.Provision)
-			if !is {
+			p, ok := objects[0].(*v1alpha1.Provision)
+			if !ok {
 				t.Fatal("the Provision is not the first object")
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

@@ -76,8 +76,8 @@ func isHostAddress(ip netip.Addr) bool {
 		return true // unknown: reject
 	}
 	return slices.ContainsFunc(all, func(a net.Addr) bool {
-		is, err := netip.ParsePrefix(a.String())
-		return err == nil && is.Addr().Unmap() == ip
+		prefix, err := netip.ParsePrefix(a.String())
+		return err == nil && prefix.Addr().Unmap() == ip
 	})
 }
 

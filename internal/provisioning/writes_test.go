@@ -52,8 +52,8 @@ func TestProvisionsThatFailAtOnce(t *testing.T) {
 			if _, err := w.room.reconcile(t.Context(), reconcile.Request{NamespacedName: neighbor}); err != nil {
 				t.Error(err)
 			}
-			if took := time.Since(asked); took > time.Second || w.getProvision(neighbor).Status.State != v1alpha1.ProvisionRunning {
-				t.Errorf("after %s a neighbor is %+v", took, w.getProvision(neighbor).Status.State)
+			if elapsed := time.Since(asked); elapsed > time.Second || w.getProvision(neighbor).Status.State != v1alpha1.ProvisionRunning {
+				t.Errorf("after %s a neighbor is %+v", elapsed, w.getProvision(neighbor).Status.State)
 			}
 			time.Sleep(during / 2)
 			w.mu.Lock()
@@ -84,8 +84,8 @@ func TestRetryNowWithinTheMinimum(t *testing.T) {
 				w.queueProvision(key)
 				time.Sleep(time.Second)
 			}
-			if n, most := w.getProvision(key).Status.AttemptNumber, int64(time.Since(began)/(10*time.Second))+1; n > most || n < most/2 {
-				t.Errorf("%d attempts within %s, want %d at most", n, time.Since(began), most)
+			if n, limit := w.getProvision(key).Status.AttemptNumber, int64(time.Since(began)/(10*time.Second))+1; n > limit || n < limit/2 {
+				t.Errorf("%d attempts within %s, want %d at most", n, time.Since(began), limit)
 			}
 		})
 	})

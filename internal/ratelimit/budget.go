@@ -65,12 +65,12 @@ func (b *Budget) CountWrite(now time.Time) {
 }
 
 // SetRemaining records what Azure reports as left.
-func (b *Budget) SetRemaining(left Remaining, now time.Time) {
+func (b *Budget) SetRemaining(remaining Remaining, now time.Time) {
 	for i, reported := range []struct {
 		left      int
 		name      string
 		of, alone *bucket
-	}{{left.Caller, "caller", &b.callerBucket, &b.aloneCaller}, {left.Subscription, "subscription", &b.subscriptionBucket, &b.aloneSubscription}} {
+	}{{remaining.Caller, "caller", &b.callerBucket, &b.aloneCaller}, {remaining.Subscription, "subscription", &b.subscriptionBucket, &b.aloneSubscription}} {
 		if reported.left >= 0 {
 			reported.of.tokens, reported.of.at = float64(reported.left), now
 			reported.of.size = max(reported.of.size, reported.of.tokens)
@@ -134,9 +134,9 @@ func (b *Budget) PaceAt(now time.Time) Pace {
 	total, owed, crowd := 0.0, 0.0, 0.0
 	p.poolWeights, p.maxRates = make(map[string]float64, len(namespaces)), map[string]float64{}
 	for name, of := range namespaces {
-		free, left, bounded := b.freePoolWrites(name, of.owed, now)
+		free, remaining, bounded := b.freePoolWrites(name, of.owed, now)
 		if bounded {
-			of.owed = min(of.owed, left/windowLength.Seconds())
+			of.owed = min(of.owed, remaining/windowLength.Seconds())
 		}
 		owed += of.owed
 		crowd += b.limitCrowd(name, of.owed, now)
@@ -224,8 +224,8 @@ func (p Pace) ScheduleFor(pool lb.PoolKey) Schedule {
 	}
 	a := b.pools[pool].decayTo(p.now, b.interval)
 	early := p.rate * p.weightOf(a.namespace)
-	if most, bounded := p.maxRates[a.namespace]; bounded {
-		early = min(early, most)
+	if maxRate, bounded := p.maxRates[a.namespace]; bounded {
+		early = min(early, maxRate)
 	}
 	rate := 1/p.longest.Seconds() + early*a.shareWeight()
 	s.writeInterval, s.changeInterval = min(p.longest, time.Duration(float64(time.Second)/rate)), a.changeInterval(b.interval)
@@ -242,14 +242,14 @@ func (p Pace) weightOf(namespace string) float64 {
 
 // UsageAt returns the writes of the last five minutes, Weir's share in five minutes, and what is left
 // of it.
-func (b *Budget) UsageAt(now time.Time) (spent, share, left float64) {
+func (b *Budget) UsageAt(now time.Time) (spent, share, remaining float64) {
 	b.fleet.raise(b.window.countWrites(now), now)
 	spent, share = b.window.countWrites(now), b.fleet.current*windowWrites
-	left = min(share-spent, b.ownBucket.tokensAt(now))
+	remaining = min(share-spent, b.ownBucket.tokensAt(now))
 	for _, reported := range []*bucket{&b.callerBucket, &b.subscriptionBucket} {
 		if !reported.at.IsZero() {
-			left = min(left, b.fleet.current*reported.tokensAt(now))
+			remaining = min(remaining, b.fleet.current*reported.tokensAt(now))
 		}
 	}
-	return spent, share, max(0, left)
+	return spent, share, max(0, remaining)
 }

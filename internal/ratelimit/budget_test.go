@@ -147,7 +147,7 @@ func TestLawMonotone(t *testing.T) {
 // steady simulates pools that change every second, with writes of the given duration. It returns
 // the maximum of writes in five minutes over half an hour, and the final time between a pool's
 // writes.
-func steady(w *world, pools int, lasts time.Duration) (most int, mean time.Duration) {
+func steady(w *world, pools int, lasts time.Duration) (limit int, mean time.Duration) {
 	busy := map[lb.PoolKey]time.Time{}
 	var gaps, n time.Duration
 	for w.now.Before(start.Add(30 * time.Minute)) {
@@ -166,9 +166,9 @@ func steady(w *world, pools int, lasts time.Duration) (most int, mean time.Durat
 				busy[pool] = w.now.Add(lasts)
 			}
 		}
-		most = max(most, w.lately())
+		limit = max(limit, w.lately())
 	}
-	return most, gaps / max(n, 1)
+	return limit, gaps / max(n, 1)
 }
 
 // Busy pools use exactly what is available; the optimum is an even pace.
@@ -178,12 +178,12 @@ func TestSteadyChurnSpendsItsShare(t *testing.T) {
 		pools int
 	}{{0.5, 1}, {0.5, 5}, {0.5, 20}, {0.5, 45}, {0.1, 5}, {0.1, 9}, {0, 5}} {
 		w := newWorld(tt.share, 30*time.Second)
-		most, mean := steady(w, tt.pools, 2*time.Second)
+		limit, mean := steady(w, tt.pools, 2*time.Second)
 		best := max(2*time.Second, time.Duration(float64(5*time.Minute)*float64(tt.pools)/max(tt.share*1000, 0.01)))
 		best = min(best, 30*time.Second)
-		t.Logf("share %v, %d pools: at most %d in five minutes, one each %s, where %s is possible", tt.share, tt.pools, most, mean, best)
-		if float64(most) > max(tt.share*1000, float64(tt.pools)*11) {
-			t.Errorf("share %v, %d pools: %d writes in five minutes", tt.share, tt.pools, most)
+		t.Logf("share %v, %d pools: at most %d in five minutes, one each %s, where %s is possible", tt.share, tt.pools, limit, mean, best)
+		if float64(limit) > max(tt.share*1000, float64(tt.pools)*11) {
+			t.Errorf("share %v, %d pools: %d writes in five minutes", tt.share, tt.pools, limit)
 		}
 		if mean > best*12/10+time.Second {
 			t.Errorf("share %v, %d pools: one each %s, and %s is possible", tt.share, tt.pools, mean, best)

@@ -109,10 +109,10 @@ func (bs *Budgets) ReleaseWrites(subscription, namespace string, reserved int) {
 }
 
 // SetRemaining calls [Budget.SetRemaining].
-func (bs *Budgets) SetRemaining(subscription string, left Remaining, now time.Time) {
+func (bs *Budgets) SetRemaining(subscription string, remaining Remaining, now time.Time) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
-	bs.getBudget(subscription).SetRemaining(left, now)
+	bs.getBudget(subscription).SetRemaining(remaining, now)
 }
 
 // RecordThrottle calls [Budget.RecordThrottle].
@@ -165,8 +165,8 @@ func (bs *Budgets) SchedulesFor(subscription string, pools []lb.PoolKey, now tim
 func (bs *Budgets) HasReserve(subscription string, now time.Time) bool {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
-	spent, share, left := bs.getBudget(subscription).UsageAt(now)
-	return spent < share/2 && left >= share/10
+	spent, share, remaining := bs.getBudget(subscription).UsageAt(now)
+	return spent < share/2 && remaining >= share/10
 }
 
 // Usage are the metrics of a subscription.

@@ -89,8 +89,8 @@ func TestAClockThatWasAhead(t *testing.T) {
 		b.CountWrite(start.Add(24 * time.Hour))
 	}
 	b.CountWrite(start.Add(time.Minute))
-	if spent, _, left := b.UsageAt(start.Add(2 * time.Minute)); spent != 1 || left == 0 {
-		t.Errorf("%v spent, %v left", spent, left)
+	if spent, _, remaining := b.UsageAt(start.Add(2 * time.Minute)); spent != 1 || remaining == 0 {
+		t.Errorf("%v spent, %v left", spent, remaining)
 	}
 }
 

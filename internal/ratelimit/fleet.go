@@ -161,8 +161,8 @@ func (b *Budget) recordBucket(name string, reported, own *bucket, now time.Time)
 	if own.at.IsZero() {
 		own.tokens, own.at = own.size, now
 	}
-	left := own.tokensAt(now)
-	state := BucketState{Name: name, At: now, Size: reported.size, Left: reported.tokens, Own: own.size - left, Others: max(0, left-reported.tokens)}
+	remaining := own.tokensAt(now)
+	state := BucketState{Name: name, At: now, Size: reported.size, Left: reported.tokens, Own: own.size - remaining, Others: max(0, remaining-reported.tokens)}
 	if state.Others > own.size/2 {
 		b.fleet.lower(b.window.countWrites(now), "other clients use the "+name+"'s bucket of Resource Manager", time.Time{}, now)
 	}

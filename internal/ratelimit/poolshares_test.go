@@ -87,12 +87,12 @@ func TestManyPoolsLeaveWritesForANeighbor(t *testing.T) {
 					written = append(written, now)
 				}
 			}
-			most := weirs - reserve + 28 // the other namespace's
+			limit := weirs - reserve + 28 // the other namespace's
 			if services {
-				most += floor
+				limit += floor
 			}
-			if n := b.window.countWrites(now); n > most+1 {
-				t.Fatalf("after %d s %v writes in five minutes, want %v at most", second, n, most)
+			if n := b.window.countWrites(now); n > limit+1 {
+				t.Fatalf("after %d s %v writes in five minutes, want %v at most", second, n, limit)
 			}
 		}
 		if len(written) < int(weirs) {

@@ -68,20 +68,20 @@ func (r *Rejections) RecordRejection(object, spec string, err error, now time.Ti
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.removeExpired(now)
-	was := r.objects[object]
-	if was == nil {
+	old := r.objects[object]
+	if old == nil {
 		if len(r.objects) >= maxObjects {
 			return // their namespaces are limited anyway
 		}
 		if r.objects == nil {
 			r.objects = map[string]*rejection{}
 		}
-		was = &rejection{}
-		r.objects[object] = was
+		old = &rejection{}
+		r.objects[object] = old
 	}
-	was.retriedEarly = was.until.After(now)
-	was.spec, was.err, was.until = spec, err, now.Add(min(minRetryDelay<<min(was.count, 10), maxRetryDelay))
-	was.count++
+	old.retriedEarly = old.until.After(now)
+	old.spec, old.err, old.until = spec, err, now.Add(min(minRetryDelay<<min(old.count, 10), maxRetryDelay))
+	old.count++
 }
 
 // ClearRejection drops an object's rejections.
@@ -122,7 +122,7 @@ func (r *Rejections) CountAcceptedWrite(namespace string) {
 
 // BatchLimit returns the batch size and remaining rejections of a namespace that is written
 // separately; false without recent rejections.
-func (r *Rejections) BatchLimit(namespace string, now time.Time) (width, left int, suspect bool) {
+func (r *Rejections) BatchLimit(namespace string, now time.Time) (width, rest int, suspect bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.namespaces[namespace]
@@ -137,11 +137,11 @@ func (r *Rejections) BatchLimit(namespace string, now time.Time) (width, left in
 func (r *Rejections) ObjectRetryAt(object string, spec func() string, now time.Time) (until time.Time, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	was := r.objects[object]
-	if was == nil || !was.until.After(now) || !was.retriedEarly && was.spec != spec() {
+	old := r.objects[object]
+	if old == nil || !old.until.After(now) || !old.retriedEarly && old.spec != spec() {
 		return time.Time{}, nil
 	}
-	return was.until, was.err
+	return old.until, old.err
 }
 
 // IsRejected reports a recent rejection of an object.
@@ -159,11 +159,11 @@ func (r *Rejections) NamespaceRetryAt(namespace string, now time.Time) (until ti
 	if !s.isRecent(now) {
 		return time.Time{}
 	}
-	left := s.bucket.tokensAt(now)
-	if left >= 1 {
+	remaining := s.bucket.tokensAt(now)
+	if remaining >= 1 {
 		return time.Time{}
 	}
-	return now.Add(time.Duration((1 - left) * float64(rejectInterval)))
+	return now.Add(time.Duration((1 - remaining) * float64(rejectInterval)))
 }
 
 // removeExpired drops expired entries once per slot, and requires r.mu.

@@ -53,7 +53,7 @@ func (l *Rotation) MoveToEnd(namespace string) {
 }
 
 // SelectFair selects up to limit items, round-robin over namespaces, and keeps their order.
-func SelectFair[T any](items []T, namespace func(T) string, limit int) (selected, left []T) {
+func SelectFair[T any](items []T, namespace func(T) string, limit int) (selected, rest []T) {
 	if len(items) <= limit {
 		return items, nil
 	}
@@ -79,8 +79,8 @@ func SelectFair[T any](items []T, namespace func(T) string, limit int) (selected
 		if taken[i] {
 			selected = append(selected, item)
 		} else {
-			left = append(left, item)
+			rest = append(rest, item)
 		}
 	}
-	return selected, left
+	return selected, rest
 }

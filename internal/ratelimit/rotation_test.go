@@ -73,11 +73,11 @@ func TestLawNoRequestWaitsLongerThanTwoRounds(t *testing.T) {
 					passed[n] = map[string]int{}
 				}
 			}
-			now := slices.DeleteFunc(slices.Clone(there), line.InNextRound)
-			if len(now) == 0 {
+			current := slices.DeleteFunc(slices.Clone(there), line.InNextRound)
+			if len(current) == 0 {
 				t.Fatal("nobody is in this round")
 			}
-			next := rapid.SampledFrom(now).Draw(t, "next")
+			next := rapid.SampledFrom(current).Draw(t, "next")
 			line.MoveToEnd(next)
 			delete(passed, next)
 			for n, of := range passed {
@@ -105,14 +105,14 @@ func TestLawDeal(t *testing.T) {
 			of := rapid.SampledFrom([]string{"a", "a", "a", "b", "c"}).Draw(t, "of")
 			items, count[of] = append(items, item{of, count[of]}), count[of]+1
 		}
-		most := rapid.IntRange(0, 30).Draw(t, "most")
-		dealt, left := SelectFair(items, func(i item) string { return i.of }, most)
-		if len(dealt) != min(most, len(items)) || len(dealt)+len(left) != len(items) {
+		limit := rapid.IntRange(0, 30).Draw(t, "most")
+		dealt, left := SelectFair(items, func(i item) string { return i.of }, limit)
+		if len(dealt) != min(limit, len(items)) || len(dealt)+len(left) != len(items) {
 			t.Fatalf("%d are dealt and %d left of %d", len(dealt), len(left), len(items))
 		}
 		for _, i := range left {
-			if (i.n+1)*len(count) <= most {
-				t.Fatalf("%v is left of %v, with room for %d", i, items, most)
+			if (i.n+1)*len(count) <= limit {
+				t.Fatalf("%v is left of %v, with room for %d", i, items, limit)
 			}
 		}
 		for of := range count {

@@ -144,15 +144,15 @@ func (b *Budget) computeShare(t *namespaceUsage, now time.Time) (share float64, 
 		}
 	}
 	slices.Sort(used)
-	left := b.maxServiceWrites() * (1 - reservedShare)
+	remaining := b.maxServiceWrites() * (1 - reservedShare)
 	for i, u := range used {
-		share = left / float64(len(used)-i+1)
+		share = remaining / float64(len(used)-i+1)
 		if u >= share {
 			return share, othersWait
 		}
-		left -= u
+		remaining -= u
 	}
-	return left, othersWait
+	return remaining, othersWait
 }
 
 // availableWrites returns the writes available to a namespace's Services. After rejections there is no
@@ -211,7 +211,7 @@ func (b *Budget) DeferPools(namespace string, due int, now time.Time) []Deferral
 
 // freePoolWrites returns the early writes that a namespace's share allows its pools if owed more per second
 // follow, and the rest of the share. bounded is false if the share is not limiting.
-func (b *Budget) freePoolWrites(namespace string, owed float64, now time.Time) (free, left float64, bounded bool) {
+func (b *Budget) freePoolWrites(namespace string, owed float64, now time.Time) (free, remaining float64, bounded bool) {
 	t := b.namespaces[namespace]
 	if t == nil || b.isOnlyNamespace(namespace, now) || t.window.countWrites(now) < b.maxServiceWrites()*minimumShare {
 		return 0, 0, false

@@ -194,7 +194,7 @@ func TestLawRejections(t *testing.T) {
 				t.Fatal("another namespace waits")
 			}
 		}
-		within := func(tries []time.Time) (most int) {
+		within := func(tries []time.Time) (limit int) {
 			for i := range tries {
 				n := 0
 				for _, at := range tries[i:] {
@@ -202,9 +202,9 @@ func TestLawRejections(t *testing.T) {
 						n++
 					}
 				}
-				most = max(most, n)
+				limit = max(limit, n)
 			}
-			return most
+			return limit
 		}
 		if n := within(all); n > maxRejected+int(windowLength/rejectInterval) {
 			t.Fatalf("%d rejected writes in five minutes", n)

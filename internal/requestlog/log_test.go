@@ -17,8 +17,8 @@ import (
 // The latest Calls that fit are retained in order.
 func TestLawTheLastThatFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		most := rapid.IntRange(0, 4000).Draw(t, "bytes")
-		l := New(most)
+		limit := rapid.IntRange(0, 4000).Draw(t, "bytes")
+		l := New(limit)
 		var all []Call
 		for i := range rapid.IntRange(0, 200).Draw(t, "calls") {
 			c := Call{Op: "get", Status: i, Resource: strings.Repeat("x", rapid.IntRange(0, 500).Draw(t, "long"))}
@@ -26,13 +26,13 @@ func TestLawTheLastThatFit(t *testing.T) {
 				c.Causes = append(c.Causes, Cause{"Service", "shop", "web"})
 			}
 			l.Add(c)
-			if c.memorySize() <= most {
+			if c.memorySize() <= limit {
 				all = append(all, c)
 			}
 		}
 		got := l.Select(Filter{})
 		want, fits := len(all), 0
-		for want > 0 && fits+all[want-1].memorySize() <= most {
+		for want > 0 && fits+all[want-1].memorySize() <= limit {
 			want--
 			fits += all[want].memorySize()
 		}

@@ -35,36 +35,36 @@ type Access struct {
 func (a Access) IsLimited() bool { return a.HasRestriction || len(a.Ranges)+len(a.Tags) > 0 }
 
 // isNarrower reports whether every client that a admits was admitted by was.
-func (a Access) isNarrower(was Access, internal bool) bool {
-	if reflect.DeepEqual(a, was) {
+func (a Access) isNarrower(old Access, internal bool) bool {
+	if reflect.DeepEqual(a, old) {
 		return true
 	}
-	if a.NoSecurityRules || was.NoSecurityRules || was.DenyOthers && !a.DenyOthers || !a.IsLimited() {
+	if a.NoSecurityRules || old.NoSecurityRules || old.DenyOthers && !a.DenyOthers || !a.IsLimited() {
 		return false
 	}
-	if !isSubset(a.Additional, was.Additional) {
+	if !isSubset(a.Additional, old.Additional) {
 		return false
 	}
-	if !was.IsLimited() {
+	if !old.IsLimited() {
 		return !internal // an internal Service admits the virtual network only
 	}
-	return isSubset(a.Tags, was.Tags) && !slices.ContainsFunc(a.Ranges, func(p netip.Prefix) bool {
-		return !slices.ContainsFunc(was.Ranges, func(o netip.Prefix) bool { return o.Bits() <= p.Bits() && o.Contains(p.Addr()) })
+	return isSubset(a.Tags, old.Tags) && !slices.ContainsFunc(a.Ranges, func(p netip.Prefix) bool {
+		return !slices.ContainsFunc(old.Ranges, func(o netip.Prefix) bool { return o.Bits() <= p.Bits() && o.Contains(p.Addr()) })
 	})
 }
 
-func isSubset[T comparable](some, all []T) bool {
-	return !slices.ContainsFunc(some, func(one T) bool { return !slices.Contains(all, one) })
+func isSubset[T comparable](subset, all []T) bool {
+	return !slices.ContainsFunc(subset, func(v T) bool { return !slices.Contains(all, v) })
 }
 
 // IsNarrower reports whether s differs from was only in admitting fewer clients.
-func (s *Spec) IsNarrower(was *Spec) bool {
-	if s == nil || was == nil {
+func (s *Spec) IsNarrower(old *Spec) bool {
+	if s == nil || old == nil {
 		return false
 	}
-	before := *was
+	before := *old
 	before.Access, before.Flaws = s.Access, s.Flaws
-	return s.Access.isNarrower(was.Access, s.Internal) && reflect.DeepEqual(before, *s)
+	return s.Access.isNarrower(old.Access, s.Internal) && reflect.DeepEqual(before, *s)
 }
 
 // Restriction is the upper bound of a Service's clients. Its valid parts apply even if the Service is
@@ -80,9 +80,9 @@ type Restriction struct {
 // "true".
 func RestrictionOf(s Service) Restriction {
 	r := &reader{annotations: s.Annotations}
-	is := Restriction{Access: r.parseAccess(s), Internal: r.readBool(Internal) || isInvalidBool(r.readText(Internal))}
-	is.Flaws = r.items
-	return is
+	restriction := Restriction{Access: r.parseAccess(s), Internal: r.readBool(Internal) || isInvalidBool(r.readText(Internal))}
+	restriction.Flaws = r.items
+	return restriction
 }
 
 // Restriction returns the Restriction of a valid Service.

@@ -64,8 +64,8 @@ func (s Service) RetainsAddress(set Settings) bool {
 }
 
 // ofPort returns a per-port annotation such as port_80_no_lb_rule.
-func ofPort(port int32, what string) string {
-	return fmt.Sprintf("%sport_%d_%s", prefix, port, what)
+func ofPort(port int32, property string) string {
+	return fmt.Sprintf("%sport_%d_%s", prefix, port, property)
 }
 
 // The per-port annotations.

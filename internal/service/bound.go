@@ -154,4 +154,4 @@ func NewBoundExceededError(namespace string, would int, what, resource string, b
 }
 
 // CanChange permits existing use above the bound, but no growth.
-func (b NamespaceBound) CanChange(was, would int) bool { return would <= max(b.Max, was) }
+func (b NamespaceBound) CanChange(current, would int) bool { return would <= max(b.Max, current) }

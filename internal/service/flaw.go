@@ -73,6 +73,6 @@ func (r *reader) readRestriction(name string, stricter bool, effect string) bool
 	return stricter
 }
 
-func isInvalidBool(value string, is bool) bool {
-	return is && !strings.EqualFold(value, "false") && !strings.EqualFold(value, "true")
+func isInvalidBool(value string, isSet bool) bool {
+	return isSet && !strings.EqualFold(value, "false") && !strings.EqualFold(value, "true")
 }

@@ -89,7 +89,7 @@ func (s Service) HasSCTP() bool {
 
 // PrivateAddresses returns the addresses that an internal Service requests, each with its subnet if set;
 // internal is false for a public one.
-func (s Service) PrivateAddresses() (asked []string, internal bool) {
+func (s Service) PrivateAddresses() (requested []string, internal bool) {
 	r := &reader{annotations: s.Annotations}
 	if !r.readBool(Internal) {
 		return nil, false
@@ -97,10 +97,10 @@ func (s Service) PrivateAddresses() (asked []string, internal bool) {
 	subnet, _ := r.readText(InternalSubnet)
 	for _, family := range s.Families {
 		if ip := r.requestedAddress(s, family); ip.IsValid() {
-			asked = append(asked, strings.TrimSpace(subnet+" "+ip.String()))
+			requested = append(requested, strings.TrimSpace(subnet+" "+ip.String()))
 		}
 	}
-	return asked, true
+	return requested, true
 }
 
 // requestedAddress returns the requested address of a family; the zero Addr if none.

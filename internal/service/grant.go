@@ -40,10 +40,10 @@ func entryMatches(entry string, home, balancer lb.LoadBalancerID) bool {
 	if len(parts) > 3 {
 		return false
 	}
-	is := []string{balancer.SubscriptionID, balancer.ResourceGroup, balancer.Name}
+	id := []string{balancer.SubscriptionID, balancer.ResourceGroup, balancer.Name}
 	want := slices.Concat([]string{home.SubscriptionID, home.ResourceGroup}[:3-len(parts)], parts)
 	for i := range want {
-		if want[i] == "" || lowerASCII(want[i]) != lowerASCII(is[i]) {
+		if want[i] == "" || lowerASCII(want[i]) != lowerASCII(id[i]) {
 			return false
 		}
 	}

@@ -111,7 +111,7 @@ var ruleNamePattern = regexp.MustCompile(`(?i)^a[0-9a-f]{1,31}-`)
 
 // poolUse returns what the rules of the Service use.
 func (spec *Spec) poolUse(set Settings, rules []lb.Rule) PoolUse {
-	has := func(pools []Pool, name string) bool {
+	hasPool := func(pools []Pool, name string) bool {
 		return slices.ContainsFunc(pools, func(p Pool) bool { return strings.EqualFold(p.Name, name) })
 	}
 	use := NoPool
@@ -122,7 +122,7 @@ func (spec *Spec) poolUse(set Settings, rules []lb.Rule) PoolUse {
 		switch {
 		case slices.ContainsFunc(set.NodePools(), func(name string) bool { return strings.EqualFold(name, r.Pool) }):
 			use = max(use, NodePool)
-		case has(spec.OwnPools, r.Pool):
+		case hasPool(spec.OwnPools, r.Pool):
 			return OwnPool
 		}
 	}

@@ -108,7 +108,7 @@ func (spec *Spec) withSuffixes(suffixes map[lb.Family]string) *Spec {
 		}
 	}
 	for i, p := range spec.Probes {
-		if name, is := renamed[p.Name]; is {
+		if name, ok := renamed[p.Name]; ok {
 			next.Probes[i].Name = name
 		}
 	}

@@ -54,8 +54,8 @@ func TestPoolsOfServicesStayApart(t *testing.T) {
 		has, created := map[string]string{}, map[string]time.Time{}
 		for step := range rapid.IntRange(1, 20).Draw(t, "steps") {
 			key := rapid.SampledFrom(keys).Draw(t, "service")
-			switch _, there := created[key]; {
-			case !there:
+			switch _, ok := created[key]; {
+			case !ok:
 				created[key] = time.Unix(int64(rapid.IntRange(0, step).Draw(t, "created")), 0)
 			case rapid.Bool().Draw(t, "goes"):
 				delete(created, key)

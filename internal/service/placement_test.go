@@ -110,9 +110,9 @@ func TestLawNodesStay(t *testing.T) {
 		nodes := map[string]Node{}
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
 			name := fmt.Sprint("n", rapid.IntRange(1, 8).Draw(t, "node"))
-			if _, there := nodes[name]; there && rapid.Bool().Draw(t, "goes") {
+			if _, ok := nodes[name]; ok && rapid.Bool().Draw(t, "goes") {
 				delete(nodes, name)
-			} else if !there {
+			} else if !ok {
 				nodes[name] = Node{Name: name, Labels: map[string]string{"team": rapid.SampledFrom([]string{"shop", ""}).Draw(t, "team")}}
 			}
 			var list []Node

@@ -238,13 +238,13 @@ func (l *PrivateLink) formatAnnotation(name string) string {
 func (l *PrivateLink) DiffFromOwner(owner *PrivateLink, ownerKey string) []Problem {
 	var all []Problem
 	for _, name := range []string{PLSName, PLSResourceGroup, PLSSubnet, PLSCount, PLSAddresses, PLSFQDNs, PLSProxyProtocol, PLSVisibility, PLSAutoApproval} {
-		value, said := l.SetAnnotations[name]
-		has := owner.formatAnnotation(name)
-		if !said || strings.EqualFold(l.formatAnnotation(name), has) {
+		value, ok := l.SetAnnotations[name]
+		text := owner.formatAnnotation(name)
+		if !ok || strings.EqualFold(l.formatAnnotation(name), text) {
 			continue
 		}
-		want := strconv.Quote(truncateValue(has)) + ", as Service " + ownerKey + " has it"
-		if has == "" {
+		want := strconv.Quote(truncateValue(text)) + ", as Service " + ownerKey + " has it"
+		if text == "" {
 			want = "none, as Service " + ownerKey + " has none"
 		}
 		all = append(all, Problem{name, value, want + ", which owns their Private Link Service: it is changed there alone"})

@@ -47,11 +47,11 @@ func EvaluatePublicIP(namespace, annotation string, home, ip lb.ResourceID, tags
 	if err != nil {
 		return PublicIPGrant{}, fmt.Errorf("annotation %s of Namespace %s: %w", PublicIPAnnotation, namespace, err)
 	}
-	is := []string{ip.SubscriptionID, ip.ResourceGroup, ip.Name}
+	id := []string{ip.SubscriptionID, ip.ResourceGroup, ip.Name}
 	for _, entry := range entries {
 		parts := strings.Split(entry, "/")
 		want := slices.Concat([]string{home.SubscriptionID, home.ResourceGroup}[:3-len(parts)], parts)
-		if entry == wildcard || slices.EqualFunc(want, is, func(a, b string) bool { return lowerASCII(a) == lowerASCII(b) }) {
+		if entry == wildcard || slices.EqualFunc(want, id, func(a, b string) bool { return lowerASCII(a) == lowerASCII(b) }) {
 			return PublicIPGrant{Use: true, Label: true}, nil
 		}
 	}

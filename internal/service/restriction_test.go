@@ -33,8 +33,8 @@ func TestLawTheRestrictionOfAnInvalidService(t *testing.T) {
 			t.Fatal("it is valid")
 		}
 		want, got := desiredOf(t, valid), RestrictionOf(invalid)
-		if is := want.Restriction(); !reflect.DeepEqual(got.Access, is.Access) || got.Internal != is.Internal || !reflect.DeepEqual(got.Flaws, want.Flaws) {
-			t.Fatalf("%v %v: %+v, want %+v", invalid.Annotations, invalid.SourceRanges, got, is)
+		if restriction := want.Restriction(); !reflect.DeepEqual(got.Access, restriction.Access) || got.Internal != restriction.Internal || !reflect.DeepEqual(got.Flaws, want.Flaws) {
+			t.Fatalf("%v %v: %+v, want %+v", invalid.Annotations, invalid.SourceRanges, got, restriction)
 		}
 	})
 }

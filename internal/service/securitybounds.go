@@ -24,19 +24,19 @@ func newServiceIndex(in SecurityInput) serviceIndex {
 		if s.Namespace == "" {
 			continue
 		}
-		is := serviceRef{s.Service, s.Namespace}
+		ref := serviceRef{s.Service, s.Namespace}
 		for _, p := range s.Places {
 			if len(p.Ports) > 0 {
 				continue
 			}
 			for _, a := range p.Addresses {
-				if all := h.at[a]; len(all) == 0 || all[len(all)-1] != is {
-					h.at[a] = append(all, is)
+				if all := h.at[a]; len(all) == 0 || all[len(all)-1] != ref {
+					h.at[a] = append(all, ref)
 				}
 			}
 		}
 		for _, port := range s.NodePorts {
-			h.nodes[port] = is
+			h.nodes[port] = ref
 		}
 	}
 	return h
@@ -47,8 +47,8 @@ func (h serviceIndex) servicesAtNodePorts(r lb.SecurityRule) map[serviceRef]bool
 	all := map[serviceRef]bool{}
 	for _, text := range r.DestinationPorts {
 		if first, last, ok := parsePortRange(text); ok && first == last {
-			if is, there := h.nodes[int32(first)]; there { //nolint:gosec // a port
-				all[is] = true
+			if ref, ok := h.nodes[int32(first)]; ok { //nolint:gosec // a port
+				all[ref] = true
 			}
 		}
 	}
@@ -97,8 +97,8 @@ func (u *SecurityUsage) countRule(r lb.SecurityRule, h serviceIndex) {
 			continue
 		}
 		of := h.at[a]
-		for _, is := range of {
-			u.addUsage(m, sources, is, 1)
+		for _, ref := range of {
+			u.addUsage(m, sources, ref, 1)
 		}
 		if len(of) > 0 {
 			continue
@@ -106,14 +106,14 @@ func (u *SecurityUsage) countRule(r lb.SecurityRule, h serviceIndex) {
 		if atNodes == nil {
 			atNodes = h.servicesAtNodePorts(r)
 		}
-		for is := range atNodes {
-			u.addUsage(m, sources, is, 1)
+		for ref := range atNodes {
+			u.addUsage(m, sources, ref, 1)
 		}
 	}
 }
 
 // addDestinations adds the planned destinations of a Service.
-func (u *SecurityUsage) addDestinations(m ruleKey, sources int, is serviceRef, destinations int) {
+func (u *SecurityUsage) addDestinations(m ruleKey, sources int, ref serviceRef, destinations int) {
 	if destinations == 0 {
 		return
 	}
@@ -122,28 +122,28 @@ func (u *SecurityUsage) addDestinations(m ruleKey, sources int, is serviceRef, d
 		u.total = *u.total.plus(capacity{rules: 1, sources: sources})
 	}
 	u.total.destinations += destinations
-	u.addUsage(m, sources, is, destinations)
+	u.addUsage(m, sources, ref, destinations)
 }
 
-func (u *SecurityUsage) addUsage(m ruleKey, sources int, is serviceRef, destinations int) {
-	if is.namespace == "" {
+func (u *SecurityUsage) addUsage(m ruleKey, sources int, ref serviceRef, destinations int) {
+	if ref.namespace == "" {
 		return
 	}
-	rules, has := u.of[is.namespace], u.used[is.namespace]
+	rules, used := u.of[ref.namespace], u.used[ref.namespace]
 	if rules == nil {
 		rules = map[ruleKey]*entry{}
-		u.of[is.namespace] = rules
+		u.of[ref.namespace] = rules
 	}
 	e := rules[m]
 	if e == nil {
 		e = &entry{sources: sources, destinations: map[string]int{}}
 		rules[m] = e
-		has.rules++
-		has.sources += sources
+		used.rules++
+		used.sources += sources
 	}
-	e.destinations[is.service] += destinations
-	has.destinations += destinations
-	u.used[is.namespace] = has
+	e.destinations[ref.service] += destinations
+	used.destinations += destinations
+	u.used[ref.namespace] = used
 }
 
 // isShared reports whether another namespace uses the group.
@@ -205,7 +205,7 @@ func (b namespaceLimits) exceededLimit(u *SecurityUsage, s parsedShare, more cap
 
 // namespaceLimitError returns why a namespace would exceed a limit when its usage grows from had to would, or nil.
 // Existing usage never exceeds.
-func namespaceLimitError(namespace string, had, would capacity, set NamespaceSettings, shared bool) error {
+func namespaceLimitError(namespace string, old, would capacity, set NamespaceSettings, shared bool) error {
 	rules, addresses := NamespaceCapacity{Max: lb.MaxSecurityRules}, NamespaceCapacity{Max: lb.MaxSecurityPrefixes}
 	part := set.ShareOf(MaxSecurityRules, rules, addresses, shared)
 	for _, d := range []struct {
@@ -213,9 +213,9 @@ func namespaceLimitError(namespace string, had, would capacity, set NamespaceSet
 		what       string
 		bound      NamespaceBound
 	}{
-		{had.rules, would.rules, "rules", set.NamespaceBound(MaxSecurityRules, rules, shared)},
-		{had.sources, would.sources, "addresses and ranges as sources of rules", part},
-		{had.destinations, would.destinations, "addresses as destinations of rules", part},
+		{old.rules, would.rules, "rules", set.NamespaceBound(MaxSecurityRules, rules, shared)},
+		{old.sources, would.sources, "addresses and ranges as sources of rules", part},
+		{old.destinations, would.destinations, "addresses as destinations of rules", part},
 	} {
 		if !d.bound.CanChange(d.had, d.would) {
 			return NewBoundExceededError(namespace, d.would, d.what, "the security group", d.bound, MaxSecurityRules)
@@ -258,14 +258,14 @@ func (c SecurityClaim) Includes(other SecurityClaim) bool {
 // full, before anything is created for the Service; nil if it would not. promised are the claims of other
 // Services that were admitted but not written.
 func (u *SecurityUsage) CheckClaim(service string, c SecurityClaim, promised map[string]SecurityClaim, set NamespaceSettings) error {
-	had := u.used[c.Namespace]
-	would, total, shared := had, u.total, u.isShared(c.Namespace)
+	old := u.used[c.Namespace]
+	would, total, shared := old, u.total, u.isShared(c.Namespace)
 	of := map[ruleKey]bool{} // what the namespace has without the Service
 	for m, e := range u.of[c.Namespace] {
-		own, its := e.destinations[service]
+		own, owns := e.destinations[service]
 		would.destinations -= own
 		total.destinations -= own
-		if its && len(e.destinations) == 1 {
+		if owns && len(e.destinations) == 1 {
 			would = *would.plus(capacity{rules: -1, sources: -e.sources})
 			if !c.hasRule(m) {
 				total = *total.plus(capacity{rules: -1, sources: -e.sources})
@@ -275,9 +275,9 @@ func (u *SecurityUsage) CheckClaim(service string, c SecurityClaim, promised map
 		of[m] = true
 	}
 	all := map[ruleKey]bool{} // what the group lacks and is already counted
-	count := func(c SecurityClaim, its bool) {
+	count := func(c SecurityClaim, owns bool) {
 		for m, sources := range c.sources {
-			if its && !of[m] {
+			if owns && !of[m] {
 				of[m] = true
 				would = *would.plus(capacity{rules: 1, sources: sources})
 			}
@@ -286,7 +286,7 @@ func (u *SecurityUsage) CheckClaim(service string, c SecurityClaim, promised map
 				total = *total.plus(capacity{rules: 1, sources: sources})
 			}
 		}
-		if its {
+		if owns {
 			would.destinations += c.destinations
 		}
 		total.destinations += c.destinations
@@ -298,7 +298,7 @@ func (u *SecurityUsage) CheckClaim(service string, c SecurityClaim, promised map
 		}
 	}
 	count(c, true)
-	if err := namespaceLimitError(c.Namespace, had, would, set, shared); err != nil {
+	if err := namespaceLimitError(c.Namespace, old, would, set, shared); err != nil {
 		return err
 	}
 	if total.rules <= u.total.rules && total.sources <= u.total.sources && total.destinations <= u.total.destinations {
@@ -308,8 +308,8 @@ func (u *SecurityUsage) CheckClaim(service string, c SecurityClaim, promised map
 }
 
 func (c SecurityClaim) hasRule(m ruleKey) bool {
-	_, is := c.sources[m]
-	return is
+	_, ok := c.sources[m]
+	return ok
 }
 
 // ObservedSecurityUsage returns the usage of a group by its rules.

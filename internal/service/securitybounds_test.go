@@ -49,7 +49,7 @@ func rangedShare(namespace string, number, ranges int) SecurityShare {
 
 func limitsOf(annotations map[string]string) func(string) NamespaceSettings {
 	return func(n string) NamespaceSettings {
-		if value, is := annotations[n]; is {
+		if value, ok := annotations[n]; ok {
 			return ParseNamespaceSettings(n, map[string]string{MaxSecurityRules: value})
 		}
 		return ParseNamespaceSettings(n, nil)

@@ -71,7 +71,7 @@ func exclusiveShares(shares []SecurityShare) map[netip.Addr]int {
 	only := map[netip.Addr]int{}
 	note := func(i int, addresses []netip.Addr) {
 		for _, a := range addresses {
-			if other, there := only[a]; there && other != i {
+			if other, ok := only[a]; ok && other != i {
 				only[a] = -1
 			} else {
 				only[a] = i
@@ -132,7 +132,7 @@ func (l *SecurityLimit) narrowSharedDenials(all []AccessRule, isOnly func(netip.
 func (l *SecurityLimit) isOwn(o observed, a netip.Addr) bool {
 	return slices.ContainsFunc(l.Own, func(own AccessRule) bool {
 		return strings.EqualFold(own.Protocol, o.Protocol) && !slices.ContainsFunc(o.DestinationPorts, func(text string) bool {
-			return !slices.ContainsFunc(own.Ports, func(its string) bool { return normalizePorts(its) == normalizePorts(text) })
+			return !slices.ContainsFunc(own.Ports, func(port string) bool { return normalizePorts(port) == normalizePorts(text) })
 		}) && slices.Contains(own.Destinations, a)
 	})
 }

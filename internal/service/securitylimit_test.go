@@ -174,18 +174,18 @@ func TestLawALimitOpensNothing(t *testing.T) {
 			shares = append(shares, s)
 		}
 		before = BuildSecurityPlan(SecurityInput{Observed: before, Shares: shares, Managed: ours}).Next
-		now, limits := slices.Clone(shares), map[string]*SecurityLimit{}
-		for i, s := range now {
+		current, limits := slices.Clone(shares), map[string]*SecurityLimit{}
+		for i, s := range current {
 			switch rapid.IntRange(0, 3).Draw(t, "is") {
 			case 0:
-				now[i] = SecurityShare{Service: s.Service, Fixed: true, Places: s.Places}
+				current[i] = SecurityShare{Service: s.Service, Fixed: true, Places: s.Places}
 			case 1, 2:
 				l := &SecurityLimit{Ranges: prefixesOf(rapid.SampledFrom([][]string{nil, {"10.1.0.0/16"}, {"10.0.0.0/8", "192.0.2.0/25"}}).Draw(t, "limit")...)}
 				l.Own = slices.DeleteFunc(slices.Clone(s.AccessRules), func(a AccessRule) bool { return a.Access == lb.Deny })
-				now[i], limits[s.Service] = SecurityShare{Service: s.Service, Places: s.Places, Limit: l}, l
+				current[i], limits[s.Service] = SecurityShare{Service: s.Service, Places: s.Places, Limit: l}, l
 			}
 		}
-		in := SecurityInput{Observed: before, Shares: now, Managed: ours}
+		in := SecurityInput{Observed: before, Shares: current, Managed: ours}
 		after := BuildSecurityPlan(in).Next
 		requireUnchanged(t, before, after)
 		requireDistinct(t, after)
@@ -197,11 +197,11 @@ func TestLawALimitOpensNothing(t *testing.T) {
 							continue
 						}
 						for _, protocol := range []string{"Tcp", "Udp"} {
-							was, is := admits(before, client, to, protocol, port[s.Service], lb.Allow), admits(after, client, to, protocol, port[s.Service], lb.Allow)
+							was, ok := admits(before, client, to, protocol, port[s.Service], lb.Allow), admits(after, client, to, protocol, port[s.Service], lb.Allow)
 							l, isLimited := limits[s.Service]
 							allowed := !isLimited || slices.ContainsFunc(l.Ranges, func(p netip.Prefix) bool { return p.Contains(netip.MustParseAddr(client)) })
-							if is != (was && allowed) {
-								t.Fatalf("%s of %s to %s at %s: before %t, limited %t and allowed %t, after %t\nbefore\n%s\nafter\n%s", protocol, client, to, port[s.Service], was, isLimited, allowed, is, formatRules(before), formatRules(after))
+							if ok != (was && allowed) {
+								t.Fatalf("%s of %s to %s at %s: before %t, limited %t and allowed %t, after %t\nbefore\n%s\nafter\n%s", protocol, client, to, port[s.Service], was, isLimited, allowed, ok, formatRules(before), formatRules(after))
 							}
 							if denied := admits(before, client, to, protocol, port[s.Service], lb.Deny); denied != admits(after, client, to, protocol, port[s.Service], lb.Deny) {
 								t.Fatalf("denials at %s: before %t\n%s\nafter\n%s", to, denied, formatRules(before), formatRules(after))

@@ -84,10 +84,10 @@ type fixedPlaces struct {
 }
 
 // addPlaces adds places that have existing rules.
-func (h *fixedPlaces) addPlaces(places []SecurityPlace, here map[netip.Addr]bool) {
+func (h *fixedPlaces) addPlaces(places []SecurityPlace, known map[netip.Addr]bool) {
 	for _, p := range places {
 		for _, a := range p.Addresses {
-			if here[a] {
+			if known[a] {
 				h.byAddress[a] = append(h.byAddress[a], len(h.places))
 			}
 		}

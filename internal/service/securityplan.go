@@ -97,7 +97,7 @@ func BuildSecurityPlan(in SecurityInput) SecurityPlan {
 		for _, r := range g.rules {
 			g.usage.countRule(r, holders)
 		}
-		if again := g.addMissing(shares, refused); !again {
+		if restart := g.addMissing(shares, refused); !restart {
 			next := g.withoutEmpty()
 			return SecurityPlan{Next: next, Changes: DiffSecurityRules(in.Observed, next), Rejected: refused, Before: before, After: g.usage}
 		}
@@ -129,14 +129,14 @@ func startPlan(seen *parsedGroup, shares []parsedShare, refused map[string]error
 		of: map[ruleKey]int{}, existing: map[ruleKey]map[netip.Addr]bool{}, emptied: map[ruleKey]bool{}, seen: seen, taken: newUsedNames(),
 	}
 	wanted := map[ruleKey]map[netip.Addr]bool{}
-	held := fixedPlaces{byAddress: map[netip.Addr][]int{}}
+	places := fixedPlaces{byAddress: map[netip.Addr][]int{}}
 	for _, s := range shares {
 		if s.Fixed || refused[s.Service] != nil {
-			held.addPlaces(s.Places, seen.managedHosts)
+			places.addPlaces(s.Places, seen.managedHosts)
 			continue
 		}
 		if s.Limit != nil {
-			held.addPlaces(s.Places, seen.managedHosts)
+			places.addPlaces(s.Places, seen.managedHosts)
 		}
 		for i, a := range s.AccessRules {
 			addAddresses(wanted, s.ruleKeys[i], a.Destinations...)
@@ -149,13 +149,13 @@ func startPlan(seen *parsedGroup, shares []parsedShare, refused map[string]error
 		r := o.SecurityRule
 		if o.managed {
 			m := o.ruleKey
-			covers := held.coverage(r)
+			covers := places.coverage(r)
 			r.Destinations = nil
 			for i, a := range o.hosts {
 				if a.IsValid() {
-					again := g.existing[m][a]
+					exists := g.existing[m][a]
 					addAddresses(g.existing, m, a)
-					if again || !wanted[m][a] && (decided[m][a] || !covers(a)) {
+					if exists || !wanted[m][a] && (decided[m][a] || !covers(a)) {
 						continue
 					}
 				}
@@ -190,9 +190,9 @@ func addAddresses(of map[ruleKey]map[netip.Addr]bool, m ruleKey, addresses ...ne
 	}
 }
 
-// addMissing adds what is missing, Service by Service, and rejects those that do not fit. again is true if a new
+// addMissing adds what is missing, Service by Service, and rejects those that do not fit. restart is true if a new
 // pass is needed because existing rules of a rejected Service were removed.
-func (g *group) addMissing(shares []parsedShare, refused map[string]error) (again bool) {
+func (g *group) addMissing(shares []parsedShare, refused map[string]error) (restart bool) {
 	for _, s := range shares {
 		if s.Fixed || refused[s.Service] != nil {
 			continue
@@ -207,11 +207,11 @@ func (g *group) addMissing(shares []parsedShare, refused map[string]error) (agai
 		if err := g.limits.exceededLimit(g.usage, s, g.missingUsage(s)); err != nil {
 			// The rest of this pass finds other rejections: the rules of this Service leave no room for them.
 			refused[s.Service] = err
-			again = again || g.hasObserved(s)
+			restart = restart || g.hasObserved(s)
 			continue
 		}
 		if err := g.used.plus(need).exceededLimit(); err != nil {
-			if again {
+			if restart {
 				continue // the next pass decides
 			}
 			refused[s.Service] = err
@@ -224,7 +224,7 @@ func (g *group) addMissing(shares []parsedShare, refused map[string]error) (agai
 			g.usage.addDestinations(s.ruleKeys[i], countPrefixes(a.Sources), serviceRef{s.Service, s.Namespace}, g.addAccess(a, s.ruleKeys[i]))
 		}
 	}
-	return again
+	return restart
 }
 
 // neededCapacity returns the capacity that the missing rules of a Service need.
@@ -237,7 +237,7 @@ func (g *group) neededCapacity(s parsedShare) capacity {
 			if g.existing[m][d] || counted[m][d] {
 				continue
 			}
-			if _, there := g.of[m]; !there && counted[m] == nil {
+			if _, ok := g.of[m]; !ok && counted[m] == nil {
 				need.rules++
 				need.sources += countPrefixes(a.Sources)
 			}
@@ -270,8 +270,8 @@ func (g *group) addAccess(a AccessRule, m ruleKey) int {
 	if len(missing) == 0 {
 		return 0
 	}
-	at, there := g.of[m]
-	if !there {
+	at, ok := g.of[m]
+	if !ok {
 		at = len(g.rules)
 		g.of[m] = at
 		g.addRule(g.newRule(a, m))
@@ -300,18 +300,18 @@ func (g *group) withoutEmpty() []lb.SecurityRule {
 
 // DiffSecurityRules returns the changes between two sets of rules.
 func DiffSecurityRules(before, after []lb.SecurityRule) []lb.Change {
-	was, is := indexByName(before), indexByName(after)
+	oldIndex, newIndex := indexByName(before), indexByName(after)
 	var changes []lb.Change
 	for _, r := range after {
-		switch at, there := was[strings.ToLower(r.Name)]; {
-		case !there:
+		switch at, ok := oldIndex[strings.ToLower(r.Name)]; {
+		case !ok:
 			changes = append(changes, lb.Change{Action: lb.ActionAdd, Kind: KindSecurityRule, Name: r.Name, Is: r})
 		case !before[at].Equal(r):
 			changes = append(changes, lb.Change{Action: lb.ActionModify, Kind: KindSecurityRule, Name: r.Name, Was: before[at], Is: r})
 		}
 	}
 	for _, r := range before {
-		if _, there := is[strings.ToLower(r.Name)]; !there {
+		if _, ok := newIndex[strings.ToLower(r.Name)]; !ok {
 			changes = append(changes, lb.Change{Action: lb.ActionRemove, Kind: KindSecurityRule, Name: r.Name, Was: r})
 		}
 	}
@@ -323,7 +323,7 @@ func indexByName(rules []lb.SecurityRule) map[string]int {
 	at := make(map[string]int, len(rules))
 	for i, r := range rules {
 		name := strings.ToLower(r.Name)
-		if _, there := at[name]; !there {
+		if _, ok := at[name]; !ok {
 			at[name] = i
 		}
 	}

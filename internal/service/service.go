@@ -126,12 +126,12 @@ const gatewayPrefix = "gateway:"
 func GatewayServiceName(gateway string) string { return gatewayPrefix + gateway }
 
 // GatewayOf returns the Gateway of a name among Services; false if it is that of a Service.
-func GatewayOf(name string) (gateway string, is bool) { return strings.CutPrefix(name, gatewayPrefix) }
+func GatewayOf(name string) (gateway string, ok bool) { return strings.CutPrefix(name, gatewayPrefix) }
 
 // DescribeOwner returns the kind and the name of a Service or Gateway, from its namespace and name among Services.
 func DescribeOwner(key string) string {
 	namespace, name, _ := strings.Cut(key, "/")
-	if gateway, is := GatewayOf(name); is {
+	if gateway, ok := GatewayOf(name); ok {
 		return "Gateway " + namespace + "/" + gateway
 	}
 	return "Service " + key

@@ -142,14 +142,14 @@ func TestPrivateAddressTakenByAnother(t *testing.T) {
 		}
 		for _, last := range []byte{10, 11} {
 			f := private(last)
-			if ip, is := owed.Address(f); !is || ip != f.PrivateIP {
+			if ip, ok := owed.Address(f); !ok || ip != f.PrivateIP {
 				t.Errorf("named %t: %s is not owed", names, f.PrivateIP)
 			}
 			asked, err := phase.UserRequests{}.ReleaseAddress(w.kept, f.PrivateIP, phase.UserRequest{By: "jane"})
 			if owed.update(w.kept, asked); err != nil {
 				t.Error(err)
 			}
-			if _, is := owed.Address(f); is {
+			if _, ok := owed.Address(f); ok {
 				t.Errorf("named %t: %s is owed though a user has given it up", names, f.PrivateIP)
 			}
 			owed.update(w.kept, phase.UserRequests{})

@@ -32,17 +32,17 @@ func (m *Migration) takeSnapshot(ctx context.Context, j phase.Journal, services 
 	if f := armerror.FromError(err); f != nil && f.Class != armerror.Stale { // a missing resource group has none
 		return snapshot, fmt.Errorf("load balancers of resource group %s: %w", at.ResourceGroup, err)
 	}
-	there, basic := map[lb.LoadBalancerKey]bool{}, false
+	existing, basic := map[lb.LoadBalancerKey]bool{}, false
 	for _, b := range all {
 		if !m.isManaged(b.ID) {
 			snapshot.Others = append(snapshot.Others, b)
 			continue
 		}
 		snapshot.LoadBalancers = append(snapshot.LoadBalancers, b)
-		there[b.ID.Key()], basic = true, basic || b.SKU == lb.Basic
+		existing[b.ID.Key()], basic = true, basic || b.SKU == lb.Basic
 	}
 	missed := func(s phase.Service) bool {
-		return !s.Skip && !there[s.LoadBalancer.Key()] && snapshot.HasMissingFrontend(s)
+		return !s.Skip && !existing[s.LoadBalancer.Key()] && snapshot.HasMissingFrontend(s)
 	}
 	if !basic && !slices.ContainsFunc(services, missed) && !j.IsOpen() {
 		return snapshot, nil

@@ -111,8 +111,8 @@ func BuildStatus(ctx context.Context, cfg Config, leader string) (Status, error)
 	}
 	for _, b := range j.LoadBalancers {
 		for _, a := range b.Addresses {
-			is := a.Locate(b, snapshot)
-			s.Addresses = append(s.Addresses, newStatusAddress(a, b.ID.Name, is, requests))
+			location := a.Locate(b, snapshot)
+			s.Addresses = append(s.Addresses, newStatusAddress(a, b.ID.Name, location, requests))
 		}
 	}
 	if !j.IsOpen() {
@@ -149,9 +149,9 @@ func BuildStatus(ctx context.Context, cfg Config, leader string) (Status, error)
 	return s, nil
 }
 
-func newStatusAddress(a phase.Address, on string, is phase.Location, requests phase.UserRequests) StatusAddress {
-	p := StatusAddress{Address: a, LoadBalancer: on, Location: is.Text, Lost: is.Lost, IsClaim: is.IsClaim}
-	if request := requests.FindRelease(a); is.IsClaim && request != nil {
+func newStatusAddress(a phase.Address, on string, location phase.Location, requests phase.UserRequests) StatusAddress {
+	p := StatusAddress{Address: a, LoadBalancer: on, Location: location.Text, Lost: location.Lost, IsClaim: location.IsClaim}
+	if request := requests.FindRelease(a); location.IsClaim && request != nil {
 		p.Location, p.Lost, p.IsClaim, p.ReleaseRequest = "given up "+request.String(), true, false, request
 	}
 	return p

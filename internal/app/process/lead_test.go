@@ -45,8 +45,8 @@ func TestHowALeadEnds(t *testing.T) {
 				if err != nil {
 					text = err.Error()
 				}
-				if took := time.Since(began); text != tt.fails || took != tt.after {
-					t.Errorf("it ended after %s with %q, want %s and %q", took, text, tt.after, tt.fails)
+				if elapsed := time.Since(began); text != tt.fails || elapsed != tt.after {
+					t.Errorf("it ended after %s with %q, want %s and %q", elapsed, text, tt.after, tt.fails)
 				}
 			})
 		})

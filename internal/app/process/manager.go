@@ -82,7 +82,7 @@ func NewManager(ctx context.Context, m Manager) (ctrl.Manager, error) {
 		GracefulShutdownTimeout:             new(stopTimeout),
 	}
 	mgr, err := runUntilDone(ctx, func() (ctrl.Manager, error) { return ctrl.NewManager(k8s.WithFence(m.API, m.Fence), opts) })
-	if unknown, is := errors.AsType[*meta.NoKindMatchError](err); is {
+	if unknown, ok := errors.AsType[*meta.NoKindMatchError](err); ok {
 		return nil, fmt.Errorf("the cluster does not know %ss: apply config/crd first (kubectl apply --server-side -k config/crd): %w", unknown.GroupKind.Kind, err)
 	}
 	if err != nil {

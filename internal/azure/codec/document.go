@@ -62,16 +62,16 @@ func removeReadOnly(part *jsonObject, azures ...string) *jsonObject {
 // defaults and spellings are otherwise retained.
 
 // setValue also sets zero values.
-func setValue[T comparable](fresh bool, o *jsonObject, key string, was, want T) {
-	if fresh || was != want {
+func setValue[T comparable](fresh bool, o *jsonObject, key string, old, want T) {
+	if fresh || old != want {
 		o.set(key, want)
 	}
 }
 
 // setString deletes an empty string.
-func setString[T ~string](fresh bool, o *jsonObject, key string, was, want T) {
+func setString[T ~string](fresh bool, o *jsonObject, key string, old, want T) {
 	switch {
-	case !fresh && was == want:
+	case !fresh && old == want:
 	case want == "":
 		deleteKeys(o, key)
 	default:
@@ -80,9 +80,9 @@ func setString[T ~string](fresh bool, o *jsonObject, key string, was, want T) {
 }
 
 // setReference deletes an empty reference.
-func setReference(o *jsonObject, key, was, want string) {
+func setReference(o *jsonObject, key, old, want string) {
 	switch {
-	case strings.EqualFold(was, want):
+	case strings.EqualFold(old, want):
 	case want == "":
 		deleteKeys(o, key)
 	default:
@@ -92,13 +92,13 @@ func setReference(o *jsonObject, key, was, want string) {
 
 // setItems edits the parts of a kind into next. A new part is fresh and has only a name. No parts
 // become an empty array, because Azure keeps the parts if it is absent.
-func setItems[T any](properties *jsonObject, kind string, was, next []T, name func(T) string, edit func(part *jsonObject, fresh bool, was, want T)) {
+func setItems[T any](properties *jsonObject, kind string, old, next []T, name func(T) string, edit func(part *jsonObject, fresh bool, old, want T)) {
 	parts := objectList(properties, kind)
-	byName, known := make(map[string]*jsonObject, len(parts)), make(map[string]T, len(was))
+	byName, known := make(map[string]*jsonObject, len(parts)), make(map[string]T, len(old))
 	for _, part := range parts {
 		byName[strings.ToLower(stringValue(part, "name"))] = part
 	}
-	for _, part := range was {
+	for _, part := range old {
 		known[strings.ToLower(name(part))] = part
 	}
 	all := make([]*jsonObject, 0, len(next))

@@ -41,9 +41,9 @@ func setPools(configuration *jsonObject, next lb.InterfaceConfiguration) error {
 			return ErrOtherShape
 		}
 		properties := childObject(ip, keyProperties)
-		was := objectList(properties, keyPools)
-		ids := make([]string, len(was))
-		for j, pool := range was {
+		old := objectList(properties, keyPools)
+		ids := make([]string, len(old))
+		for j, pool := range old {
 			ids[j] = stringValue(pool, "id")
 		}
 		if slices.Equal(ids, next.IPConfigurations[i].Pools) {
@@ -55,8 +55,8 @@ func setPools(configuration *jsonObject, next lb.InterfaceConfiguration) error {
 		pools := make([]*jsonObject, 0, len(next.IPConfigurations[i].Pools))
 		for _, id := range next.IPConfigurations[i].Pools {
 			if j := slices.Index(ids, id); j >= 0 {
-				was[j].other = nil
-				pools = append(pools, was[j])
+				old[j].other = nil
+				pools = append(pools, old[j])
 			} else {
 				pools = append(pools, newObject("id", id))
 			}

@@ -56,15 +56,15 @@ func (p armNetworkProfile) toConfigurations() []lb.InterfaceConfiguration {
 func (c armInterfaceConfiguration) toConfiguration() lb.InterfaceConfiguration {
 	next := lb.InterfaceConfiguration{Name: c.Name, Primary: c.Properties.Primary, SecurityGroup: c.Properties.SecurityGroup.ID}
 	for _, ip := range c.Properties.IPConfigurations {
-		one := lb.IPConfiguration{Name: ip.Name, Primary: ip.Properties.Primary, Family: lb.IPv4, Subnet: ip.Properties.Subnet.ID}
+		config := lb.IPConfiguration{Name: ip.Name, Primary: ip.Properties.Primary, Family: lb.IPv4, Subnet: ip.Properties.Subnet.ID}
 		if strings.EqualFold(ip.Properties.Version, string(lb.IPv6)) {
-			one.Family = lb.IPv6
+			config.Family = lb.IPv6
 		}
-		one.IP, _ = netip.ParseAddr(ip.Properties.IP)
+		config.IP, _ = netip.ParseAddr(ip.Properties.IP)
 		for _, pool := range ip.Properties.Pools {
-			one.Pools = append(one.Pools, pool.ID)
+			config.Pools = append(config.Pools, pool.ID)
 		}
-		next.IPConfigurations = append(next.IPConfigurations, one)
+		next.IPConfigurations = append(next.IPConfigurations, config)
 	}
 	return next
 }

@@ -98,30 +98,30 @@ func (n armNATConfiguration) toNATAddress() lb.NATAddress {
 // EncodePrivateLinkService returns the body of a write. Unchanged and unknown properties are sent
 // back as read. Connections are omitted.
 func EncodePrivateLinkService(next lb.PrivateLinkService) (any, error) {
-	body, was := newObject("location", next.Location), lb.PrivateLinkService{}
+	body, old := newObject("location", next.Location), lb.PrivateLinkService{}
 	body.set(keyProperties, &jsonObject{})
 	if next.Origin != nil {
 		var err error
 		if body, err = parseOrigin(next.Origin); err != nil {
 			return nil, err
 		}
-		if was, err = DecodePrivateLinkService(next.ID, next.Origin.(Document)); err != nil {
+		if old, err = DecodePrivateLinkService(next.ID, next.Origin.(Document)); err != nil {
 			return nil, err
 		}
 	}
 	deleteKeys(body, "etag", "id", "name", "type")
-	editExtendedLocation(body, was.ExtendedLocation, next.ExtendedLocation)
+	editExtendedLocation(body, old.ExtendedLocation, next.ExtendedLocation)
 	properties := childObject(body, keyProperties)
 	deleteKeys(properties, "alias", "networkInterfaces", "privateEndpointConnections", "provisioningState", "resourceGuid")
 	body.set("tags", next.Tags)
-	if !slices.Equal(was.Frontends, next.Frontends) {
+	if !slices.Equal(old.Frontends, next.Frontends) {
 		properties.set("loadBalancerFrontendIpConfigurations", linkRefs(next.Frontends))
 	}
-	properties.set("ipConfigurations", encodeNAT(objectList(properties, "ipConfigurations"), was.NAT, next.NAT))
+	properties.set("ipConfigurations", encodeNAT(objectList(properties, "ipConfigurations"), old.NAT, next.NAT))
 	properties.set("enableProxyProtocol", next.ProxyProtocol)
 	properties.set("fqdns", append([]string{}, next.FQDNs...))
-	setSubscriptionList(properties, "visibility", was.Visibility, next.Visibility)
-	setSubscriptionList(properties, "autoApproval", was.AutoApproval, next.AutoApproval)
+	setSubscriptionList(properties, "visibility", old.Visibility, next.Visibility)
+	setSubscriptionList(properties, "autoApproval", old.AutoApproval, next.AutoApproval)
 	return body, nil
 }
 
@@ -133,10 +133,10 @@ func linkRefs(ids []string) []*jsonObject {
 	return all
 }
 
-func encodeNAT(configurations []*jsonObject, was, next []lb.NATAddress) []*jsonObject {
+func encodeNAT(configurations []*jsonObject, old, next []lb.NATAddress) []*jsonObject {
 	all := make([]*jsonObject, 0, len(next))
 	for _, n := range next {
-		if i := slices.Index(was, n); i >= 0 {
+		if i := slices.Index(old, n); i >= 0 {
 			if properties := removeReadOnly(configurations[i]); !n.Static {
 				deleteKeys(properties, "privateIPAddress")
 			}
@@ -158,8 +158,8 @@ func encodeNAT(configurations []*jsonObject, was, next []lb.NATAddress) []*jsonO
 }
 
 // setSubscriptionList sets a changed list. Azure omits an empty list, and an empty list clears it.
-func setSubscriptionList(properties *jsonObject, key string, was, next []string) {
-	if !slices.Equal(was, next) {
+func setSubscriptionList(properties *jsonObject, key string, old, next []string) {
+	if !slices.Equal(old, next) {
 		properties.set(key, newObject("subscriptions", append([]string{}, next...)))
 	}
 }

@@ -67,35 +67,35 @@ func DecodePublicIP(id lb.ResourceID, doc Document) (lb.PublicIP, error) {
 
 // EncodePublicIP returns the body for ip, like EncodeLoadBalancer.
 func EncodePublicIP(ip lb.PublicIP) (any, error) {
-	body, fresh, was := &jsonObject{}, ip.Origin == nil, lb.PublicIP{}
+	body, fresh, old := &jsonObject{}, ip.Origin == nil, lb.PublicIP{}
 	if !fresh {
 		var err error
 		if body, err = parseOrigin(ip.Origin); err != nil {
 			return nil, err
 		}
-		if was, err = DecodePublicIP(ip.ID, ip.Origin.(Document)); err != nil {
+		if old, err = DecodePublicIP(ip.ID, ip.Origin.(Document)); err != nil {
 			return nil, err
 		}
 	}
 	deleteKeys(body, "name")
 	p := removeReadOnly(body, "ipConfiguration", "resourceGuid", "upgradedToV2")
-	setString(fresh, body, "location", was.Location, ip.Location)
-	if fresh || was.SKU != ip.SKU {
+	setString(fresh, body, "location", old.Location, ip.Location)
+	if fresh || old.SKU != ip.SKU {
 		ensureObject(body, "sku").set("name", ip.SKU)
 	}
-	editExtendedLocation(body, was.ExtendedLocation, ip.ExtendedLocation)
-	if !slices.Equal(was.Zones, ip.Zones) {
+	editExtendedLocation(body, old.ExtendedLocation, ip.ExtendedLocation)
+	if !slices.Equal(old.Zones, ip.Zones) {
 		body.set("zones", append([]string{}, ip.Zones...))
 	}
-	if !maps.Equal(was.Tags, ip.Tags) {
+	if !maps.Equal(old.Tags, ip.Tags) {
 		editTags(body, ip.Tags)
 	}
-	setString(fresh, p, "publicIPAddressVersion", was.Family, ip.Family)
-	if fresh || was.Static != ip.Static {
+	setString(fresh, p, "publicIPAddressVersion", old.Family, ip.Family)
+	if fresh || old.Static != ip.Static {
 		p.set("publicIPAllocationMethod", allocationMethod(ip.Static))
 	}
-	setReference(p, "publicIPPrefix", was.Prefix, ip.Prefix)
-	if !maps.Equal(was.IPTags, ip.IPTags) {
+	setReference(p, "publicIPPrefix", old.Prefix, ip.Prefix)
+	if !maps.Equal(old.IPTags, ip.IPTags) {
 		all := []*jsonObject{}
 		for _, kind := range slices.Sorted(maps.Keys(ip.IPTags)) {
 			tag := newObject("ipTagType", kind)
@@ -104,7 +104,7 @@ func EncodePublicIP(ip lb.PublicIP) (any, error) {
 		}
 		p.set("ipTags", all)
 	}
-	if was.DNSLabel != ip.DNSLabel {
+	if old.DNSLabel != ip.DNSLabel {
 		editLabel(p, ip.DNSLabel)
 	}
 	return body, nil

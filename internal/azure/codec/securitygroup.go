@@ -70,9 +70,9 @@ func (r armSecurityRule) toSecurityRule() lb.SecurityRule {
 	}
 }
 
-func mergeValues(one string, many []string) []string {
-	if one != "" {
-		return append([]string{one}, many...)
+func mergeValues(single string, many []string) []string {
+	if single != "" {
+		return append([]string{single}, many...)
 	}
 	return many
 }
@@ -83,37 +83,37 @@ func EncodeSecurityGroup(g lb.SecurityGroup) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	was, err := DecodeSecurityGroup(g.ID, g.Origin.(Document))
+	old, err := DecodeSecurityGroup(g.ID, g.Origin.(Document))
 	if err != nil {
 		return nil, err
 	}
 	deleteKeys(body, "name")
 	p := removeReadOnly(body, "defaultSecurityRules", "flowLogs", "networkInterfaces", "resourceGuid", "subnets")
-	setItems(p, "securityRules", was.Rules, g.Rules, func(r lb.SecurityRule) string { return r.Name }, editSecurityRule)
+	setItems(p, "securityRules", old.Rules, g.Rules, func(r lb.SecurityRule) string { return r.Name }, editSecurityRule)
 	return body, nil
 }
 
-func editSecurityRule(part *jsonObject, fresh bool, was, want lb.SecurityRule) {
+func editSecurityRule(part *jsonObject, fresh bool, old, want lb.SecurityRule) {
 	p := removeReadOnly(part)
-	setValue(fresh, p, "priority", was.Priority, want.Priority)
-	setString(fresh, p, "direction", was.Direction, want.Direction)
-	setString(fresh, p, "access", was.Access, want.Access)
-	setString(fresh, p, "protocol", was.Protocol, want.Protocol)
-	setOneOrMany(p, "sourceAddressPrefix", "sourceAddressPrefixes", was.Sources, want.Sources)
-	setOneOrMany(p, "destinationAddressPrefix", "destinationAddressPrefixes", was.Destinations, want.Destinations)
-	setOneOrMany(p, "sourcePortRange", "sourcePortRanges", was.SourcePorts, want.SourcePorts)
-	setOneOrMany(p, "destinationPortRange", "destinationPortRanges", was.DestinationPorts, want.DestinationPorts)
+	setValue(fresh, p, "priority", old.Priority, want.Priority)
+	setString(fresh, p, "direction", old.Direction, want.Direction)
+	setString(fresh, p, "access", old.Access, want.Access)
+	setString(fresh, p, "protocol", old.Protocol, want.Protocol)
+	setOneOrMany(p, "sourceAddressPrefix", "sourceAddressPrefixes", old.Sources, want.Sources)
+	setOneOrMany(p, "destinationAddressPrefix", "destinationAddressPrefixes", old.Destinations, want.Destinations)
+	setOneOrMany(p, "sourcePortRange", "sourcePortRanges", old.SourcePorts, want.SourcePorts)
+	setOneOrMany(p, "destinationPortRange", "destinationPortRanges", old.DestinationPorts, want.DestinationPorts)
 }
 
 // setOneOrMany sets one of two fields: Azure rejects tags and "*" in the plural one.
-func setOneOrMany(p *jsonObject, one, many string, was, want []string) {
+func setOneOrMany(p *jsonObject, singular, many string, old, want []string) {
 	switch {
-	case slices.Equal(was, want):
+	case slices.Equal(old, want):
 	case len(want) == 1:
 		deleteKeys(p, many)
-		p.set(one, want[0])
+		p.set(singular, want[0])
 	default:
-		deleteKeys(p, one)
+		deleteKeys(p, singular)
 		p.set(many, append([]string{}, want...))
 	}
 }

@@ -159,14 +159,14 @@ func BenchmarkLoadBalancer(b *testing.B) {
 			}
 		}
 	})
-	is, err := DecodeLoadBalancer(webPool.LoadBalancer, shown)
+	balancer, err := DecodeLoadBalancer(webPool.LoadBalancer, shown)
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Run("encode", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			body, err := EncodeLoadBalancer(is, vnet)
+			body, err := EncodeLoadBalancer(balancer, vnet)
 			if err == nil {
 				_, err = json.Marshal(body)
 			}

@@ -49,11 +49,11 @@ func (d Doctor) checkAPIServer(ctx context.Context) (all []Check, answers bool) 
 		return silent(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	took := time.Since(sent)
-	var is apiversion.Info
+	elapsed := time.Since(sent)
+	var info apiversion.Info
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxResponseBytes))
 	if err == nil && resp.StatusCode == http.StatusOK {
-		err = json.Unmarshal(body, &is)
+		err = json.Unmarshal(body, &info)
 	}
 	switch {
 	case err != nil:
@@ -61,24 +61,24 @@ func (d Doctor) checkAPIServer(ctx context.Context) (all []Check, answers bool) 
 	case resp.StatusCode != http.StatusOK:
 		return silent(fmt.Errorf("its version request returned %s", resp.Status))
 	}
-	v := checkVersion(is.GitVersion)
+	v := checkVersion(info.GitVersion)
 	v.Name = server
-	return []Check{v, compareClock("clock of the API server", resp.Header.Get("Date"), sent, took)}, true
+	return []Check{v, compareClock("clock of the API server", resp.Header.Get("Date"), sent, elapsed)}, true
 }
 
 func checkVersion(of string) Check {
-	is, err := version.ParseGeneric(of)
+	parsed, err := version.ParseGeneric(of)
 	if err != nil {
 		return Check{Result: Unknown, Why: fmt.Sprintf("its version %q cannot be parsed", of)}
 	}
-	minor := version.MajorMinor(is.Major(), is.Minor())
+	minor := version.MajorMinor(parsed.Major(), parsed.Minor())
 	switch {
 	case minor.LessThan(version.MustParseGeneric(oldestVersion)):
-		return Check{Result: Fail, Why: fmt.Sprintf("Kubernetes %s is older than %s", is, oldestVersion), Do: "a newer cluster: see docs/reference/support.md"}
+		return Check{Result: Fail, Why: fmt.Sprintf("Kubernetes %s is older than %s", parsed, oldestVersion), Do: "a newer cluster: see docs/reference/support.md"}
 	case version.MustParseGeneric(newestVersion).LessThan(minor):
-		return Check{Result: Warn, Why: fmt.Sprintf("Kubernetes %s is newer than %s, which Weir was tested with", is, newestVersion), Do: "see whether there is a newer Weir"}
+		return Check{Result: Warn, Why: fmt.Sprintf("Kubernetes %s is newer than %s, which Weir was tested with", parsed, newestVersion), Do: "see whether there is a newer Weir"}
 	}
-	return Check{Result: OK, Why: fmt.Sprintf("Kubernetes %s", is)}
+	return Check{Result: OK, Why: fmt.Sprintf("Kubernetes %s", parsed)}
 }
 
 // Tolerated clock skew. A Date header has whole seconds; tokens are accepted five minutes before they become
@@ -88,22 +88,22 @@ const (
 	maxSkew  = 5 * time.Minute
 )
 
-func compareClock(name, date string, sent time.Time, took time.Duration) Check {
+func compareClock(name, date string, sent time.Time, elapsed time.Duration) Check {
 	remote, err := http.ParseTime(date)
 	if err != nil {
 		return Check{Name: name, Result: Unknown, Why: "its response has no date"}
 	}
 	// The Date is truncated to a second and was set between request and response.
-	ahead := remote.Add(500 * time.Millisecond).Sub(sent.Add(took / 2))
+	ahead := remote.Add(500 * time.Millisecond).Sub(sent.Add(elapsed / 2))
 	direction, off := "behind", -ahead
 	if ahead > 0 {
 		direction, off = "ahead of", ahead
 	}
 	why := fmt.Sprintf("%s %s that of this machine", off.Round(time.Second), direction)
 	switch {
-	case off-took/2 >= maxSkew:
+	case off-elapsed/2 >= maxSkew:
 		return Check{Name: name, Result: Fail, Why: why, Do: "set one of the two right: tokens and pauses are judged by them"}
-	case off-took/2 >= warnSkew:
+	case off-elapsed/2 >= warnSkew:
 		return Check{Name: name, Result: Warn, Why: why, Do: "set one of the two right: see chronyc tracking, or timedatectl"}
 	}
 	return Check{Name: name, Result: OK, Why: "as that of this machine, to some seconds"}

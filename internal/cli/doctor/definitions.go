@@ -49,9 +49,9 @@ func (d Doctor) definitionChecks() []namedCheck {
 }
 
 func (d Doctor) checkDefinition(ctx context.Context, want *unstructured.Unstructured) []Check {
-	is := &unstructured.Unstructured{}
-	is.SetGroupVersionKind(definitionKind)
-	err := d.API.Get(ctx, client.ObjectKeyFromObject(want), is)
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(definitionKind)
+	err := d.API.Get(ctx, client.ObjectKeyFromObject(want), obj)
 	lacks, why := Fail, "Weir does not start without it"
 	if want.GetName() != requiredDefinition {
 		lacks, why = Warn, "weir-provisioner does not start without it"
@@ -64,10 +64,10 @@ func (d Doctor) checkDefinition(ctx context.Context, want *unstructured.Unstruct
 	case err != nil:
 		return noResponse(ctx, err)
 	}
-	if !isEstablished(is) {
-		return singleResult(lacks, "the API server does not serve it: its condition Established is not True", "kubectl describe crd "+is.GetName())
+	if !isEstablished(obj) {
+		return singleResult(lacks, "the API server does not serve it: its condition Established is not True", "kubectl describe crd "+obj.GetName())
 	}
-	missing, surplus := diffPaths(schemaPaths(want), schemaPaths(is))
+	missing, surplus := diffPaths(schemaPaths(want), schemaPaths(obj))
 	switch {
 	case len(missing) > 0:
 		return singleResult(lacks, "the API server drops what it does not know: "+humanize.FormatList(missing, 5), installCommand)
@@ -77,8 +77,8 @@ func (d Doctor) checkDefinition(ctx context.Context, want *unstructured.Unstruct
 	return singleResult(OK, "it has all fields of this version", "")
 }
 
-func isEstablished(is *unstructured.Unstructured) bool {
-	conditions, _, _ := unstructured.NestedSlice(is.Object, "status", "conditions")
+func isEstablished(obj *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	return slices.ContainsFunc(conditions, func(c any) bool {
 		of, _ := c.(map[string]any)
 		return of["type"] == "Established" && of["status"] == "True"
@@ -133,22 +133,22 @@ func propertyPaths(root map[string]any) []string {
 }
 
 // diffPaths omits children of a missing field.
-func diffPaths(want, is []string) (missing, surplus []string) {
-	return subtractPaths(want, is), subtractPaths(is, want)
+func diffPaths(want, got []string) (missing, surplus []string) {
+	return subtractPaths(want, got), subtractPaths(got, want)
 }
 
-func subtractPaths(all, these []string) (left []string) {
+func subtractPaths(all, these []string) (rest []string) {
 	known := map[string]bool{}
 	for _, t := range these {
 		known[t] = true
 	}
 	for _, a := range all {
-		if path, _, _ := strings.Cut(a, " ("); !known[a] && !slices.ContainsFunc(left, func(l string) bool {
+		if path, _, _ := strings.Cut(a, " ("); !known[a] && !slices.ContainsFunc(rest, func(l string) bool {
 			above, _, _ := strings.Cut(l, " (")
 			return strings.HasPrefix(path, above+".") || strings.HasPrefix(path, above+"[]")
 		}) {
-			left = append(left, a)
+			rest = append(rest, a)
 		}
 	}
-	return left
+	return rest
 }

@@ -90,11 +90,11 @@ func definition(t *testing.T) *unstructured.Unstructured {
 	if err != nil {
 		t.Fatal(err)
 	}
-	is := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(content, &is.Object); err != nil {
+	obj := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(content, &obj.Object); err != nil {
 		t.Fatal(err)
 	}
-	return is
+	return obj
 }
 
 // Missing fields are named; of a missing object only the object, not its children.
@@ -437,12 +437,12 @@ func TestDefinitions(t *testing.T) {
 				if tt.err != nil {
 					return tt.err
 				}
-				is := definition(t)
-				if key.Name != is.GetName() {
+				current := definition(t)
+				if key.Name != current.GetName() {
 					t.Errorf("asked for %s", key)
 				}
-				tt.is(is)
-				obj.(*unstructured.Unstructured).Object = is.Object
+				tt.is(current)
+				obj.(*unstructured.Unstructured).Object = current.Object
 				return nil
 			},
 		})}

@@ -143,14 +143,14 @@ func (i *installed) checkLease(ctx context.Context, now time.Time) []Check {
 
 // checkVersion compares this program with the leader, because the other checks use what this program knows.
 func (i *installed) checkVersion() []Check {
-	is := i.leader.Version
+	version := i.leader.Version
 	switch {
 	case !i.leader.Known || i.leader.Holder == "":
 		return singleResult(Unknown, "no process leads, so the controller's version is unknown; this program is "+app.Version, "")
-	case is == "":
+	case version == "":
 		return singleResult(Unknown, fmt.Sprintf("the Lease does not show the version of the leader: it is older than this program, %s", app.Version), "upgrade Weir: docs/guide/upgrade.md")
-	case is != app.Version:
-		return singleResult(Warn, fmt.Sprintf("the leader is %s and this program %s, which checks for what it needs itself", is, app.Version), "use the program of release "+is+", or upgrade Weir: docs/guide/upgrade.md")
+	case version != app.Version:
+		return singleResult(Warn, fmt.Sprintf("the leader is %s and this program %s, which checks for what it needs itself", version, app.Version), "use the program of release "+version+", or upgrade Weir: docs/guide/upgrade.md")
 	}
-	return singleResult(OK, "the leader and this program are "+is, "")
+	return singleResult(OK, "the leader and this program are "+version, "")
 }

@@ -69,8 +69,8 @@ func (d Doctor) permissionChecks() []namedCheck {
 	var all []namedCheck
 	ask := d.newAccessChecker()
 	if d.outside != "" {
-		ask = func(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
-			return checkOwnAccess(ctx, d.API, what)
+		ask = func(ctx context.Context, attrs authorizationv1.ResourceAttributes) (bool, error) {
+			return checkOwnAccess(ctx, d.API, attrs)
 		}
 		all = append(all, namedCheck{"rights", func(context.Context) []Check {
 			return singleResult(OK, d.outside+" leads outside of the cluster, without a ServiceAccount: the rights below are those of your kubeconfig, which should be the controller's", "")
@@ -110,8 +110,8 @@ func loadRoles() (all []shippedRole, err error) {
 func (d Doctor) checkRole(ctx context.Context, r shippedRole, ask accessChecker) []Check {
 	needed, with := d.isRoleNeeded(r.dir)
 	checked, missing := 0, []string{}
-	for _, what := range requiredAccess(r) {
-		may, err := ask(ctx, what)
+	for _, attrs := range requiredAccess(r) {
+		may, err := ask(ctx, attrs)
 		if err != nil {
 			if apierrors.IsForbidden(err) {
 				return singleResult(Unknown, fmt.Sprintf("you may not check the permissions of ServiceAccount %s/%s", d.Namespace, d.ServiceAccount),
@@ -120,7 +120,7 @@ func (d Doctor) checkRole(ctx context.Context, r shippedRole, ask accessChecker)
 			return noResponse(ctx, err)
 		}
 		if checked++; !may {
-			missing = append(missing, describeAccess(what))
+			missing = append(missing, describeAccess(attrs))
 		}
 	}
 	apply := "kubectl apply --server-side -k config/" + r.dir + ", or with Helm: helm upgrade"
@@ -164,33 +164,33 @@ func requiredAccess(r shippedRole) (all []authorizationv1.ResourceAttributes) {
 }
 
 // describeAccess formats an access, such as "get pods/log in default".
-func describeAccess(what authorizationv1.ResourceAttributes) string {
-	text := what.Verb + " " + what.Resource
-	if what.Subresource != "" {
-		text += "/" + what.Subresource
+func describeAccess(attrs authorizationv1.ResourceAttributes) string {
+	text := attrs.Verb + " " + attrs.Resource
+	if attrs.Subresource != "" {
+		text += "/" + attrs.Subresource
 	}
-	if what.Name != "" {
-		text += " " + what.Name
+	if attrs.Name != "" {
+		text += " " + attrs.Name
 	}
-	if what.Namespace != "" {
-		text += " in " + what.Namespace
+	if attrs.Namespace != "" {
+		text += " in " + attrs.Namespace
 	}
 	return text
 }
 
-type accessChecker func(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error)
+type accessChecker func(ctx context.Context, attrs authorizationv1.ResourceAttributes) (bool, error)
 
 // newAccessChecker uses SubjectAccessReviews. If the caller may not create those, it uses SelfSubjectAccessReviews as
 // the controller's account.
 func (d Doctor) newAccessChecker() accessChecker {
 	user := "system:serviceaccount:" + d.Namespace + ":" + d.ServiceAccount
 	var as client.Client // nil while SubjectAccessReviews are allowed
-	return func(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
+	return func(ctx context.Context, attrs authorizationv1.ResourceAttributes) (bool, error) {
 		if as != nil {
-			return checkOwnAccess(ctx, as, what)
+			return checkOwnAccess(ctx, as, attrs)
 		}
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: user, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + d.Namespace, "system:authenticated"}, ResourceAttributes: &what,
+			User: user, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + d.Namespace, "system:authenticated"}, ResourceAttributes: &attrs,
 		}}
 		err := d.API.Create(ctx, review)
 		if err == nil || !apierrors.IsForbidden(err) {
@@ -203,7 +203,7 @@ func (d Doctor) newAccessChecker() accessChecker {
 		case c == nil:
 			return false, err
 		}
-		may, err := checkOwnAccess(ctx, c, what)
+		may, err := checkOwnAccess(ctx, c, attrs)
 		if err == nil {
 			as = c
 		}
@@ -214,8 +214,8 @@ func (d Doctor) newAccessChecker() accessChecker {
 // clientAs returns a client for an account. It returns nil if the caller already impersonates another account,
 // because impersonation cannot be nested.
 func (d Doctor) clientAs(ctx context.Context, user string) (client.Client, error) {
-	who := &authenticationv1.SelfSubjectReview{}
-	if err := d.API.Create(ctx, who); err == nil && who.Status.UserInfo.Username == user {
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := d.API.Create(ctx, review); err == nil && review.Status.UserInfo.Username == user {
 		return d.API, nil
 	}
 	if d.REST.Impersonate.UserName != "" {
@@ -226,8 +226,8 @@ func (d Doctor) clientAs(ctx context.Context, user string) (client.Client, error
 	return cli.NewClient(rc)
 }
 
-func checkOwnAccess(ctx context.Context, as client.Client, what authorizationv1.ResourceAttributes) (bool, error) {
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what}}
+func checkOwnAccess(ctx context.Context, as client.Client, attrs authorizationv1.ResourceAttributes) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attrs}}
 	err := as.Create(ctx, review)
 	return review.Status.Allowed, err
 }

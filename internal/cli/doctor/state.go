@@ -35,23 +35,23 @@ func (d Doctor) checkState(ctx context.Context) []Check {
 	case err != nil:
 		return noResponse(ctx, err)
 	}
-	is := status.NewReport(seen)
-	if !is.InSync && is.Pools.Wrong+is.Services.Wrong+is.Gateways.Wrong == 0 {
-		return singleResult(Warn, "something is wrong: "+is.Causes[0].Name, "weir status -A")
+	report := status.NewReport(seen)
+	if !report.InSync && report.Pools.Wrong+report.Services.Wrong+report.Gateways.Wrong == 0 {
+		return singleResult(Warn, "something is wrong: "+report.Causes[0].Name, "weir status -A")
 	}
-	if !is.InSync {
-		text := fmt.Sprintf("%d of %s and %d of %s", is.Pools.Wrong, humanize.FormatCount(is.Pools.All, "BackendPool"), is.Services.Wrong, humanize.FormatCount(is.Services.All, "Service"))
-		if is.Gateways.Wrong > 0 {
-			text += fmt.Sprintf(" and %d of %s", is.Gateways.Wrong, humanize.FormatCount(is.Gateways.All, "Gateway"))
+	if !report.InSync {
+		text := fmt.Sprintf("%d of %s and %d of %s", report.Pools.Wrong, humanize.FormatCount(report.Pools.All, "BackendPool"), report.Services.Wrong, humanize.FormatCount(report.Services.All, "Service"))
+		if report.Gateways.Wrong > 0 {
+			text += fmt.Sprintf(" and %d of %s", report.Gateways.Wrong, humanize.FormatCount(report.Gateways.All, "Gateway"))
 		}
-		return singleResult(Warn, "something is wrong with "+text+": "+is.Causes[0].Name, "weir status -A")
+		return singleResult(Warn, "something is wrong with "+text+": "+report.Causes[0].Name, "weir status -A")
 	}
-	text := fmt.Sprintf("%s and %s", humanize.FormatCount(is.Pools.All, "BackendPool"), humanize.FormatCount(is.Services.All, "Service"))
-	if is.Gateways.All > 0 {
-		text += " and " + humanize.FormatCount(is.Gateways.All, "Gateway")
+	text := fmt.Sprintf("%s and %s", humanize.FormatCount(report.Pools.All, "BackendPool"), humanize.FormatCount(report.Services.All, "Service"))
+	if report.Gateways.All > 0 {
+		text += " and " + humanize.FormatCount(report.Gateways.All, "Gateway")
 	}
 	text += " are in sync, in progress or paused"
-	if is.GatewaysUnseen {
+	if report.GatewaysUnseen {
 		return singleResult(Unknown, text+". You may not list Gateways and their routes of all namespaces", "run it with the rights of a cluster administrator")
 	}
 	return singleResult(OK, text, "")
@@ -168,13 +168,13 @@ func (d Doctor) leftPools(ctx context.Context) []Check {
 	case err != nil:
 		return noResponse(ctx, err)
 	}
-	var left []string
+	var remaining []string
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		id := strings.Split(string(key), "/")
-		left = append(left, fmt.Sprintf("backend pool %s of load balancer %s, made for %s", id[len(id)-1], id[len(id)-3], service.DescribeOwner(all[key])))
+		remaining = append(remaining, fmt.Sprintf("backend pool %s of load balancer %s, made for %s", id[len(id)-1], id[len(id)-3], service.DescribeOwner(all[key])))
 	}
-	if len(left) > 0 {
-		return singleResult(Warn, humanize.FormatList(left, 5), `the owner of the members or rules there has to remove them; docs/guide/services.md, "Take it away"`)
+	if len(remaining) > 0 {
+		return singleResult(Warn, humanize.FormatList(remaining, 5), `the owner of the members or rules there has to remove them; docs/guide/services.md, "Take it away"`)
 	}
 	return singleResult(OK, "none is on record", "")
 }

@@ -30,8 +30,8 @@ func TestStateOfGateways(t *testing.T) {
 	if err := errors.Join(coordinationv1.AddToScheme(scheme), appsv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	condition := func(kind string, is metav1.ConditionStatus, reason string) metav1.Condition {
-		return metav1.Condition{Type: kind, Status: is, Reason: reason, Message: "m", LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Minute))}
+	condition := func(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: "m", LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Minute))}
 	}
 	for name, tt := range map[string]struct {
 		conditions []metav1.Condition
@@ -51,7 +51,7 @@ func TestStateOfGateways(t *testing.T) {
 		route.Status.Parents = []gatewayv1.RouteParentStatus{{ControllerName: routing.ControllerName, Conditions: tt.route}}
 		api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(gw, route).WithInterceptorFuncs(interceptor.Funcs{
 			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-				if _, is := list.(*gatewayv1.GatewayList); is && tt.forbidden {
+				if _, ok := list.(*gatewayv1.GatewayList); ok && tt.forbidden {
 					return apierrors.NewForbidden(schema.GroupResource{Resource: "gateways"}, "", nil)
 				}
 				return c.List(ctx, list, opts...)

@@ -328,8 +328,8 @@ func TestWhatComesNextForAPausedPool(t *testing.T) {
 		"changes are written when it resumes, at 2026-03-01T13:00:00Z by itself; Azure accepts no request before 12:05:00": {Until: new(ago(-time.Hour))},
 	} {
 		p.Spec.Pause = pause
-		if is := newPool(p); is.Next != want || is.Cause != v1alpha1.ReasonPaused || is.Pause == nil {
-			t.Errorf("%+v", is)
+		if pool := newPool(p); pool.Next != want || pool.Cause != v1alpha1.ReasonPaused || pool.Pause == nil {
+			t.Errorf("%+v", pool)
 		}
 	}
 }
@@ -351,8 +351,8 @@ func TestPoolThatOnlyLooksInSync(t *testing.T) {
 		if tt.contested {
 			p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionContested, Status: metav1.ConditionTrue, Message: "another writer"})
 		}
-		if is := newPool(p); is.State != tt.want || is.Cause != tt.want {
-			t.Errorf("%q, contested %t: state %s, cause %s, want %s", tt.message, tt.contested, is.State, is.Cause, tt.want)
+		if pool := newPool(p); pool.State != tt.want || pool.Cause != tt.want {
+			t.Errorf("%q, contested %t: state %s, cause %s, want %s", tt.message, tt.contested, pool.State, pool.Cause, tt.want)
 		}
 	}
 }

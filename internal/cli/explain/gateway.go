@@ -185,8 +185,8 @@ func familiesOf(gw *gatewayv1.Gateway) []lb.Family {
 func newRoute(gw *gatewayv1.Gateway, r routing.Route) Route {
 	out := Route{Kind: string(r.Kind), Namespace: r.Object.GetNamespace(), Name: r.Object.GetName(), Listeners: []string{}, Backends: []string{}}
 	isParent := func(p gatewayv1.ParentReference) bool {
-		name, is := r.GatewayOf(p)
-		return is && name == client.ObjectKeyFromObject(gw)
+		name, ok := r.GatewayOf(p)
+		return ok && name == client.ObjectKeyFromObject(gw)
 	}
 	for _, p := range r.Parents {
 		if !isParent(p) {
@@ -234,9 +234,9 @@ func (r Reader) readController(ctx context.Context, name gatewayv1.ObjectName) (
 func (r Reader) describeBackends(ctx context.Context, gateway types.NamespacedName, route routing.Route) []string {
 	all := []string{}
 	for _, ref := range route.Backends() {
-		name, is := route.ServiceOf(ref)
+		name, ok := route.ServiceOf(ref)
 		text := fmt.Sprintf("%s %s", ptr.Deref(ref.Kind, routing.KindService), ref.Name)
-		if !is {
+		if !ok {
 			all = append(all, text)
 			continue
 		}
@@ -266,8 +266,8 @@ func (r Reader) describeCopies(ctx context.Context, gateway, backend types.Names
 	}
 	for i := range all.Items {
 		s := &all.Items[i]
-		source, is := routing.CopySourceOf(s)
-		if is && source.Gateway == gateway && source.Backend == backend && s.Spec.Ports[0].Port == port.Port && s.Spec.Ports[0].Protocol == port.Protocol {
+		source, ok := routing.CopySourceOf(s)
+		if ok && source.Gateway == gateway && source.Backend == backend && s.Spec.Ports[0].Port == port.Port && s.Spec.Ports[0].Protocol == port.Protocol {
 			text += fmt.Sprintf(", for listener %s on node port %d of copy %s", source.Listener, s.Spec.Ports[0].NodePort, s.Name)
 		}
 	}

@@ -21,8 +21,8 @@ import (
 // A Gateway has its path to Azure: addresses, a rule for each listener that forwards, its routes, its pool.
 func TestExplainGateway(t *testing.T) {
 	t.Parallel()
-	condition := func(kind string, is metav1.ConditionStatus, reason, message string) metav1.Condition {
-		return metav1.Condition{Type: kind, Status: is, Reason: reason, Message: message, LastTransitionTime: ago(time.Minute)}
+	condition := func(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: ago(time.Minute)}
 	}
 	listener := func(name gatewayv1.SectionName, attached int32, conditions ...metav1.Condition) gatewayv1.ListenerStatus {
 		return gatewayv1.ListenerStatus{Name: name, AttachedRoutes: attached, Conditions: conditions}
@@ -60,7 +60,7 @@ func TestExplainGateway(t *testing.T) {
 	}
 	api := cluster()
 	for _, o := range api {
-		if p, is := o.(*v1alpha1.BackendPool); is && p.Name == "nodes.kubernetes" {
+		if p, ok := o.(*v1alpha1.BackendPool); ok && p.Name == "nodes.kubernetes" {
 			p.Status.MadeFor, p.Spec.LoadBalancer.Name = v1alpha1.MadeForNodes, "kubernetes"
 		}
 	}

@@ -146,9 +146,9 @@ func newService(s *corev1.Service) Service {
 
 func portError(s *corev1.Service, p corev1.ServicePort) string {
 	for _, in := range s.Status.LoadBalancer.Ingress {
-		for _, is := range in.Ports {
-			if is.Port == p.Port && is.Protocol == p.Protocol && is.Error != nil {
-				return *is.Error
+		for _, port := range in.Ports {
+			if port.Port == p.Port && port.Protocol == p.Protocol && port.Error != nil {
+				return *port.Error
 			}
 		}
 	}
@@ -170,23 +170,23 @@ func newNode(n *corev1.Node) Node {
 func duplicatesOf(n *corev1.Node, nodes []corev1.Node, several bool) (texts []string) {
 	for _, family := range []lb.Family{lb.IPv4, lb.IPv6} {
 		ip, ok := inputOf(n).Address(family)
-		var same []membership.Node
+		var duplicates []membership.Node
 		for i := range nodes {
 			if at, _ := inputOf(&nodes[i]).Address(family); ok && at == ip {
-				same = append(same, inputOf(&nodes[i]))
+				duplicates = append(duplicates, inputOf(&nodes[i]))
 			}
 		}
-		if len(same) < 2 {
+		if len(duplicates) < 2 {
 			continue
 		}
-		judged := slices.Clone(same)
+		judged := slices.Clone(duplicates)
 		for i := range judged {
 			if several {
-				judged[i] = membership.ResolveDuplicate(same[i], same, "its address")
+				judged[i] = membership.ResolveDuplicate(duplicates[i], duplicates, "its address")
 			}
 		}
-		names := make([]string, len(same))
-		for i, o := range same {
+		names := make([]string, len(duplicates))
+		for i, o := range duplicates {
 			names[i] = o.Name
 		}
 		slices.Sort(names)
@@ -194,8 +194,8 @@ func duplicatesOf(n *corev1.Node, nodes []corev1.Node, several bool) (texts []st
 		if set := membership.OfNodes(slices.Values(judged), family); len(set.Addresses) > 0 {
 			counts := set.Addresses[0].Name
 			text += "; " + counts + " counts"
-			if at := slices.IndexFunc(same, func(o membership.Node) bool { return o.Name == counts }); several {
-				text += ", and the address is on load balancer " + cmp.Or(same[at].Place, "none")
+			if at := slices.IndexFunc(duplicates, func(o membership.Node) bool { return o.Name == counts }); several {
+				text += ", and the address is on load balancer " + cmp.Or(duplicates[at].Place, "none")
 			}
 		}
 		texts = append(texts, text)
@@ -240,11 +240,11 @@ func newPool(p *v1alpha1.BackendPool) Pool {
 	return out
 }
 
-func formatPauseEnd(is *v1alpha1.Pause) string {
-	if is.Until == nil {
+func formatPauseEnd(pause *v1alpha1.Pause) string {
+	if pause.Until == nil {
 		return "when a user runs weir resume"
 	}
-	return "at " + humanize.FormatTime(is.Until.Time) + " by itself"
+	return "at " + humanize.FormatTime(pause.Until.Time) + " by itself"
 }
 
 func memberStates(p *v1alpha1.BackendPool, slcs []discoveryv1.EndpointSlice, nodes []corev1.Node, now time.Time) []Member {
@@ -279,7 +279,7 @@ func memberStates(p *v1alpha1.BackendPool, slcs []discoveryv1.EndpointSlice, nod
 func nodesIn(p *v1alpha1.BackendPool, family lb.Family, nodes []corev1.Node) []membership.Node {
 	ofMachines := p.Spec.Membership == v1alpha1.MembershipNetworkInterface
 	record := poolmembers.RecordOf(&p.Status)
-	all, same := make([]membership.Node, len(nodes)), map[string][]membership.Node{}
+	all, duplicates := make([]membership.Node, len(nodes)), map[string][]membership.Node{}
 	key := func(n membership.Node) (key, shared string) {
 		if ofMachines {
 			return n.Machine, "its machine"
@@ -297,15 +297,15 @@ func nodesIn(p *v1alpha1.BackendPool, family lb.Family, nodes []corev1.Node) []m
 		}
 		all[i] = n
 		k, _ := key(n)
-		same[k] = append(same[k], n)
+		duplicates[k] = append(duplicates[k], n)
 	}
 	if !takesPlaced(p) {
 		return all
 	}
 	for i, n := range all {
 		k, shared := key(n)
-		all[i] = membership.ResolveDuplicate(n, same[k], shared)
-		if here := cache.PlaceValue(strings.TrimSuffix(p.Spec.LoadBalancer.Name, "-internal")); n.Place != "" && n.Place != here {
+		all[i] = membership.ResolveDuplicate(n, duplicates[k], shared)
+		if place := cache.PlaceValue(strings.TrimSuffix(p.Spec.LoadBalancer.Name, "-internal")); n.Place != "" && n.Place != place {
 			all[i].Excluded = cmp.Or(n.Excluded, "it is on load balancer "+n.Place)
 		}
 	}
@@ -344,8 +344,8 @@ func mergeMembers(p *v1alpha1.BackendPool, set membership.Set, names map[netip.A
 	for _, a := range set.Addresses {
 		m := Member{Node: a.Name, Address: a.IP.String(), Is: Missing}
 		wanted[m.Address] = true
-		if is, known := record[m.Address]; known {
-			m.Is, m.Why = is.Is, is.Why
+		if recorded, known := record[m.Address]; known {
+			m.Is, m.Why = recorded.Is, recorded.Why
 		}
 		if why := unusable[m.Address]; why != "" {
 			m.Is, m.Why = LeftOut, why
@@ -385,29 +385,29 @@ func recordedByAddress(p *v1alpha1.BackendPool) map[string]Member {
 		of[d.Address] = m
 	}
 	// Addresses are recorded before they are written, so the last read of the pool takes precedence.
-	if is := p.Status.Members; is != nil && is.Missing != nil {
-		for _, m := range is.Missing.Named {
+	if members := p.Status.Members; members != nil && members.Missing != nil {
+		for _, m := range members.Missing.Named {
 			of[m.Address] = Member{Node: m.Node, Address: m.Address, Is: Missing}
 		}
 	}
 	return of
 }
 
-func countUnnamed(is *v1alpha1.OutOfSyncMembers) (n int) {
-	if is == nil {
+func countUnnamed(members *v1alpha1.OutOfSyncMembers) (n int) {
+	if members == nil {
 		return 0
 	}
-	for _, some := range []*v1alpha1.MemberSample{is.Missing, is.Surplus, is.Foreign} {
-		if some != nil {
-			n += int(some.Count) - len(some.Named)
+	for _, sample := range []*v1alpha1.MemberSample{members.Missing, members.Surplus, members.Foreign} {
+		if sample != nil {
+			n += int(sample.Count) - len(sample.Named)
 		}
 	}
 	return n
 }
 
 func foreignMembers(p *v1alpha1.BackendPool) (out []Member) {
-	if is := p.Status.Members; is != nil && is.Foreign != nil {
-		for _, m := range is.Foreign.Named {
+	if members := p.Status.Members; members != nil && members.Foreign != nil {
+		for _, m := range members.Foreign.Named {
 			out = append(out, Member{Node: m.Node, Address: m.Address, Is: Foreign})
 		}
 	}
@@ -425,7 +425,7 @@ func recordedMembers(p *v1alpha1.BackendPool) []Member {
 func findMember(p *v1alpha1.BackendPool, n *corev1.Node) (Member, bool) {
 	record := recordedByAddress(p)
 	for _, ip := range cache.InternalIPs(n) {
-		if m, is := record[ip.String()]; is {
+		if m, ok := record[ip.String()]; ok {
 			m.Node = n.Name
 			return m, true
 		}

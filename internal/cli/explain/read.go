@@ -119,12 +119,12 @@ func (r Reader) ExplainNode(ctx context.Context, name string) (Explanation, erro
 	node.Duplicates = duplicatesOf(&n, nodes.Items, slices.ContainsFunc(pools, selectsPlaced))
 	selects := false
 	for i := range pools {
-		m, is := findMember(&pools[i], &n)
-		if !is && node.Excluded == "" && pools[i].Spec.Nodes != nil {
-			m, is = findSelected(memberStates(&pools[i], nil, nodes.Items, r.Now), n.Name)
+		m, ok := findMember(&pools[i], &n)
+		if !ok && node.Excluded == "" && pools[i].Spec.Nodes != nil {
+			m, ok = findSelected(memberStates(&pools[i], nil, nodes.Items, r.Now), n.Name)
 			selects = selects || matchesSelector(pools[i].Spec.Nodes.Selector, n.Labels)
 		}
-		if is {
+		if ok {
 			p := newPool(&pools[i])
 			p.Members = []Member{m}
 			story.Pools = append(story.Pools, p)

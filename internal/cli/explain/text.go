@@ -181,14 +181,14 @@ func (s Explanation) writePool(b *strings.Builder, p Pool) {
 	}
 	fmt.Fprintf(w, "  NODE\tADDRESS\tSTATE%s\n", health)
 	for _, m := range p.Members {
-		is := s.paint(m.style(), m.Is)
+		state := s.paint(m.style(), m.Is)
 		if m.Why != "" {
-			is += ": " + sanitizeText(m.Why)
+			state += ": " + sanitizeText(m.Why)
 		}
 		if p.HasHealth {
-			is += "\t" + valueOrDash(sanitizeText(m.Health))
+			state += "\t" + valueOrDash(sanitizeText(m.Health))
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\n", valueOrDash(m.Node), valueOrDash(m.Address), is)
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", valueOrDash(m.Node), valueOrDash(m.Address), state)
 	}
 	w.Flush()
 	if p.Unnamed > 0 {
@@ -269,7 +269,7 @@ func (s Explanation) formatAge(t time.Time) string {
 	return duration.HumanDuration(max(0, s.At.Sub(t)))
 }
 
-func writeLine(b *strings.Builder, what, is string) { fmt.Fprintf(b, "  %s: %s\n", what, is) }
+func writeLine(b *strings.Builder, label, value string) { fmt.Fprintf(b, "  %s: %s\n", label, value) }
 
 func joinOrDefault(of []string, none string) string {
 	if len(of) == 0 {

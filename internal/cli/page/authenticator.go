@@ -54,7 +54,7 @@ func (d *authenticator) newHandler() http.Handler {
 	mux.HandleFunc("POST /login", d.handleLogin)
 	mux.HandleFunc("POST /logout", d.handleLogout)
 	mux.HandleFunc("/", d.servePage)
-	same := http.NewCrossOriginProtection().Handler(mux) // rejects forms of other sites
+	sameOrigin := http.NewCrossOriginProtection().Handler(mux) // rejects forms of other sites
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range securityHeaders {
 			w.Header().Set(name, value)
@@ -63,7 +63,7 @@ func (d *authenticator) newHandler() http.Handler {
 			http.Error(w, "use a name that the certificate has", http.StatusMisdirectedRequest)
 			return
 		}
-		same.ServeHTTP(w, r)
+		sameOrigin.ServeHTTP(w, r)
 	})
 }
 

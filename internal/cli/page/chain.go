@@ -52,11 +52,11 @@ func frontendStep(addresses []string) chainStep {
 func ruleStep(v *explain.Service) chainStep {
 	s := chainStep{What: "Rules", Is: stateInSync}
 	for _, p := range v.Ports {
-		one := chainItem{Name: fmt.Sprintf("%s %d", p.Protocol, p.Port), Note: p.Name, Is: stateInSync}
+		item := chainItem{Name: fmt.Sprintf("%s %d", p.Protocol, p.Port), Note: p.Name, Is: stateInSync}
 		if p.Error != "" {
-			one.Is, one.Note, s.Is = stateFailed, p.Error, stateFailed
+			item.Is, item.Note, s.Is = stateFailed, p.Error, stateFailed
 		}
-		s.Of = append(s.Of, one)
+		s.Of = append(s.Of, item)
 	}
 	return s
 }
@@ -64,14 +64,14 @@ func ruleStep(v *explain.Service) chainStep {
 func listenerStep(v *explain.Gateway) chainStep {
 	s := chainStep{What: "Rules", Is: stateInSync}
 	for _, l := range v.Listeners {
-		one := chainItem{Name: fmt.Sprintf("%s %d", l.Protocol, l.Port), Note: l.Name, Is: stateInSync}
+		item := chainItem{Name: fmt.Sprintf("%s %d", l.Protocol, l.Port), Note: l.Name, Is: stateInSync}
 		switch {
 		case l.Error != "":
-			one.Is, s.Is = stateFailed, stateFailed
+			item.Is, s.Is = stateFailed, stateFailed
 		case l.Routes == 0:
-			one.Is, one.Note = stateUnknown, l.Name+", without a route"
+			item.Is, item.Note = stateUnknown, l.Name+", without a route"
 		}
-		s.Of = append(s.Of, one)
+		s.Of = append(s.Of, item)
 	}
 	return s
 }
@@ -82,26 +82,26 @@ func nodeStep(t poolDetails) chainStep {
 	for _, m := range t.Members {
 		by[m.Is] = append(by[m.Is], m)
 	}
-	for _, is := range []string{explain.InPool, explain.Down, explain.Missing, explain.Leaving, explain.LeftOut, explain.Foreign} {
-		of := by[is]
+	for _, state := range []string{explain.InPool, explain.Down, explain.Missing, explain.Leaving, explain.LeftOut, explain.Foreign} {
+		of := by[state]
 		if len(of) == 0 {
 			continue
 		}
-		if is != explain.InPool {
+		if state != explain.InPool {
 			s.Is = stateFailed
 		}
 		for _, m := range of[:min(len(of), maxNodesPerStep)] {
-			one := chainItem{Name: m.Node, Is: strings.ToLower(is)}
-			if one.Link = objectURL("Node", "", m.Node); m.Node == "" {
-				one.Name, one.Link = m.Address, ""
+			item := chainItem{Name: m.Node, Is: strings.ToLower(state)}
+			if item.Link = objectURL("Node", "", m.Node); m.Node == "" {
+				item.Name, item.Link = m.Address, ""
 			}
-			if is != explain.InPool {
-				one.Note = is
+			if state != explain.InPool {
+				item.Note = state
 			}
-			s.Of = append(s.Of, one)
+			s.Of = append(s.Of, item)
 		}
 		if more := len(of) - maxNodesPerStep; more > 0 {
-			s.Of = append(s.Of, chainItem{Name: fmt.Sprintf("%d more", more), Note: is, Is: strings.ToLower(is)})
+			s.Of = append(s.Of, chainItem{Name: fmt.Sprintf("%d more", more), Note: state, Is: strings.ToLower(state)})
 		}
 	}
 	if len(s.Of) == 0 {

@@ -65,13 +65,13 @@ func stateOf(state string) string {
 	return stateFailed
 }
 
-func memberOrder(is string) int {
-	return slices.Index([]string{explain.Missing, explain.Foreign, explain.LeftOut, explain.Down, explain.Leaving, explain.InPool}, is)
+func memberOrder(state string) int {
+	return slices.Index([]string{explain.Missing, explain.Foreign, explain.LeftOut, explain.Down, explain.Leaving, explain.InPool}, state)
 }
 
 // Ready reports whether a condition of a Service has its healthy status.
-func (s *detailPage) Ready(kind, is string) bool {
-	return (is == "True") != (kind == "weir.dev/Contested")
+func (s *detailPage) Ready(kind, state string) bool {
+	return (state == "True") != (kind == "weir.dev/Contested")
 }
 
 func (s *pageServer) serveDetails(kind string, ask func(context.Context, explain.Reader, string, string) (explain.Explanation, error)) http.HandlerFunc {

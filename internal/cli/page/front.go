@@ -161,7 +161,7 @@ func newFrontPage(seen status.Snapshot) *frontPage {
 	return f
 }
 
-func runningState(r status.Report) (text, is string) {
+func runningState(r status.Report) (text, state string) {
 	switch {
 	case r.HasNoLeader():
 		return "Weir does not run: " + r.LeaderText(), stateFailed
@@ -173,8 +173,8 @@ func runningState(r status.Report) (text, is string) {
 	return r.LeaderText(), stateUnknown
 }
 
-func stateOrder(is string) int {
-	return slices.Index([]string{stateFailed, stateUpdating, statePaused, stateInSync, stateUnknown}, is)
+func stateOrder(state string) int {
+	return slices.Index([]string{stateFailed, stateUpdating, statePaused, stateInSync, stateUnknown}, state)
 }
 
 func newPoolRow(p *v1alpha1.BackendPool, wrong map[string]bool, now time.Time) poolRow {
@@ -206,12 +206,12 @@ func newPoolRow(p *v1alpha1.BackendPool, wrong map[string]bool, now time.Time) p
 	return row
 }
 
-func newCauses(all []status.Cause, is string, pools map[string]*poolRow) []problemCause {
+func newCauses(all []status.Cause, state string, pools map[string]*poolRow) []problemCause {
 	out := make([]problemCause, len(all))
 	for i, c := range all {
 		out[i] = problemCause{Name: c.Name, Why: c.Of[0].Why, Do: c.Do}
 		for _, o := range c.Of {
-			of := problemObject{Problem: o, Is: is}
+			of := problemObject{Problem: o, Is: state}
 			if p := pools[o.Namespace+"/"+o.Name]; p != nil && o.Kind == "BackendPool" {
 				of.Next, of.Counts = p.Next, p.Counts
 			}
@@ -229,13 +229,13 @@ func groupByLoadBalancer(pools []poolRow) []loadBalancer {
 		of[name] = append(of[name], &pools[i])
 	}
 	all := make([]loadBalancer, 0, len(of))
-	for _, its := range of {
-		b := loadBalancer{Name: its[0].Balancer, All: len(its)}
-		for _, p := range its {
+	for _, rows := range of {
+		b := loadBalancer{Name: rows[0].Balancer, All: len(rows)}
+		for _, p := range rows {
 			b.countPool(p)
 		}
-		for i := range min(len(its), maxPoolsPerChart) {
-			b.Pools = append(b.Pools, *its[i*len(its)/min(len(its), maxPoolsPerChart)])
+		for i := range min(len(rows), maxPoolsPerChart) {
+			b.Pools = append(b.Pools, *rows[i*len(rows)/min(len(rows), maxPoolsPerChart)])
 		}
 		all = append(all, b)
 	}

@@ -59,11 +59,11 @@ func countMembers(p *explain.Pool) memberCounts {
 	return l
 }
 
-func memberCount(some *v1alpha1.MemberSample) int {
-	if some == nil {
+func memberCount(sample *v1alpha1.MemberSample) int {
+	if sample == nil {
 		return 0
 	}
-	return int(some.Count)
+	return int(sample.Count)
 }
 
 func (l memberCounts) Words() string {

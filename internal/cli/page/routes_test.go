@@ -103,8 +103,8 @@ func wellFormed(t *testing.T, path string, html []byte) {
 		} else if err != nil {
 			t.Fatalf("%s: %v in\n%s", path, err, html)
 		}
-		e, is := token.(xml.StartElement)
-		if !is {
+		e, ok := token.(xml.StartElement)
+		if !ok {
 			continue
 		}
 		for _, a := range e.Attr {

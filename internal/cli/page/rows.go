@@ -38,8 +38,8 @@ func (c poolFilter) matchesPool(p *poolRow) bool {
 		return true
 	}
 	find := strings.ToLower(c.Find)
-	for _, has := range []string{p.Namespace + "/" + p.Name, p.Namespace + "/" + p.Service, p.Balancer, p.Pool} {
-		if strings.Contains(strings.ToLower(has), find) {
+	for _, value := range []string{p.Namespace + "/" + p.Name, p.Namespace + "/" + p.Service, p.Balancer, p.Pool} {
+		if strings.Contains(strings.ToLower(value), find) {
 			return true
 		}
 	}

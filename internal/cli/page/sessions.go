@@ -83,12 +83,12 @@ func (v *sessionStore) findSession(key string, now time.Time) (session, bool) {
 }
 
 // limitCaches drops least recently used caches, keeping room for one.
-func (v *sessionStore) limitCaches(one *session) {
+func (v *sessionStore) limitCaches(s *session) {
 	for {
 		var last *session
 		others := 0
 		for _, each := range v.sessions {
-			if each == one || each.cache.isEmpty() {
+			if each == s || each.cache.isEmpty() {
 				continue
 			}
 			if others++; last == nil || each.lastUsedAt.Before(last.lastUsedAt) {

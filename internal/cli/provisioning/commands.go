@@ -185,13 +185,13 @@ func (d Command) readLogs(ctx context.Context, p *v1alpha1.Provision) ([]Attempt
 }
 
 // RequestAction sets a request annotation of v1alpha1 to the current time.
-func (d Command) RequestAction(ctx context.Context, name, what string, now time.Time) error {
+func (d Command) RequestAction(ctx context.Context, name, action string, now time.Time) error {
 	p, err := d.getProvision(ctx, name)
 	if err != nil {
 		return err
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": p.UID, "annotations": map[string]string{what: now.UTC().Format(time.RFC3339Nano)},
+		"uid": p.UID, "annotations": map[string]string{action: now.UTC().Format(time.RFC3339Nano)},
 	}})
 	if err != nil {
 		return err
@@ -203,7 +203,7 @@ func (d Command) RequestAction(ctx context.Context, name, what string, now time.
 		return d.writeJSON(p)
 	}
 	note := ""
-	if state := p.Status.State; what == v1alpha1.CancelAnnotation && (state == v1alpha1.ProvisionSucceeded || state == v1alpha1.ProvisionFailed) {
+	if state := p.Status.State; action == v1alpha1.CancelAnnotation && (state == v1alpha1.ProvisionSucceeded || state == v1alpha1.ProvisionFailed) {
 		note = fmt.Sprintf("; it is %s, so nothing was to come, and another spec begins anew", state)
 	}
 	_, err = fmt.Fprintf(d.Out, "provision.weir.dev/%s asked%s\n", p.Name, note)

@@ -92,9 +92,9 @@ func (t RetrySchedule) WriteTable(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	other := referenceSchedule()
 	fmt.Fprintf(w, "RETRIES WITHIN\tTHIS POLICY\tAWAY FOR MONTHS\n")
-	mine, others := t.retriesWithin(), other.retriesWithin()
+	own, others := t.retriesWithin(), other.retriesWithin()
 	for _, p := range policy.TablePeriods() {
-		fmt.Fprintf(w, "%s\t%d\t%d\n", p.Name, mine[p.Name], others[p.Name])
+		fmt.Fprintf(w, "%s\t%d\t%d\n", p.Name, own[p.Name], others[p.Name])
 	}
 	w.Flush()
 	fmt.Fprintf(out, "\nThis policy: %s.\nAway for months, a policy for such links: %s.\nBoth as if no retry were the last.\n\n", t.summaryText(), other.summaryText())

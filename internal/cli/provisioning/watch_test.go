@@ -24,7 +24,7 @@ func TestWatchWaitsForWhatWasAsked(t *testing.T) {
 		began := time.Now()
 		api := interceptor.NewClient(fake.NewClientBuilder().WithScheme(metadata.Scheme()).Build(), interceptor.Funcs{
 			Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {
-				if p, is := o.(*v1alpha1.Provision); is {
+				if p, ok := o.(*v1alpha1.Provision); ok {
 					*p = v1alpha1.Provision{ObjectMeta: metav1.ObjectMeta{Name: "edge", Annotations: map[string]string{v1alpha1.RetryNowAnnotation: "2"}}}
 					p.Status.State, p.Status.LastHandledRetryNowAt = v1alpha1.ProvisionSucceeded, "1"
 					if time.Since(began) >= time.Minute {

@@ -74,24 +74,24 @@ func ReadGateways(ctx context.Context, api client.Reader, namespace string) (Gat
 	case err != nil:
 		return Gateways{}, fmt.Errorf("reading GatewayClasses: %w", err)
 	}
-	var is Gateways
+	var all Gateways
 	for i := range gateways.Items {
 		gw := gateways.Items[i]
 		if slices.Contains(gw.Finalizers, metadata.ServiceFinalizer) || seesClasses && isClassOfWeir(classes.Items, gw.Spec.GatewayClassName) {
-			is.All = append(is.All, gw)
+			all.All = append(all.All, gw)
 		}
 	}
 	for _, list := range []client.ObjectList{&tcp, &udp, &tls} {
 		if err := meta.EachListItem(list, func(obj runtime.Object) error {
 			if r, isRoute := routing.RouteOf(obj.(client.Object)); isRoute {
-				is.Routes = append(is.Routes, r)
+				all.Routes = append(all.Routes, r)
 			}
 			return nil
 		}); err != nil {
 			return Gateways{}, fmt.Errorf("reading routes of Gateways: %w", err)
 		}
 	}
-	return is, nil
+	return all, nil
 }
 
 func isClassOfWeir(classes []gatewayv1.GatewayClass, name gatewayv1.ObjectName) bool {
@@ -104,8 +104,8 @@ func isClassOfWeir(classes []gatewayv1.GatewayClass, name gatewayv1.ObjectName) 
 func (g Gateways) RoutesOf(gateway types.NamespacedName) (of []routing.Route) {
 	for _, r := range g.Routes {
 		if slices.ContainsFunc(r.Parents, func(p gatewayv1.ParentReference) bool {
-			name, is := r.GatewayOf(p)
-			return is && name == gateway
+			name, ok := r.GatewayOf(p)
+			return ok && name == gateway
 		}) {
 			of = append(of, r)
 		}
@@ -152,7 +152,7 @@ func CheckGateway(gw *gatewayv1.Gateway, now time.Time) (found, waits []Problem)
 		return found, waits
 	}
 	p := problem(*programmed, servicelb.ConditionReasonUpdating)
-	if reason, message, is := splitPending(*programmed); is {
+	if reason, message, ok := splitPending(*programmed); ok {
 		p.State, p.cause, p.Why = reason, failureReason(reason, message), message
 	}
 	switch {
@@ -173,7 +173,7 @@ func checkRemoval(gw *gatewayv1.Gateway, p Problem, now time.Time) (found, waits
 	}
 	p.State, p.cause, p.Since, p.Why = servicelb.ConditionReasonLeaving, servicelb.ConditionReasonLeaving, gw.DeletionTimestamp.Time, "it is deleted, and Azure still has resources of it"
 	if c := meta.FindStatusCondition(gw.Status.Conditions, string(gatewayv1.GatewayConditionProgrammed)); c != nil && c.Status == metav1.ConditionFalse {
-		if reason, message, is := splitPending(*c); is {
+		if reason, message, ok := splitPending(*c); ok {
 			p.State, p.cause, p.Why = reason, failureReason(reason, message), message
 		}
 	}
@@ -209,7 +209,7 @@ func listenerCause(l gatewayv1.ListenerStatus, c metav1.Condition) string {
 var pendingReason = regexp.MustCompile(`^([A-Z][A-Za-z]+): (.*)$`)
 
 // splitPending returns the reason and message of a load balancer from a condition with reason Pending.
-func splitPending(c metav1.Condition) (reason, message string, is bool) {
+func splitPending(c metav1.Condition) (reason, message string, ok bool) {
 	at := pendingReason.FindStringSubmatch(c.Message)
 	if c.Reason != string(gatewayv1.GatewayReasonPending) || at == nil {
 		return "", "", false

@@ -46,13 +46,13 @@ func (h Health) text() string {
 // ReadHealth adds the health of pools with members, until the first failure that concerns more than one pool.
 func (s *Snapshot) ReadHealth(ctx context.Context, read HealthReader) {
 	s.Health = &Health{rules: map[client.ObjectKey][]app.RuleHealth{}}
-	asked := 0
+	requested := 0
 	for i := range s.Pools {
 		p := &s.Pools[i]
 		if len(p.Status.WrittenAddresses) == 0 {
 			continue
 		}
-		if asked++; asked > maxHealthPools {
+		if requested++; requested > maxHealthPools {
 			s.Health.Error = fmt.Sprintf("at most %d pools are read at once: -n NAMESPACE selects others", maxHealthPools)
 			return
 		}

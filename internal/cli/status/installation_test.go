@@ -85,15 +85,15 @@ func TestPods(t *testing.T) {
 		{"mount", 0, []client.Object{pod("a", waitsFor("ContainerCreating", "")), event}, Fail, `pod a: not started: FailedMount: secret "weir-azure" not found`, "create secret generic weir-azure --from-file=azure.json=azure.json"},
 		{"not ready", 0, []client.Object{pod("a", func(s *corev1.PodStatus) { s.Phase = corev1.PodRunning })}, Fail, "pod a: running but not ready", "logs a"},
 	} {
-		is, err := ReadInstallation(t.Context(), fake.NewClientBuilder().WithObjects(append(tt.has, deployment(tt.ready, nil))...).Build(), "weir-system")
+		installation, err := ReadInstallation(t.Context(), fake.NewClientBuilder().WithObjects(append(tt.has, deployment(tt.ready, nil))...).Build(), "weir-system")
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := is.CheckPods()
+		got := installation.CheckPods()
 		if len(got) != 1 || got[0].Severity != tt.verdict || !strings.Contains(got[0].Why, tt.why) || !strings.Contains(got[0].Do, tt.do) {
 			t.Errorf("%s: %+v", tt.about, got)
 		}
-		if first, ok := is.FirstFailure(); ok != (tt.verdict == Fail) || ok && first != got[0] {
+		if first, ok := installation.FirstFailure(); ok != (tt.verdict == Fail) || ok && first != got[0] {
 			t.Errorf("%s: first %+v, %t", tt.about, first, ok)
 		}
 	}
@@ -122,11 +122,11 @@ func TestDeployments(t *testing.T) {
 		if tt.has != nil {
 			b = b.WithObjects(tt.has)
 		}
-		is, err := ReadInstallation(t.Context(), b.Build(), "weir-system")
+		installation, err := ReadInstallation(t.Context(), b.Build(), "weir-system")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := is.CheckDeployment("weir-system", tt.holder); got.Severity != tt.verdict || !strings.Contains(got.Why, tt.why) || (got.Do == "") != (tt.verdict == OK) {
+		if got := installation.CheckDeployment("weir-system", tt.holder); got.Severity != tt.verdict || !strings.Contains(got.Why, tt.why) || (got.Do == "") != (tt.verdict == OK) {
 			t.Errorf("%s: %+v", tt.about, got)
 		}
 	}
@@ -171,11 +171,11 @@ func TestSecrets(t *testing.T) {
 			b = b.WithObjects(tt.has)
 		}
 		api := b.Build()
-		is, err := ReadInstallation(t.Context(), api, "weir-system")
+		installation, err := ReadInstallation(t.Context(), api, "weir-system")
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := is.CheckSecret(t.Context(), api)
+		got := installation.CheckSecret(t.Context(), api)
 		if got.Severity != tt.verdict || !strings.Contains(got.Why, tt.why) || (got.Do == "") != (tt.verdict == OK) || strings.Contains(got.Why+got.Do, content) {
 			t.Errorf("%s: %+v", tt.about, got)
 		}
@@ -194,11 +194,11 @@ func TestWithoutRights(t *testing.T) {
 				return c.List(ctx, list, opts...)
 			},
 		})
-		is, err := ReadInstallation(t.Context(), api, "")
-		if err != nil || is.Known != (of != "*v1.DeploymentList") || is.PodsUnseen != (of == "*v1.PodList") {
-			t.Errorf("%s: %+v, %v", of, is, err)
+		installation, err := ReadInstallation(t.Context(), api, "")
+		if err != nil || installation.Known != (of != "*v1.DeploymentList") || installation.PodsUnseen != (of == "*v1.PodList") {
+			t.Errorf("%s: %+v, %v", of, installation, err)
 		}
-		if f := is.CheckDeployment("weir-system", ""); is.Known == (f.Severity == Unknown) {
+		if f := installation.CheckDeployment("weir-system", ""); installation.Known == (f.Severity == Unknown) {
 			t.Errorf("%s: %+v", of, f)
 		}
 	}

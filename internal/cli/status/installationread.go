@@ -58,15 +58,15 @@ func ReadInstallation(ctx context.Context, api client.Reader, namespace string) 
 	case err != nil:
 		return Installation{}, fmt.Errorf("reading Deployments: %w", err)
 	}
-	is := Installation{Known: true}
+	installation := Installation{Known: true}
 	if len(all.Items) == 0 {
-		return is, nil
+		return installation, nil
 	}
-	is.Deployment = &all.Items[0]
-	if is.isReady() {
-		return is, nil
+	installation.Deployment = &all.Items[0]
+	if installation.isReady() {
+		return installation, nil
 	}
-	return is, is.readPods(ctx, api)
+	return installation, installation.readPods(ctx, api)
 }
 
 func (i *Installation) readPods(ctx context.Context, api client.Reader) error {

@@ -36,25 +36,25 @@ type Paused struct {
 }
 
 func newPaused(p *v1alpha1.BackendPool) Paused {
-	is := Paused{Namespace: p.Namespace, Name: p.Name}
+	paused := Paused{Namespace: p.Namespace, Name: p.Name}
 	if p.Spec.ServiceRef != nil {
-		is.Service = p.Spec.ServiceRef.Name
+		paused.Service = p.Spec.ServiceRef.Name
 	}
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionPaused); c != nil {
-		is.Since = c.LastTransitionTime.Time
+		paused.Since = c.LastTransitionTime.Time
 	}
 	if d := p.Spec.Pause; d != nil {
-		is.Why, is.By = d.Why, d.By
+		paused.Why, paused.By = d.Why, d.By
 		if d.Until != nil {
-			is.Until = d.Until.Time
+			paused.Until = d.Until.Time
 		}
 	}
 	for _, m := range p.ManagedFields {
 		if m.FieldsV1 != nil && strings.Contains(m.FieldsV1.GetRawString(), `"f:paused"`) {
-			is.With = m.Manager
+			paused.With = m.Manager
 		}
 	}
-	return is
+	return paused
 }
 
 func checkOverdue(p *v1alpha1.BackendPool, w Problem, now time.Time) []Problem {

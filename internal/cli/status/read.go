@@ -94,9 +94,9 @@ func ReadLeader(ctx context.Context, api client.Reader, now time.Time) (Leader, 
 
 // ReadLeaderOf is ReadLeader, and reads the Lease of Weir's namespace alone if the caller may not list those of all
 // namespaces, as Weir itself. all is false then.
-func ReadLeaderOf(ctx context.Context, api client.Reader, namespace string, now time.Time) (is Leader, all bool, err error) {
-	if is, err = ReadLeader(ctx, api, now); err != nil || is.Known {
-		return is, true, err
+func ReadLeaderOf(ctx context.Context, api client.Reader, namespace string, now time.Time) (leader Leader, all bool, err error) {
+	if leader, err = ReadLeader(ctx, api, now); err != nil || leader.Known {
+		return leader, true, err
 	}
 	var lease coordinationv1.Lease
 	err = api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: LeaseName}, &lease)

@@ -299,17 +299,17 @@ func InSyncProblem(p *v1alpha1.BackendPool) (cause string, since time.Time, why 
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionContested); c != nil && c.Status == metav1.ConditionTrue {
 		return c.Type, c.LastTransitionTime.Time, c.Message
 	}
-	is := syncedCondition(p)
-	without, misses := strings.HasPrefix(is.Message, noNodesPart), strings.Contains(is.Message, leftOutPart)
+	cond := syncedCondition(p)
+	without, misses := strings.HasPrefix(cond.Message, noNodesPart), strings.Contains(cond.Message, leftOutPart)
 	switch {
-	case without && (misses || strings.Contains(is.Message, keptOutPart)):
+	case without && (misses || strings.Contains(cond.Message, keptOutPart)):
 		cause = NoNodeLeft
 	case misses:
 		cause = NodesLeftOut
 	default:
 		return "", time.Time{}, ""
 	}
-	return cause, is.LastTransitionTime.Time, is.Message
+	return cause, cond.LastTransitionTime.Time, cond.Message
 }
 
 // isManaged reports whether Weir manages the Service, did so before, or has set a condition on it.

@@ -163,9 +163,9 @@ func classRemedy(served string) string {
 
 // NewLeader returns the leader that a Lease names.
 func NewLeader(l k8s.LeaderStatus) Leader {
-	is := Leader{Known: true, Holder: l.Holder, Last: l.PreviousHolder, Renewed: l.RenewTime, Namespace: l.Namespace, Version: l.Version, Class: l.Class}
+	leader := Leader{Known: true, Holder: l.Holder, Last: l.PreviousHolder, Renewed: l.RenewTime, Namespace: l.Namespace, Version: l.Version, Class: l.Class}
 	for _, r := range l.Rivals {
-		is.Rivals = append(is.Rivals, NewLeader(r))
+		leader.Rivals = append(leader.Rivals, NewLeader(r))
 	}
-	return is
+	return leader
 }

@@ -89,9 +89,9 @@ func (i *Installation) checkKey(source configSource, data map[string][]byte) Fin
 	case ok:
 		return Finding{OK, fmt.Sprintf("Secret %s has the key %s", name, source.key), ""}
 	}
-	has := "it has no keys"
+	text := "it has no keys"
 	if len(data) > 0 {
-		has = "it has " + humanize.FormatList(slices.Sorted(maps.Keys(data)), 5)
+		text = "it has " + humanize.FormatList(slices.Sorted(maps.Keys(data)), 5)
 	}
-	return Finding{Fail, fmt.Sprintf("Secret %s lacks the key %s, which --config %s reads: %s", name, source.key, i.configFile(), has), replace}
+	return Finding{Fail, fmt.Sprintf("Secret %s lacks the key %s, which --config %s reads: %s", name, source.key, i.configFile(), text), replace}
 }

@@ -61,8 +61,8 @@ func (d Command) WatchReport(ctx context.Context) error {
 			return err
 		}
 		r := NewReport(seen)
-		if is := r.comparableText(); is != last {
-			last = is
+		if text := r.comparableText(); text != last {
+			last = text
 			if err := d.writeReport(r); err != nil {
 				return err
 			}

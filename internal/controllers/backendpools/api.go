@@ -58,8 +58,8 @@ func (a API) Apply(ctx context.Context, ref schedule.Ref, version string, status
 	if err != nil {
 		return "", fmt.Errorf("its fields: %w", err)
 	}
-	is := &metav1.PartialObjectMetadata{TypeMeta: kind, ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name}}
-	err = a.Status.Patch(ctx, is, client.RawPatch(types.ApplyPatchType, patch), client.FieldOwner(k8s.FieldOwner), client.ForceOwnership)
+	obj := &metav1.PartialObjectMetadata{TypeMeta: kind, ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name}}
+	err = a.Status.Patch(ctx, obj, client.RawPatch(types.ApplyPatchType, patch), client.FieldOwner(k8s.FieldOwner), client.ForceOwnership)
 	switch {
 	case apierrors.IsNotFound(err):
 		return "", metadata.ErrDeleted
@@ -68,7 +68,7 @@ func (a API) Apply(ctx context.Context, ref schedule.Ref, version string, status
 	case err != nil:
 		return "", err
 	}
-	return is.ResourceVersion, nil
+	return obj.ResourceVersion, nil
 }
 
 const pageSize = 500
@@ -122,14 +122,14 @@ func (a API) setFinalizer(ctx context.Context, p *v1alpha1.BackendPool, want boo
 	if slices.Contains(p.Finalizers, v1alpha1.Finalizer) == want {
 		return p, nil
 	}
-	left := slices.DeleteFunc(slices.Clone(p.Finalizers), func(f string) bool { return f == v1alpha1.Finalizer })
+	finalizers := slices.DeleteFunc(slices.Clone(p.Finalizers), func(f string) bool { return f == v1alpha1.Finalizer })
 	if want {
-		left = append(left, v1alpha1.Finalizer)
+		finalizers = append(finalizers, v1alpha1.Finalizer)
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": p.ResourceVersion, "uid": p.UID, "finalizers": left}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": p.ResourceVersion, "uid": p.UID, "finalizers": finalizers}})
 	if err != nil {
 		return nil, err
 	}
-	is := &v1alpha1.BackendPool{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
-	return is, a.Writer.Patch(ctx, is, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(k8s.FieldOwner))
+	pool := &v1alpha1.BackendPool{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
+	return pool, a.Writer.Patch(ctx, pool, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(k8s.FieldOwner))
 }

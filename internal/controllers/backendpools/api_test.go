@@ -35,7 +35,7 @@ func TestOfAWrittenStatusTheAPIServerAnswersTheMetadata(t *testing.T) {
 	if err != nil || version != "8" {
 		t.Fatalf("%q, %v", version, err)
 	}
-	if _, is := w.asked.(*metav1.PartialObjectMetadata); !is || w.asked.GetNamespace() != "shop" || w.asked.GetName() != "web" {
+	if _, ok := w.asked.(*metav1.PartialObjectMetadata); !ok || w.asked.GetNamespace() != "shop" || w.asked.GetName() != "web" {
 		t.Errorf("asked for %T %s", w.asked, client.ObjectKeyFromObject(w.asked))
 	}
 	want := `{"kind":"BackendPool","apiVersion":"weir.dev/v1alpha1","metadata":{"name":"web","namespace":"shop","resourceVersion":"7","uid":"u"},"status":{"poolID":"/x"}}`

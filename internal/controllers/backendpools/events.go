@@ -26,7 +26,7 @@ type Events interface {
 type eventRecorder struct {
 	view        *cache.Snapshot
 	events      Events
-	adminStates func(p *v1alpha1.BackendPool, is backendpool.Binding, r updater.Report, t backendpool.AdminChanges)
+	adminStates func(p *v1alpha1.BackendPool, binding backendpool.Binding, r updater.Report, t backendpool.AdminChanges)
 }
 
 func (e eventRecorder) OnPool(p *v1alpha1.BackendPool, event backendpool.Event) {
@@ -39,20 +39,20 @@ func (e eventRecorder) OnService(name schedule.ServiceName, event backendpool.Ev
 	}
 }
 
-func (e eventRecorder) RecordRetained(p *v1alpha1.BackendPool, is backendpool.Binding, set membership.Set) {
+func (e eventRecorder) RecordRetained(p *v1alpha1.BackendPool, binding backendpool.Binding, set membership.Set) {
 	event := backendpool.Event{
 		Kind: corev1.EventTypeWarning, Reason: EventMembersRetained,
 		Text: humanize.FormatMessage("Pool "+p.Spec.PoolName+": "+backendpool.RetainedMessage(set), humanize.MaxMessage),
 	}
-	if is.Service != (schedule.ServiceName{}) {
-		e.OnService(is.Service, event)
-	} else if now := e.view.Pool(p.Namespace, p.Name); now != nil {
-		e.OnPool(now, event)
+	if binding.Service != (schedule.ServiceName{}) {
+		e.OnService(binding.Service, event)
+	} else if current := e.view.Pool(p.Namespace, p.Name); current != nil {
+		e.OnPool(current, event)
 	}
 }
 
-func (e eventRecorder) AdminStates(p *v1alpha1.BackendPool, is backendpool.Binding, r updater.Report, t backendpool.AdminChanges) {
+func (e eventRecorder) AdminStates(p *v1alpha1.BackendPool, binding backendpool.Binding, r updater.Report, t backendpool.AdminChanges) {
 	if e.adminStates != nil {
-		e.adminStates(p, is, r, t)
+		e.adminStates(p, binding, r, t)
 	}
 }

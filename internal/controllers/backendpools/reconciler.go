@@ -32,7 +32,7 @@ type Config struct {
 	Owner    backendpool.Owner
 	// AdminStates receives changes of nodes' admin states.
 	Events      Events
-	AdminStates func(p *v1alpha1.BackendPool, is backendpool.Binding, r updater.Report, t backendpool.AdminChanges)
+	AdminStates func(p *v1alpha1.BackendPool, binding backendpool.Binding, r updater.Report, t backendpool.AdminChanges)
 	// PoolsOfLoadBalancer returns the BackendPools at the pools a load-balanced Service may own.
 	PoolsOfLoadBalancer func(*corev1.Service) []*v1alpha1.BackendPool
 	ConfigurationOf     func(loadBalancer string) string

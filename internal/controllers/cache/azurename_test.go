@@ -29,8 +29,8 @@ func TestObjectNames(t *testing.T) {
 func azureNames() *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		name := rapid.StringMatching(`[a-bA-B0]`).Draw(t, "first")
-		if most := rapid.SampledFrom([]int{3, 10, 78}).Draw(t, "most"); rapid.Bool().Draw(t, "longer") {
-			name += rapid.StringOfN(rapid.SampledFrom([]rune("abB0_.-")), 0, most, -1).Draw(t, "middle")
+		if limit := rapid.SampledFrom([]int{3, 10, 78}).Draw(t, "most"); rapid.Bool().Draw(t, "longer") {
+			name += rapid.StringOfN(rapid.SampledFrom([]rune("abB0_.-")), 0, limit, -1).Draw(t, "middle")
 			name += rapid.StringMatching(`[a-bA-B0_]`).Draw(t, "last")
 		}
 		return name

@@ -51,9 +51,9 @@ func stripService(s *corev1.Service) {
 		stripBalanced(s)
 		return
 	}
-	dry, is := s.Annotations[metadata.DryRunAnnotation]
+	dry, ok := s.Annotations[metadata.DryRunAnnotation]
 	s.ObjectMeta = metadata.Identity(s.ObjectMeta, nil)
-	if is {
+	if ok {
 		s.Annotations = map[string]string{metadata.DryRunAnnotation: dry}
 	}
 	s.Spec = corev1.ServiceSpec{Type: metadata.Intern(s.Spec.Type)}
@@ -99,8 +99,8 @@ const maxMessageLength = 64
 // usedConditions keeps the conditions that drain a node or announce an eviction, without heartbeats.
 func usedConditions(all []corev1.NodeCondition, draining *lb.DrainSignals) (kept []corev1.NodeCondition) {
 	for _, c := range all {
-		is := ConditionOf(c)
-		if is.IsEviction() || len(draining.DrainReasons(lb.NodeState{Conditions: []lb.NodeCondition{is}})) > 0 {
+		condition := ConditionOf(c)
+		if condition.IsEviction() || len(draining.DrainReasons(lb.NodeState{Conditions: []lb.NodeCondition{condition}})) > 0 {
 			message := strings.Clone(c.Message[:min(len(c.Message), maxMessageLength)])
 			kept = append(kept, corev1.NodeCondition{Type: c.Type, Status: c.Status, Message: message, LastTransitionTime: c.LastTransitionTime})
 		}

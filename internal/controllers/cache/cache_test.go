@@ -188,7 +188,7 @@ func TestWhatIsKeptOfAProvision(t *testing.T) {
 	options := objects.ProvisionerCacheOptions()
 	var strip toolscache.TransformFunc
 	for kind, of := range options.ByObject {
-		if _, is := kind.(*v1alpha1.Provision); is {
+		if _, ok := kind.(*v1alpha1.Provision); ok {
 			strip = of.Transform
 		}
 	}

@@ -71,17 +71,17 @@ func (d Placement) PoolOf(p *v1alpha1.BackendPool) (lb.PoolID, error) {
 		ResourceGroup:  cmp.Or(where.ResourceGroup, d.ResourceGroup),
 		Name:           where.Name,
 	}}
-	if took, ok := parsePoolID(p.Status.PoolID); ok && isTargetOf(took, p.Spec) {
-		return took, nil // a parsed ID is valid
+	if recorded, ok := parsePoolID(p.Status.PoolID); ok && isTargetOf(recorded, p.Spec) {
+		return recorded, nil // a parsed ID is valid
 	}
 	return id, id.Validate()
 }
 
 // isTargetOf reports whether the spec, apart from fields left open, refers to the pool.
 func isTargetOf(id lb.PoolID, spec v1alpha1.BackendPoolSpec) bool {
-	same := strings.EqualFold
-	open := func(named, is string) bool { return named == "" || same(named, is) }
-	return same(spec.PoolName, id.Name) && same(spec.LoadBalancer.Name, id.LoadBalancer.Name) &&
+	equal := strings.EqualFold
+	open := func(named, value string) bool { return named == "" || equal(named, value) }
+	return equal(spec.PoolName, id.Name) && equal(spec.LoadBalancer.Name, id.LoadBalancer.Name) &&
 		open(spec.LoadBalancer.ResourceGroup, id.LoadBalancer.ResourceGroup) &&
 		open(spec.LoadBalancer.SubscriptionID, id.LoadBalancer.SubscriptionID)
 }

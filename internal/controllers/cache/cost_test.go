@@ -113,17 +113,17 @@ func TestStatusesShareWhatTheyHaveInCommon(t *testing.T) {
 	a := InternStatus(decoded())
 	heapInUse() // free unreferenced memory
 	b := InternStatus(decoded())
-	same := func(x, y string) {
+	isSame := func(x, y string) {
 		t.Helper()
 		if x != y || unsafe.StringData(x) != unsafe.StringData(y) {
 			t.Errorf("%q is in memory twice", x)
 		}
 	}
-	same(a.Conditions[0].Type, b.Conditions[0].Type)
-	same(string(a.Conditions[0].Status), string(b.Conditions[0].Status))
-	same(a.Conditions[0].Reason, b.Conditions[0].Reason)
-	same(a.Conditions[0].Message, b.Conditions[0].Message)
-	same(a.WrittenAddresses[0], b.WrittenAddresses[0])
+	isSame(a.Conditions[0].Type, b.Conditions[0].Type)
+	isSame(string(a.Conditions[0].Status), string(b.Conditions[0].Status))
+	isSame(a.Conditions[0].Reason, b.Conditions[0].Reason)
+	isSame(a.Conditions[0].Message, b.Conditions[0].Message)
+	isSame(a.WrittenAddresses[0], b.WrittenAddresses[0])
 	if cap(a.Conditions) != 1 || cap(a.WrittenAddresses) != 1 {
 		t.Errorf("room for %d conditions and %d addresses is kept", cap(a.Conditions), cap(a.WrittenAddresses))
 	}

@@ -47,12 +47,12 @@ func placedBy(places func(*corev1.Node) string, convert func(*corev1.Node) membe
 
 // resolveDuplicate returns a node as seen by its load balancer's pools if nodes on others are the same
 // member.
-func resolveDuplicate(node membership.Node, same []*corev1.Node, shared string, convert func(*corev1.Node) membership.Node) membership.Node {
-	if len(same) < 2 {
+func resolveDuplicate(node membership.Node, duplicates []*corev1.Node, shared string, convert func(*corev1.Node) membership.Node) membership.Node {
+	if len(duplicates) < 2 {
 		return node
 	}
-	all := make([]membership.Node, len(same))
-	for i, n := range same {
+	all := make([]membership.Node, len(duplicates))
+	for i, n := range duplicates {
 		all[i] = convert(n)
 	}
 	return membership.ResolveDuplicate(node, all, shared)
@@ -62,8 +62,8 @@ func resolveDuplicate(node membership.Node, same []*corev1.Node, shared string, 
 func (s *Snapshot) IsDuplicate(n *corev1.Node, places func(*corev1.Node) string) bool {
 	convert := placedBy(places, s.NodeOf)
 	node := convert(n)
-	same, shared := s.sameMachine(node, "")
-	return resolveDuplicate(node, same, shared, convert).Duplicate != ""
+	duplicates, shared := s.sameMachine(node, "")
+	return resolveDuplicate(node, duplicates, shared, convert).Duplicate != ""
 }
 
 // DuplicateNodes returns the other nodes with an address or the machine of n.

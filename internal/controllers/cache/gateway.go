@@ -17,12 +17,12 @@ import (
 func GatewayServiceName(gateway string) string { return service.GatewayServiceName(gateway) }
 
 // GatewayOf returns the Gateway of a name in Snapshot.Services; false if it is that of a Service.
-func GatewayOf(name string) (gateway string, is bool) { return service.GatewayOf(name) }
+func GatewayOf(name string) (gateway string, ok bool) { return service.GatewayOf(name) }
 
 // IsGatewayKey reports whether namespace/name in Snapshot.Services is a Gateway.
 func IsGatewayKey(key string) bool {
-	_, is := GatewayOf(NamespacedName(key).Name)
-	return is
+	_, ok := GatewayOf(NamespacedName(key).Name)
+	return ok
 }
 
 // AddGateways adds a store to Services and returns it. Its objects are Gateways as Services: the same code serves
@@ -67,7 +67,7 @@ func HealthCheckAnnotation(protocol corev1.Protocol, port int32) string {
 }
 
 func healthCheckNodePort(s *corev1.Service, p corev1.ServicePort) int32 {
-	if _, is := GatewayOf(s.Name); !is {
+	if _, ok := GatewayOf(s.Name); !ok {
 		return 0
 	}
 	port, err := strconv.ParseUint(s.Annotations[HealthCheckAnnotation(p.Protocol, p.Port)], 10, 16)

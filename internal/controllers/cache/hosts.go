@@ -28,7 +28,7 @@ const (
 // endpoints that take traffic, with an empty string per endpoint without a node; its topology names the nodes without
 // a ready one. An Endpoint takes a hundred bytes, and clusters have more endpoints than anything else.
 func keepHosts(s *discoveryv1.EndpointSlice) {
-	if _, is := hostsIn(s); is {
+	if _, ok := hostsIn(s); ok {
 		return // already stripped
 	}
 	hosts := make([]string, 0, len(s.Endpoints))
@@ -77,7 +77,7 @@ func addUnready(unready map[string]string, e membership.Endpoint) map[string]str
 	if unready == nil {
 		unready = map[string]string{}
 	}
-	if was := unready[e.Node]; was != "" && was != state {
+	if old := unready[e.Node]; old != "" && old != state {
 		state = replacedHost
 	}
 	unready[e.Node] = state
@@ -141,8 +141,8 @@ func (s *Snapshot) HasEndpoints(service string) bool {
 // hasHost reports whether an endpoint of a slice takes traffic on a node.
 func hasHost(s *discoveryv1.EndpointSlice, node string) bool {
 	if hosts, kept := hostsIn(s); kept {
-		_, has := slices.BinarySearch(hosts, node)
-		return has
+		_, ok := slices.BinarySearch(hosts, node)
+		return ok
 	}
 	return slices.ContainsFunc(endpointsOf(s), func(e membership.Endpoint) bool { return e.Node == node && e.TakesTraffic() })
 }
@@ -182,10 +182,10 @@ func SameMembers(before, after *discoveryv1.EndpointSlice) bool {
 	if before.AddressType != after.AddressType {
 		return false
 	}
-	was, kept1 := hostsIn(before)
-	is, kept2 := hostsIn(after)
+	oldHosts, kept1 := hostsIn(before)
+	hosts, kept2 := hostsIn(after)
 	if kept1 || kept2 {
-		return slices.Equal(was, is) && maps.Equal(unreadyIn(before), unreadyIn(after))
+		return slices.Equal(oldHosts, hosts) && maps.Equal(unreadyIn(before), unreadyIn(after))
 	}
 	return slices.EqualFunc(before.Endpoints, after.Endpoints, func(x, y discoveryv1.Endpoint) bool {
 		a, b := endpointOf(&x), endpointOf(&y)

@@ -72,8 +72,8 @@ func (s *Snapshot) serviceIndexers() toolscache.Indexers {
 			if !s.Serving.IsResponsible(svc) {
 				return nil
 			}
-			asked, shown := PrivateAddresses(svc)
-			return append(asked, shown...)
+			requested, shown := PrivateAddresses(svc)
+			return append(requested, shown...)
 		}),
 		ServicesWithSelector: indexOf(func(svc *corev1.Service) []string {
 			if len(svc.Spec.Selector) == 0 {

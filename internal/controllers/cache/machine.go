@@ -50,22 +50,22 @@ type machineInput struct{ key, none string }
 const maxMachineInputs = 20_000
 
 func (m *machineInputs) setMachine(node *membership.Node, n *corev1.Node) {
-	is := m.getMachine(n)
-	node.Machine, node.NoMachine, node.MachinePending = is.key, is.none, n.Spec.ProviderID == ""
+	input := m.getMachine(n)
+	node.Machine, node.NoMachine, node.MachinePending = input.key, input.none, n.Spec.ProviderID == ""
 }
 
 func (m *machineInputs) getMachine(n *corev1.Node) machineInput {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	is, known := m.byProviderID[n.Spec.ProviderID]
+	input, known := m.byProviderID[n.Spec.ProviderID]
 	if known {
-		return is
+		return input
 	}
 	node := WithMachine(membership.Node{}, n)
-	is = machineInput{node.Machine, node.NoMachine}
+	input = machineInput{node.Machine, node.NoMachine}
 	if m.byProviderID == nil || len(m.byProviderID) >= maxMachineInputs {
 		m.byProviderID = map[string]machineInput{}
 	}
-	m.byProviderID[n.Spec.ProviderID] = is
-	return is
+	m.byProviderID[n.Spec.ProviderID] = input
+	return input
 }

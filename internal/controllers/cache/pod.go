@@ -78,7 +78,7 @@ func HasOpenGate(p *corev1.Pod) bool {
 // KeepSelectors has the cached Services keep the pod selector of those that can have pools.
 func KeepSelectors(o cache.Options) cache.Options {
 	for object, by := range o.ByObject {
-		if _, is := object.(*corev1.Service); is {
+		if _, ok := object.(*corev1.Service); ok {
 			by.Transform = metadata.Strip(func(s *corev1.Service) {
 				selector := s.Spec.Selector
 				stripService(s)
@@ -129,6 +129,6 @@ func (s *Snapshot) MemberAlone(p *v1alpha1.BackendPool, node string) (_ lb.Addre
 }
 
 func (s *Snapshot) memberAlone(p *v1alpha1.BackendPool, n *corev1.Node) membership.Set {
-	var one iter.Seq[membership.Node] = func(yield func(membership.Node) bool) { yield(s.nodeIn(p)(n)) }
-	return membership.OfNodes(one, lb.Family(p.Spec.IPFamily))
+	var nodes iter.Seq[membership.Node] = func(yield func(membership.Node) bool) { yield(s.nodeIn(p)(n)) }
+	return membership.OfNodes(nodes, lb.Family(p.Spec.IPFamily))
 }

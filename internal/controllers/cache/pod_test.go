@@ -62,7 +62,7 @@ func TestKeepSelectors(t *testing.T) {
 			}
 			s := &corev1.Service{Spec: corev1.ServiceSpec{Type: kind, Selector: map[string]string{"app": "web"}}}
 			for object, by := range options.ByObject {
-				if _, is := object.(*corev1.Service); is {
+				if _, ok := object.(*corev1.Service); ok {
 					for range 2 {
 						if _, err := by.Transform(s); err != nil {
 							t.Fatal(err)

@@ -92,8 +92,8 @@ func NamespacedName(service string) types.NamespacedName {
 
 // FilterConditions returns the conditions of these types.
 func FilterConditions(conditions []metav1.Condition, types ...string) (kept []metav1.Condition) {
-	for _, one := range types {
-		if c := meta.FindStatusCondition(conditions, one); c != nil {
+	for _, conditionType := range types {
+		if c := meta.FindStatusCondition(conditions, conditionType); c != nil {
 			kept = append(kept, *c)
 		}
 	}

@@ -74,7 +74,7 @@ func IngressAddresses(s *corev1.Service) []netip.Addr {
 
 // PrivateAddresses returns the index keys of the addresses that an internal Service requests, per namespace,
 // and of those in its status.
-func PrivateAddresses(s *corev1.Service) (asked, shown []string) {
+func PrivateAddresses(s *corev1.Service) (requested, shown []string) {
 	if s.Annotations[service.Internal] == "" {
 		return nil, nil
 	}
@@ -83,12 +83,12 @@ func PrivateAddresses(s *corev1.Service) (asked, shown []string) {
 		return nil, nil
 	}
 	for _, address := range all {
-		asked = append(asked, "asked "+s.Namespace+" "+address)
+		requested = append(requested, "asked "+s.Namespace+" "+address)
 	}
 	for _, ip := range IngressAddresses(s) {
 		shown = append(shown, "shown "+ip.String())
 	}
-	return asked, shown
+	return requested, shown
 }
 
 // SharesAddress reports whether another Service requests or has a private address of svc.
@@ -98,8 +98,8 @@ func (s *Snapshot) SharesAddress(svc *corev1.Service) bool {
 
 // ServicesSharingAddress returns the other Services that request or have a private address of svc.
 func (s *Snapshot) ServicesSharingAddress(svc *corev1.Service) (beside []*corev1.Service) {
-	asked, shown := PrivateAddresses(svc)
-	for _, key := range append(asked, shown...) {
+	requested, shown := PrivateAddresses(svc)
+	for _, key := range append(requested, shown...) {
 		for _, other := range List[corev1.Service](s.Services, ServicesByAddress, key) {
 			if metadata.Key(other.Namespace, other.Name) != metadata.Key(svc.Namespace, svc.Name) && !slices.Contains(beside, other) {
 				beside = append(beside, other)

@@ -9,20 +9,20 @@ import (
 
 // InternStatus returns a copy of a decoded status with exact capacities and interned strings.
 func InternStatus(s *v1alpha1.BackendPoolStatus) v1alpha1.BackendPoolStatus {
-	is := *s.DeepCopy()
-	for i := range is.Conditions {
-		c := &is.Conditions[i]
+	status := *s.DeepCopy()
+	for i := range status.Conditions {
+		c := &status.Conditions[i]
 		c.Type, c.Status, c.Reason, c.Message = metadata.Intern(c.Type), metadata.Intern(c.Status), metadata.Intern(c.Reason), metadata.Intern(c.Message)
 	}
-	for i, ip := range is.WrittenAddresses {
-		is.WrittenAddresses[i] = metadata.Intern(ip)
+	for i, ip := range status.WrittenAddresses {
+		status.WrittenAddresses[i] = metadata.Intern(ip)
 	}
-	for i := range is.WrittenInstances {
-		set := &is.WrittenInstances[i]
+	for i := range status.WrittenInstances {
+		set := &status.WrittenInstances[i]
 		set.ScaleSet = metadata.Intern(set.ScaleSet)
 		for id, ip := range set.Addresses {
 			set.Addresses[metadata.Intern(id)] = metadata.Intern(ip)
 		}
 	}
-	return is
+	return status
 }

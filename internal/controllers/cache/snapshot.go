@@ -171,9 +171,9 @@ func (s *Snapshot) nodeIn(p *v1alpha1.BackendPool) func(*corev1.Node) membership
 	if s.LoadBalancerOf != nil {
 		places = s.LoadBalancerOf(p)
 	}
-	convert, same := s.addressOf, s.sameAddress
+	convert, duplicatesOf := s.addressOf, s.sameAddress
 	if s.ByMachine != nil && s.ByMachine(p) {
-		convert, same = s.NodeOf, s.sameMachine
+		convert, duplicatesOf = s.NodeOf, s.sameMachine
 	}
 	if places != nil {
 		convert = placedBy(places, convert)
@@ -181,7 +181,7 @@ func (s *Snapshot) nodeIn(p *v1alpha1.BackendPool) func(*corev1.Node) membership
 	return func(n *corev1.Node) membership.Node {
 		node := convert(n)
 		if places != nil {
-			nodes, shared := same(node, lb.Family(p.Spec.IPFamily))
+			nodes, shared := duplicatesOf(node, lb.Family(p.Spec.IPFamily))
 			node = resolveDuplicate(node, nodes, shared, convert)
 		}
 		if elsewhere != nil && node.Excluded == "" {
@@ -318,19 +318,19 @@ func (s *Snapshot) membersOf(p *v1alpha1.BackendPool) (membership.Set, error) {
 func (s *Snapshot) earlyJoin(p *v1alpha1.BackendPool) membership.EarlyJoin {
 	of := s.Service(schedule.ServiceName{Namespace: p.Namespace, Name: p.Spec.ServiceRef.Name})
 	if s.HealthPort == nil || of == nil || of.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal || of.Spec.HealthCheckNodePort == 0 {
-		return membership.JoinReady
+		return membership.JoinWhenReady
 	}
 	id, err := s.Target(p)
 	if err != nil {
-		return membership.JoinReady
+		return membership.JoinWhenReady
 	}
 	switch port, known := s.HealthPort(id); {
 	case !known:
 		return membership.JoinUnknown
 	case port == of.Spec.HealthCheckNodePort:
-		return membership.JoinStarting
+		return membership.JoinWhileStarting
 	}
-	return membership.JoinReady
+	return membership.JoinWhenReady
 }
 
 func (s *Snapshot) selectedNodes(p *v1alpha1.BackendPool) (iter.Seq[membership.Node], error) {

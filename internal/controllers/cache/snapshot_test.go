@@ -29,10 +29,10 @@ func TestTheNodeThatDecidesAboutAnAddress(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n, is := s.NodeByAddress(netip.MustParseAddr("10.0.0.1")); !is || n.Name != "z-new" {
+	if n, ok := s.NodeByAddress(netip.MustParseAddr("10.0.0.1")); !ok || n.Name != "z-new" {
 		t.Errorf("%s decides", n.Name)
 	}
-	if n, is := s.NodeByAddress(netip.MustParseAddr("10.0.0.2")); is {
+	if n, ok := s.NodeByAddress(netip.MustParseAddr("10.0.0.2")); ok {
 		t.Errorf("%s decides about an address that no node has", n.Name)
 	}
 }

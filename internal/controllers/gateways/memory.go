@@ -42,10 +42,10 @@ func ReconcileAll(ctx context.Context, c Config, objects []client.Object) (r *Re
 	foreign := map[gatewayv1.ObjectName][]string{} // by class
 	for i := range list.Items {
 		name, class := client.ObjectKeyFromObject(&list.Items[i]), list.Items[i].Spec.GatewayClassName
-		switch is, exists, err := r.objects.hasClass(ctx, &list.Items[i]); {
+		switch ours, exists, err := r.objects.hasClass(ctx, &list.Items[i]); {
 		case err != nil:
 			return nil, nil, err
-		case exists && !is && !hasFinalizer(&list.Items[i]):
+		case exists && !ours && !hasFinalizer(&list.Items[i]):
 			foreign[class] = append(foreign[class], name.String())
 		case !exists:
 			problems = append(problems, fmt.Sprintf("Gateway %s is not planned: its GatewayClass %s is missing", name, class))
@@ -121,11 +121,11 @@ func (m *memory) listKind(kind string) []client.Object {
 // Get implements client.Reader.
 func (m *memory) Get(_ context.Context, name client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	kind := m.kindOf(into)
-	is, found := m.objects[kind][name]
+	obj, found := m.objects[kind][name]
 	if !found {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: kind}, name.Name)
 	}
-	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(is.DeepCopyObject()).Elem())
+	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(obj.DeepCopyObject()).Elem())
 	return nil
 }
 
@@ -148,7 +148,7 @@ func hasIndexKey(obj client.Object, options client.ListOptions) bool {
 	}
 	for _, want := range options.FieldSelector.Requirements() {
 		keys := copyKeys(obj)
-		if route, is := routing.RouteOf(obj); is {
+		if route, ok := routing.RouteOf(obj); ok {
 			keys = gatewayKeys(route)
 		}
 		if want.Field != byGateway || !slices.Contains(keys, want.Value) {

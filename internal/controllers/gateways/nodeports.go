@@ -65,10 +65,10 @@ func (r *Reconciler) chooseNodePorts(refs *references, gw *gatewayv1.Gateway, a 
 			c.existing = refs.Service(client.ObjectKeyFromObject(c.wanted))
 		}
 		first, isHeld := r.ports.claims.Holder(c.port)
-		switch listener, is := listeners[c.port]; {
+		switch listener, ok := listeners[c.port]; {
 		case usesNodePorts(s):
 			c.holder = "the load balancer of Service " + rule.Service.String()
-		case is:
+		case ok:
 			c.holder = "listener " + string(listener)
 		case isHeld && first != name && c.wanted != nil:
 			c.holder = "Gateway " + first.String()
@@ -120,16 +120,16 @@ func (r *Reconciler) assignNodePorts(ctx context.Context, refs *references, gw *
 			return rule.Backend, fmt.Sprintf("%s already forwards to node port %d of Service %s, and Azure allows one. Weir makes at most %d copies of Services for a Gateway, and %d for the Gateways of a namespace: use another Service with the same selector",
 				c.holder, rule.NodePort, rule.Service, maxCopiesOfGateway, maxCopiesOfNamespace)
 		}
-		is, problem, err := r.ensureCopy(ctx, gw, c)
+		svc, problem, err := r.ensureCopy(ctx, gw, c)
 		if err != nil {
 			failed = append(failed, err)
 		}
 		if problem != "" {
 			return rule.Backend, problem
 		}
-		used = append(used, metadata.Key(is.Namespace, is.Name))
+		used = append(used, metadata.Key(svc.Namespace, svc.Name))
 		b := rule.Backend
-		b.NodePort, b.HealthCheckNodePort = is.Spec.Ports[0].NodePort, is.Spec.HealthCheckNodePort
+		b.NodePort, b.HealthCheckNodePort = svc.Spec.Ports[0].NodePort, svc.Spec.HealthCheckNodePort
 		return b, ""
 	})
 	r.ports.setCopies(client.ObjectKeyFromObject(gw), len(used))
@@ -137,35 +137,35 @@ func (r *Reconciler) assignNodePorts(ctx context.Context, refs *references, gw *
 }
 
 // ensureCopy returns the copy with the wanted spec, or why it cannot be used. It creates none for a deleted Gateway.
-func (r *Reconciler) ensureCopy(ctx context.Context, gw *gatewayv1.Gateway, c choice) (is *corev1.Service, problem string, err error) {
+func (r *Reconciler) ensureCopy(ctx context.Context, gw *gatewayv1.Gateway, c choice) (svc *corev1.Service, problem string, err error) {
 	name := client.ObjectKeyFromObject(c.wanted)
-	is = c.existing
-	if is == nil && gw.DeletionTimestamp != nil {
+	svc = c.existing
+	if svc == nil && gw.DeletionTimestamp != nil {
 		return nil, "the Gateway is deleted", nil
 	}
-	if is == nil {
-		is = c.wanted.DeepCopy()
-		err = r.cfg.Writer.Create(ctx, is, client.FieldOwner(k8s.FieldOwner))
+	if svc == nil {
+		svc = c.wanted.DeepCopy()
+		err = r.cfg.Writer.Create(ctx, svc, client.FieldOwner(k8s.FieldOwner))
 		if apierrors.IsAlreadyExists(err) { // the cache does not have it yet
-			is = &corev1.Service{}
-			err = r.cfg.Reader.Get(ctx, name, is)
+			svc = &corev1.Service{}
+			err = r.cfg.Reader.Get(ctx, name, svc)
 		}
 		if err != nil {
 			return nil, fmt.Sprintf("Service %s, a copy of Service %s with another node port, cannot be created: %v", name, c.rule.Service, err), fmt.Errorf("copy of Service %s for Gateway %s: %w", c.rule.Service, client.ObjectKeyFromObject(gw), err)
 		}
 		r.ports.setCopies(client.ObjectKeyFromObject(gw), r.ports.copies[gw.Namespace][gw.Name]+1)
 	}
-	if _, isCopy := routing.CopySourceOf(is); !isCopy || is.Spec.Ports[0].NodePort == 0 {
+	if _, isCopy := routing.CopySourceOf(svc); !isCopy || svc.Spec.Ports[0].NodePort == 0 {
 		return nil, fmt.Sprintf("Service %s is not as Weir created it: delete it, and Weir creates it again as a copy of Service %s", name, c.rule.Service), nil
 	}
-	next := is.DeepCopy()
+	next := svc.DeepCopy()
 	if routing.UpdateCopy(next, c.wanted) {
-		err = r.cfg.Writer.Patch(ctx, next, client.MergeFromWithOptions(is, client.MergeFromWithOptimisticLock{}), client.FieldOwner(k8s.FieldOwner))
+		err = r.cfg.Writer.Patch(ctx, next, client.MergeFromWithOptions(svc, client.MergeFromWithOptimisticLock{}), client.FieldOwner(k8s.FieldOwner))
 		if err != nil {
 			err = fmt.Errorf("copy %s of Service %s: %w", name, c.rule.Service, err)
 		}
 	}
-	return is, "", err
+	return svc, "", err
 }
 
 // deleteCopies deletes the copies of a Gateway that are not used.
@@ -202,7 +202,7 @@ func (r *Reconciler) readGateways(refs *references) error {
 	}
 	slices.SortFunc(all, func(a, b *gatewayv1.Gateway) int { return routing.ComparePrecedence(a, b) })
 	for _, gw := range all {
-		if is, _, err := r.objects.hasClass(refs.ctx, gw); err != nil || !is {
+		if ours, _, err := r.objects.hasClass(refs.ctx, gw); err != nil || !ours {
 			refs.keep(err)
 			continue
 		}

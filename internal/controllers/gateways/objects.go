@@ -67,7 +67,7 @@ func stripObject(obj any) (any, error) {
 func stripService(s *corev1.Service) {
 	annotations := map[string]string{}
 	for _, name := range append([]string{service.DisableFloatingIP}, routing.CopyAnnotations...) {
-		if value, is := s.Annotations[name]; is {
+		if value, ok := s.Annotations[name]; ok {
 			annotations[name] = value
 		}
 	}
@@ -129,7 +129,7 @@ func selectorKeys(gw *gatewayv1.Gateway) []string {
 
 func copyKeys(obj client.Object) []string {
 	if s, ok := obj.(*corev1.Service); ok {
-		if source, is := routing.CopySourceOf(s); is {
+		if source, ok := routing.CopySourceOf(s); ok {
 			return []string{source.Gateway.String()}
 		}
 	}
@@ -138,7 +138,7 @@ func copyKeys(obj client.Object) []string {
 
 func gatewayKeys(r routing.Route) (keys []string) {
 	add := func(p gatewayv1.ParentReference) {
-		if name, is := r.GatewayOf(p); is && !slices.Contains(keys, name.String()) {
+		if name, ok := r.GatewayOf(p); ok && !slices.Contains(keys, name.String()) {
 			keys = append(keys, name.String())
 		}
 	}
@@ -155,7 +155,7 @@ func gatewayKeys(r routing.Route) (keys []string) {
 
 func serviceKeys(r routing.Route) (keys []string) {
 	for _, b := range r.Backends() {
-		if name, is := r.ServiceOf(b); is && !slices.Contains(keys, name.String()) {
+		if name, ok := r.ServiceOf(b); ok && !slices.Contains(keys, name.String()) {
 			keys = append(keys, name.String())
 		}
 	}
@@ -164,7 +164,7 @@ func serviceKeys(r routing.Route) (keys []string) {
 
 func backendNamespaces(r routing.Route) (keys []string) {
 	for _, b := range r.Backends() {
-		if name, is := r.ServiceOf(b); is && name.Namespace != r.Object.GetNamespace() && !slices.Contains(keys, name.Namespace) {
+		if name, ok := r.ServiceOf(b); ok && name.Namespace != r.Object.GetNamespace() && !slices.Contains(keys, name.Namespace) {
 			keys = append(keys, name.Namespace)
 		}
 	}
@@ -218,7 +218,7 @@ func (o objects) gateway(ctx context.Context, name types.NamespacedName) (*gatew
 }
 
 // hasClass reports whether the class of a Gateway is Weir's, and whether it exists.
-func (o objects) hasClass(ctx context.Context, gw *gatewayv1.Gateway) (is, exists bool, err error) {
+func (o objects) hasClass(ctx context.Context, gw *gatewayv1.Gateway) (ours, exists bool, err error) {
 	class := &gatewayv1.GatewayClass{}
 	if err := o.cached.Get(ctx, types.NamespacedName{Name: string(gw.Spec.GatewayClassName)}, class); err != nil {
 		return false, false, client.IgnoreNotFound(err)

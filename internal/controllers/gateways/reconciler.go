@@ -70,19 +70,19 @@ func (r *Reconciler) RetryFailed(now time.Time) { r.queue.RetryFailed(now) }
 // Reconcile reconciles a Gateway, or a GatewayClass if the request has no namespace.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	var err error
-	var again time.Duration
+	var requeueAfter time.Duration
 	if req.Namespace == "" {
 		err = r.reconcileClass(ctx, req.Name)
 	} else {
-		again, err = r.reconcileGateway(ctx, req.NamespacedName)
+		requeueAfter, err = r.reconcileGateway(ctx, req.NamespacedName)
 	}
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // the cache is older than the object: its event follows
 		return reconcile.Result{RequeueAfter: conflictDelay}, nil
 	}
-	return k8s.ReconcileResult(ctx, err, again)
+	return k8s.ReconcileResult(ctx, err, requeueAfter)
 }
 
-func (r *Reconciler) reconcileGateway(ctx context.Context, name types.NamespacedName) (again time.Duration, err error) {
+func (r *Reconciler) reconcileGateway(ctx context.Context, name types.NamespacedName) (requeueAfter time.Duration, err error) {
 	gw, err := r.objects.gateway(ctx, name)
 	if err != nil {
 		return 0, err
@@ -93,24 +93,24 @@ func (r *Reconciler) reconcileGateway(ctx context.Context, name types.Namespaced
 	}
 	managed, isMissing := false, false
 	if gw != nil {
-		is, exists, err := r.objects.hasClass(ctx, gw)
+		ours, exists, err := r.objects.hasClass(ctx, gw)
 		if err != nil {
 			return 0, err
 		}
 		isMissing = !exists && hasFinalizer(gw) && gw.DeletionTimestamp == nil // a class that is deleted by mistake must not delete addresses
-		managed = is || isMissing
+		managed = ours || isMissing
 	}
 	if gw == nil || !managed && !hasFinalizer(gw) {
 		r.removeService(name)
-		again, err := r.writeRoutes(ctx, name, routes, nil)
-		return again, errors.Join(r.deleteCopies(ctx, name, nil), err)
+		requeueAfter, err := r.writeRoutes(ctx, name, routes, nil)
+		return requeueAfter, errors.Join(r.deleteCopies(ctx, name, nil), err)
 	}
 	refs := &references{objects: r.objects, ctx: ctx}
 	a := routing.Attach(gw, routes, refs)
 	if a.RejectParameters(unsupportedText(gw)); isMissing {
 		a.RejectParameters(fmt.Sprintf("its GatewayClass %s is missing", gw.Spec.GatewayClassName))
 	}
-	used, again, failed := r.assignNodePorts(ctx, refs, gw, a)
+	used, requeueAfter, failed := r.assignNodePorts(ctx, refs, gw, a)
 	if refs.err != nil {
 		return 0, refs.err
 	}
@@ -119,19 +119,19 @@ func (r *Reconciler) reconcileGateway(ctx context.Context, name types.Namespaced
 		failed = errors.Join(failed, r.deleteCopies(ctx, name, used))
 	}
 	if !managed || isMissing { // its status is another controller's, or the next class's
-		return again, failed
+		return requeueAfter, failed
 	}
 	if gw.DeletionTimestamp != nil {
-		return again, errors.Join(failed, r.writeRemoval(ctx, gw, s))
+		return requeueAfter, errors.Join(failed, r.writeRemoval(ctx, gw, s))
 	}
 	if err := r.writeStatus(ctx, gw, a, s); err != nil {
 		return 0, err
 	}
 	rest, err := r.writeRoutes(ctx, name, routes, a.Parents)
-	if rest > 0 && (again == 0 || rest < again) {
-		again = rest
+	if rest > 0 && (requeueAfter == 0 || rest < requeueAfter) {
+		requeueAfter = rest
 	}
-	return again, errors.Join(failed, err)
+	return requeueAfter, errors.Join(failed, err)
 }
 
 func hasFinalizer(gw *gatewayv1.Gateway) bool {

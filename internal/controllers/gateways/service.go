@@ -73,8 +73,8 @@ func keepSpec(s, before *corev1.Service) {
 
 // hasOtherRestriction reports whether a Gateway restricts its clients other than before.
 func hasOtherRestriction(s, before *corev1.Service) bool {
-	is := service.RestrictionOf(cache.ServiceOf(s))
-	return !is.IsOpen() && !reflect.DeepEqual(is, service.RestrictionOf(cache.ServiceOf(before)))
+	restriction := service.RestrictionOf(cache.ServiceOf(s))
+	return !restriction.IsOpen() && !reflect.DeepEqual(restriction, service.RestrictionOf(cache.ServiceOf(before)))
 }
 
 // rejectSpec makes the spec of an invalid Gateway invalid for load balancers, too, so that what it has in Azure does

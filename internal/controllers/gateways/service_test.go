@@ -129,8 +129,8 @@ func TestAnnotationsAndConditionsOfAGateway(t *testing.T) {
 		gw.Spec.Listeners = []gatewayv1.Listener{{Name: "web", Port: 80, Protocol: gatewayv1.TCPProtocolType}}
 		a := routing.Attach(gw, nil, nil)
 		a.RejectParameters(text)
-		if is := a.AcceptedCondition(); a.IsAccepted() == c.rejected || c.rejected && is.Reason != "InvalidParameters" {
-			t.Errorf("%s %q: %+v", c.name, c.value, is)
+		if cond := a.AcceptedCondition(); a.IsAccepted() == c.rejected || c.rejected && cond.Reason != "InvalidParameters" {
+			t.Errorf("%s %q: %+v", c.name, c.value, cond)
 		}
 	}
 	gw.Status.Conditions = []metav1.Condition{{Type: "Accepted", Reason: "Accepted"}, {Type: metadata.ConditionPrivateLink, Reason: "PrivateLinkServicePublished"}}

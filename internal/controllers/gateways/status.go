@@ -120,27 +120,27 @@ func programmedCondition(gw *gatewayv1.Gateway, s *corev1.Service, accepted bool
 		out.Reason, out.Message = string(gatewayv1.GatewayReasonInvalid), "the Gateway is not accepted, and nothing is changed in Azure until that is fixed"
 		return out
 	}
-	var is *metav1.Condition
+	var cond *metav1.Condition
 	if s != nil {
-		is = meta.FindStatusCondition(s.Status.Conditions, cache.ConditionProgrammed)
+		cond = meta.FindStatusCondition(s.Status.Conditions, cache.ConditionProgrammed)
 	}
-	if is == nil { // this process does not know yet
+	if cond == nil { // this process does not know yet
 		if before := meta.FindStatusCondition(gw.Status.Conditions, out.Type); before != nil && before.ObservedGeneration > 0 {
 			return *before
 		}
 		out.Reason, out.Message = string(gatewayv1.GatewayReasonPending), "the load balancer is being updated"
 		return out
 	}
-	out.ObservedGeneration = is.ObservedGeneration
+	out.ObservedGeneration = cond.ObservedGeneration
 	switch {
-	case is.Status == metav1.ConditionTrue && len(s.Status.LoadBalancer.Ingress) == 0:
+	case cond.Status == metav1.ConditionTrue && len(s.Status.LoadBalancer.Ingress) == 0:
 		out.Reason, out.Message = string(gatewayv1.GatewayReasonAddressNotAssigned), "no address is assigned yet"
-	case is.Status == metav1.ConditionTrue:
-		out.Status, out.Reason, out.Message = metav1.ConditionTrue, string(gatewayv1.GatewayReasonProgrammed), is.Message
-	case is.Reason == servicelb.ConditionReasonNotAccepted:
-		out.Reason, out.Message = string(gatewayv1.GatewayReasonInvalid), is.Message
+	case cond.Status == metav1.ConditionTrue:
+		out.Status, out.Reason, out.Message = metav1.ConditionTrue, string(gatewayv1.GatewayReasonProgrammed), cond.Message
+	case cond.Reason == servicelb.ConditionReasonNotAccepted:
+		out.Reason, out.Message = string(gatewayv1.GatewayReasonInvalid), cond.Message
 	default:
-		out.Reason, out.Message = string(gatewayv1.GatewayReasonPending), is.Reason+": "+is.Message
+		out.Reason, out.Message = string(gatewayv1.GatewayReasonPending), cond.Reason+": "+cond.Message
 	}
 	return out
 }
@@ -207,8 +207,8 @@ func parentsOf(obj client.Object) *[]gatewayv1.RouteParentStatus {
 // mergeParents replaces the statuses of a route for one Gateway.
 func mergeParents(route routing.Route, gateway types.NamespacedName, with []gatewayv1.RouteParentStatus) []gatewayv1.RouteParentStatus {
 	isOurs := func(st gatewayv1.RouteParentStatus) bool {
-		name, is := route.GatewayOf(st.ParentRef)
-		return is && name == gateway && st.ControllerName == routing.ControllerName
+		name, ok := route.GatewayOf(st.ParentRef)
+		return ok && name == gateway && st.ControllerName == routing.ControllerName
 	}
 	all := []gatewayv1.RouteParentStatus{} // status.parents is required
 	for _, st := range route.Statuses {
@@ -246,8 +246,8 @@ func keepOrder(before, all []gatewayv1.RouteParentStatus) []gatewayv1.RouteParen
 }
 
 // patchStatus writes a changed status. A copy that is older than the object is an error, because lists are replaced.
-func (r *Reconciler) patchStatus(ctx context.Context, before, next client.Object, is, want any) error {
-	if equality.Semantic.DeepEqual(is, want) {
+func (r *Reconciler) patchStatus(ctx context.Context, before, next client.Object, beforeStatus, want any) error {
+	if equality.Semantic.DeepEqual(beforeStatus, want) {
 		return nil
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})

@@ -77,11 +77,11 @@ func (r *Reconciler) PatchStatus(s *corev1.Service, patch []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	key := metadata.Key(s.Namespace, s.Name)
-	is := cache.Get[corev1.Service](r.cfg.Gateways, key)
-	if is == nil || is.UID != s.UID {
+	svc := cache.Get[corev1.Service](r.cfg.Gateways, key)
+	if svc == nil || svc.UID != s.UID {
 		return nil
 	}
-	before, err := json.Marshal(is)
+	before, err := json.Marshal(svc)
 	if err != nil {
 		return fmt.Errorf("status of Gateway %s: %w", gatewayName(key), err)
 	}
@@ -89,7 +89,7 @@ func (r *Reconciler) PatchStatus(s *corev1.Service, patch []byte) error {
 	if err != nil {
 		return fmt.Errorf("status of Gateway %s: %w", gatewayName(key), err)
 	}
-	patched, next := &corev1.Service{}, is.DeepCopy()
+	patched, next := &corev1.Service{}, svc.DeepCopy()
 	if err := json.Unmarshal(after, patched); err != nil {
 		return fmt.Errorf("status of Gateway %s: %w", gatewayName(key), err)
 	}
@@ -106,8 +106,8 @@ func (r *Reconciler) HandleInSync(s *corev1.Service) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	key := metadata.Key(s.Namespace, s.Name)
-	is := cache.Get[corev1.Service](r.cfg.Gateways, key)
-	if is == nil || is.UID != s.UID || r.inSync[s.UID] || !reflect.DeepEqual(is.Spec, s.Spec) {
+	svc := cache.Get[corev1.Service](r.cfg.Gateways, key)
+	if svc == nil || svc.UID != s.UID || r.inSync[s.UID] || !reflect.DeepEqual(svc.Spec, s.Spec) {
 		return
 	}
 	r.inSync[s.UID] = true

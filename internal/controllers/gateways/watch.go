@@ -79,7 +79,7 @@ func (r *Reconciler) newWatchErrorHandler() toolscache.WatchErrorHandlerWithCont
 			toolscache.DefaultWatchErrorHandler(ctx, from, err)
 			return
 		}
-		if _, is := reported.LoadOrStore(from.TypeDescription(), true); !is {
+		if _, ok := reported.LoadOrStore(from.TypeDescription(), true); !ok {
 			r.cfg.Log.WarnContext(ctx, "a type of Gateway API was removed: routes do not change until its CRD exists", "type", from.TypeDescription())
 		}
 	}
@@ -141,7 +141,7 @@ func hasTypes(types discovery.DiscoveryInterface, names []string) (bool, error) 
 		return false, client.IgnoreNotFound(err)
 	}
 	return !slices.ContainsFunc(names, func(name string) bool {
-		return !slices.ContainsFunc(list.APIResources, func(has metav1.APIResource) bool { return has.Name == name })
+		return !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == name })
 	}), nil
 }
 

@@ -33,9 +33,9 @@ type subject struct{ kind, namespace, name string }
 func nodeSubject(name string) subject { return subject{kind: "Node", name: name} }
 
 // poolSubject returns the object that gets the events of a pool.
-func poolSubject(p *v1alpha1.BackendPool, is backendpool.Binding) subject {
-	if is.Service != (schedule.ServiceName{}) {
-		return subject{"Service", is.Service.Namespace, is.Service.Name}
+func poolSubject(p *v1alpha1.BackendPool, binding backendpool.Binding) subject {
+	if binding.Service != (schedule.ServiceName{}) {
+		return subject{"Service", binding.Service.Namespace, binding.Service.Name}
 	}
 	return subject{"BackendPool", p.Namespace, p.Name}
 }
@@ -106,8 +106,8 @@ func (a *AdminStates) hasPending(drains func(node string) bool) bool {
 }
 
 // RecordAttempt records the admin state changes of an attempt. It does not block.
-func (a *AdminStates) RecordAttempt(p *v1alpha1.BackendPool, is backendpool.Binding, r updater.Report, t backendpool.AdminChanges) {
-	about := poolSubject(p, is)
+func (a *AdminStates) RecordAttempt(p *v1alpha1.BackendPool, binding backendpool.Binding, r updater.Report, t backendpool.AdminChanges) {
+	about := poolSubject(p, binding)
 	news := len(t.Down)+len(t.Back) > 0
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -123,14 +123,14 @@ func (a *AdminStates) RecordAttempt(p *v1alpha1.BackendPool, is backendpool.Bind
 			news = a.noticeOf(nodeSubject(name)).addFailure(r) || news
 		}
 	}
-	gone := r.Outcome == diff.Stale || r.Outcome == diff.Rejected && !r.StatesInSync
+	poolGone := r.Outcome == diff.Stale || r.Outcome == diff.Rejected && !r.StatesInSync
 	for _, b := range a.notices {
 		_, fails := b.failing[r.Ref]
 		switch {
 		case fails && (r.InSync || r.StatesInSync):
 			delete(b.failing, r.Ref)
 			news = true
-		case fails && gone:
+		case fails && poolGone:
 			b.dropPool(r.Ref)
 		}
 	}

@@ -98,11 +98,11 @@ func (d *adminFixture) restartProcess(down v1alpha1.DownAddress) {
 	var all []client.Object
 	for _, store := range []toolscache.Indexer{d.View.Nodes, d.View.Services, d.View.Slices, d.View.Pools} {
 		for _, obj := range store.List() {
-			is := obj.(client.Object).DeepCopyObject().(client.Object)
-			if p, ok := is.(*v1alpha1.BackendPool); ok {
+			current := obj.(client.Object).DeepCopyObject().(client.Object)
+			if p, ok := current.(*v1alpha1.BackendPool); ok {
 				p.Status.Down = []v1alpha1.DownAddress{down}
 			}
-			all = append(all, is)
+			all = append(all, current)
 		}
 	}
 	d.startProcess(all...)

@@ -37,8 +37,8 @@ func (a *AdminStates) collectStates() adminView {
 		if !ok {
 			continue
 		}
-		e, is := a.statuses.GetEntry(backendpool.RefOf(p)), a.ResolveBinding(p, time.Now())
-		if e == nil || is.State != backendpool.Active || is.Deleting || e.IsPoolMissing() {
+		e, binding := a.statuses.GetEntry(backendpool.RefOf(p)), a.ResolveBinding(p, time.Now())
+		if e == nil || binding.State != backendpool.Active || binding.Deleting || e.IsPoolMissing() {
 			continue
 		}
 		set, err := a.Members(p)
@@ -48,7 +48,7 @@ func (a *AdminStates) collectStates() adminView {
 		v.refs[backendpool.RefOf(p)] = struct{}{}
 		down, back := e.PendingAdminChanges(set)
 		for _, name := range slices.Concat(down, back) {
-			v.pending[name] = append(v.pending[name], poolSubject(p, is))
+			v.pending[name] = append(v.pending[name], poolSubject(p, binding))
 		}
 		for _, d := range set.Draining {
 			v.pools[d.Node]++
@@ -103,12 +103,12 @@ func (n adminEvent) hasContent() bool {
 }
 
 func (b *notice) takeEvent(w subject, v adminView) adminEvent {
-	told := adminEvent{about: w, down: b.takeReady(b.down, w, v, true), back: b.takeReady(b.back, w, v, false)}
+	ready := adminEvent{about: w, down: b.takeReady(b.down, w, v, true), back: b.takeReady(b.back, w, v, false)}
 	if w.kind == "Node" {
 		if b.hasDownEvent {
-			told.down = nil
+			ready.down = nil
 		}
-		b.hasDownEvent = v.drainReasons[w.name] != "" && (b.hasDownEvent || len(told.down) > 0)
+		b.hasDownEvent = v.drainReasons[w.name] != "" && (b.hasDownEvent || len(ready.down) > 0)
 	}
 	for ref := range b.failing {
 		if _, works := v.refs[ref]; !works {
@@ -116,12 +116,12 @@ func (b *notice) takeEvent(w subject, v adminView) adminEvent {
 		}
 	}
 	if b.failureText != "" && !b.hasFailureEvent {
-		told.failureText, told.pools, b.hasFailureEvent = b.failureText, max(len(b.failing), 1), true
+		ready.failureText, ready.pools, b.hasFailureEvent = b.failureText, max(len(b.failing), 1), true
 	}
 	if b.hasFailureEvent && len(b.failing) == 0 {
-		told.recovered, b.hasFailureEvent, b.failureText = true, false, ""
+		ready.recovered, b.hasFailureEvent, b.failureText = true, false, ""
 	}
-	return told
+	return ready
 }
 
 // takeReady removes and returns the nodes with the new admin state everywhere, and drops those whose state
@@ -129,8 +129,8 @@ func (b *notice) takeEvent(w subject, v adminView) adminEvent {
 func (b *notice) takeReady(from map[string]struct{}, w subject, v adminView, drains bool) []string {
 	var ready []string
 	for name := range from {
-		why, there := v.drainReasons[name]
-		if !there || (why != "") != drains {
+		why, ok := v.drainReasons[name]
+		if !ok || (why != "") != drains {
 			delete(from, name)
 		} else if v.isApplied(w, name) {
 			delete(from, name)
@@ -144,8 +144,8 @@ func (b *notice) takeReady(from map[string]struct{}, w subject, v adminView, dra
 // RecordEvents records the pending events.
 func (a *AdminStates) RecordEvents() {
 	drains := func(node string) bool {
-		n, there := a.snapshot.Node(node)
-		return there && n.DrainReason != ""
+		n, ok := a.snapshot.Node(node)
+		return ok && n.DrainReason != ""
 	}
 	if !a.hasPending(drains) {
 		return

@@ -44,8 +44,8 @@ func evictionChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(c event.CreateEvent) bool { return announces(c.Object) != lb.TaintEvent{} },
 		UpdateFunc: func(u event.UpdateEvent) bool {
-			is := announces(u.ObjectNew)
-			return is != lb.TaintEvent{} && is != announces(u.ObjectOld)
+			after := announces(u.ObjectNew)
+			return after != lb.TaintEvent{} && after != announces(u.ObjectOld)
 		},
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 	}

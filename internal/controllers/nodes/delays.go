@@ -70,15 +70,15 @@ func (d DeletionDelays) updateNodes(ctx context.Context, now time.Time) error {
 	}
 	writes := 0
 	for _, n := range cache.All[corev1.Node](d.Nodes.Nodes) {
-		_, has := n.Annotations[lb.DelayAnnotation]
-		in := lb.DelayInput{Taints: cache.StateOf(n).Taints, HasDelay: has, IsDown: true}
+		_, ok := n.Annotations[lb.DelayAnnotation]
+		in := lb.DelayInput{Taints: cache.StateOf(n).Taints, HasDelay: ok, IsDown: true}
 		for _, ip := range cache.InternalIPs(n) {
 			if down, isMember := isDown[ip]; isMember {
 				in.IsMember, in.IsDown = true, in.IsDown && down
 			}
 		}
 		needs := in.NeedsDelay(now)
-		if needs == has || !needs && !complete || n.DeletionTimestamp != nil {
+		if needs == ok || !needs && !complete || n.DeletionTimestamp != nil {
 			continue
 		}
 		if writes++; writes > maxDelayWrites {

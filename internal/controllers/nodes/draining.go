@@ -75,18 +75,18 @@ func (d Draining) WatchNodes(ctx context.Context, informers ctrlcache.Informers)
 }
 
 func (d Draining) logChange(before, after any) {
-	var was, is []string
+	var oldReasons, newReasons []string
 	name := ""
 	if n, ok := before.(*corev1.Node); ok { // a tombstone only means deleted
-		name, was = n.Name, d.reasonsOf(n)
+		name, oldReasons = n.Name, d.reasonsOf(n)
 	}
 	if n, ok := after.(*corev1.Node); ok {
-		name, is = n.Name, d.reasonsOf(n)
+		name, newReasons = n.Name, d.reasonsOf(n)
 	}
 	switch {
-	case len(was) > 0 && len(is) == 0:
+	case len(oldReasons) > 0 && len(newReasons) == 0:
 		d.Log.Info("a node drains no more", "node", name, "gone", after == nil)
-	case len(is) > 0 && !slices.Equal(was, is):
-		d.Log.Info("a node drains", "node", name, "why", is)
+	case len(newReasons) > 0 && !slices.Equal(oldReasons, newReasons):
+		d.Log.Info("a node drains", "node", name, "why", newReasons)
 	}
 }

@@ -123,7 +123,7 @@ func (e *Evictions) Setup(mgr manager.Manager, backoff k8s.QueueBackoff) error {
 			}
 			return true
 		},
-		DeleteFunc: func(gone event.DeleteEvent) bool { e.seen.forgetEvent(gone.Object.GetUID()); return false },
+		DeleteFunc: func(ev event.DeleteEvent) bool { e.seen.forgetEvent(ev.Object.GetUID()); return false },
 	}
 	return builder.ControllerManagedBy(mgr).Named("preemption").
 		WatchesRawSource(&source.Informer{Informer: e.informer, Handler: handler.EnqueueRequestsFromMapFunc(itself), Predicates: []predicate.Predicate{found}}).
@@ -137,13 +137,13 @@ func (e *Evictions) Setup(mgr manager.Manager, backoff k8s.QueueBackoff) error {
 func (e *Evictions) RetryFailed(now time.Time) { e.queue.RetryFailed(now) }
 
 // CachedEvents returns the cached events.
-func (e *Evictions) CachedEvents() (held []*corev1.Event) {
+func (e *Evictions) CachedEvents() (events []*corev1.Event) {
 	for _, obj := range e.informer.GetStore().List() {
 		if a, ok := obj.(*corev1.Event); ok {
-			held = append(held, a)
+			events = append(events, a)
 		}
 	}
-	return held
+	return events
 }
 
 // reconcileEvent adds the spot eviction taint to the node of an event, or to a node by its conditions.

@@ -82,9 +82,9 @@ func (p *placementStore) isSetKnown(n *corev1.Node) (known bool) {
 	return known
 }
 
-func (p *placementStore) isUnplaceable(n *corev1.Node) (is bool) {
-	p.updateNode(n, func(place *nodePlace) { is = place.isUnplaceable })
-	return is
+func (p *placementStore) isUnplaceable(n *corev1.Node) (unplaceable bool) {
+	p.updateNode(n, func(place *nodePlace) { unplaceable = place.isUnplaceable })
+	return unplaceable
 }
 
 func (p *placementStore) recordSet(n *corev1.Node, set string) {

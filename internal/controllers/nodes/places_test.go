@@ -134,7 +134,7 @@ func TestAllPlaced(t *testing.T) {
 	says("n2", "")
 	p.places.setReason(newWorkerNode(2, "other"), "Throttled", "Azure wants patience")
 	says("n2", "Azure wants patience")
-	p.places.updateNode(newWorkerNode(2, "other"), func(is *nodePlace) { is.isUnplaceable = true })
+	p.places.updateNode(newWorkerNode(2, "other"), func(place *nodePlace) { place.isUnplaceable = true })
 	says("n3", "")
 	excluded := newWorkerNode(3, "")
 	excluded.Labels["node.kubernetes.io/exclude-from-external-load-balancers"] = ""

@@ -161,7 +161,7 @@ func (p *Placer) awaitProviderID(n *corev1.Node, now time.Time) time.Duration {
 	if age := now.Sub(n.CreationTimestamp.Time); age < providerIDTimeout {
 		return providerIDTimeout - age
 	}
-	p.places.updateNode(n, func(is *nodePlace) { is.isUnplaceable = true })
+	p.places.updateNode(n, func(place *nodePlace) { place.isUnplaceable = true })
 	p.recordNotPlaced(n, "NoProviderID", "spec.providerID is empty, so its scale set and machine are unknown: the cloud provider sets it")
 	return providerIDTimeout
 }
@@ -180,7 +180,9 @@ func (p *Placer) vmSet(ctx context.Context, n *corev1.Node, now time.Time) (stri
 		return "", err
 	}
 	set, err := p.places.availabilitySet(ctx, n.Spec.ProviderID)
-	p.places.updateNode(n, func(is *nodePlace) { is.isUnplaceable = err != nil && armerror.FromError(err).Class == armerror.Stale })
+	p.places.updateNode(n, func(place *nodePlace) {
+		place.isUnplaceable = err != nil && armerror.FromError(err).Class == armerror.Stale
+	})
 	return set, err
 }
 

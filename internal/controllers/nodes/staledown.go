@@ -28,22 +28,22 @@ const maxAddressNames = 12
 // ReportStaleDown reports addresses that an earlier process left Down if admin states are disabled: an event per
 // BackendPool and one log line.
 func ReportStaleDown(ctx context.Context, snap *cache.Snapshot, events Recorder, log *slog.Logger) {
-	var left []string
+	var remaining []string
 	addresses := 0
 	for _, p := range sortedPools(snap) {
 		if len(p.Status.Down) == 0 {
 			continue
 		}
-		left = append(left, metadata.Key(p.Namespace, p.Name)+": "+downNames(p.Status.Down))
+		remaining = append(remaining, metadata.Key(p.Namespace, p.Name)+": "+downNames(p.Status.Down))
 		addresses += len(p.Status.Down)
 		events.Add(p, corev1.EventTypeWarning, EventLeftDown, humanize.FormatMessage("enableNodeAdminState is false, and Weir has left Down: "+downNames(p.Status.Down)+
 			". They receive no new flows until it is true again, or until they are set to None in Azure.", humanize.MaxMessage))
 	}
-	if len(left) == 0 {
+	if len(remaining) == 0 {
 		return
 	}
 	log.WarnContext(ctx, "enableNodeAdminState is false, and Weir has left addresses Down: they receive no new flows until it is true again, or until they are set to None in Azure",
-		"addresses", addresses, "backendPools", len(left), "among", left[:min(len(left), maxPoolNames)])
+		"addresses", addresses, "backendPools", len(remaining), "among", remaining[:min(len(remaining), maxPoolNames)])
 }
 
 func sortedPools(snap *cache.Snapshot) []*v1alpha1.BackendPool {

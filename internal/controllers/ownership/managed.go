@@ -22,22 +22,22 @@ import (
 
 // HasSameSpec reports whether two BackendPools have the same spec. An unset membership matches Weir's
 // choice.
-func HasSameSpec(is, desired *v1alpha1.BackendPool) bool {
-	a, b := is.Spec, desired.Spec
-	return is.Namespace == desired.Namespace && is.Name == desired.Name && hasSameOwner(is, desired) &&
+func HasSameSpec(pool, desired *v1alpha1.BackendPool) bool {
+	a, b := pool.Spec, desired.Spec
+	return pool.Namespace == desired.Namespace && pool.Name == desired.Name && hasSameOwner(pool, desired) &&
 		strings.EqualFold(a.LoadBalancer.Name, b.LoadBalancer.Name) && strings.EqualFold(a.PoolName, b.PoolName) && a.IPFamily == b.IPFamily &&
 		sameMembership(a.Membership, b.Membership) && (a.Nodes == nil) == (b.Nodes == nil) && ptr.Deref(a.ServiceRef, v1alpha1.ServiceReference{}) == ptr.Deref(b.ServiceRef, v1alpha1.ServiceReference{})
 }
 
-func sameMembership(is, desired string) bool {
-	return is == "" || is == v1alpha1.MembershipAuto || is == cmp.Or(desired, v1alpha1.MembershipAddress)
+func sameMembership(current, desired string) bool {
+	return current == "" || current == v1alpha1.MembershipAuto || current == cmp.Or(desired, v1alpha1.MembershipAddress)
 }
 
-func hasSameOwner(is, desired *v1alpha1.BackendPool) bool {
+func hasSameOwner(pool, desired *v1alpha1.BackendPool) bool {
 	if len(desired.OwnerReferences) == 0 {
 		return true
 	}
-	return HasOwner(is, desired.OwnerReferences[0].UID)
+	return HasOwner(pool, desired.OwnerReferences[0].UID)
 }
 
 // HasOwner reports whether p has an owner reference with this UID.

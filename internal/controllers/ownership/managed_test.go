@@ -115,9 +115,9 @@ func TestWhatWeirMade(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			has, not := o.Permission(tt.pool, at)
-			if made := o.IsCreatedByWeir(tt.pool); made != tt.made || has != tt.right || not.Reason != tt.reason {
-				t.Errorf("made by Weir %v, right %d %s %q; want %v, %d %s", made, has, not.Reason, not.Message, tt.made, tt.right, tt.reason)
+			permission, not := o.Permission(tt.pool, at)
+			if created := o.IsCreatedByWeir(tt.pool); created != tt.made || permission != tt.right || not.Reason != tt.reason {
+				t.Errorf("made by Weir %v, right %d %s %q; want %v, %d %s", created, permission, not.Reason, not.Message, tt.made, tt.right, tt.reason)
 			}
 		})
 	}
@@ -144,9 +144,9 @@ func TestHeldPools(t *testing.T) {
 			o := newPools(t, tt.pool)
 			s := cache.Get[corev1.Service](o.View.Services, "shop/web")
 			on := []lb.LoadBalancerID{o.LoadBalancers.ID("kubernetes")}
-			got, made := o.RecordedPools(s, []string{"shop-web", "shop-web-ipv6"}, on)
-			if (len(got) == 1) != tt.held || (len(made) == 1) != tt.made {
-				t.Errorf("held: %v, want %v; made: %v, want %v", got, tt.held, made, tt.made)
+			got, created := o.RecordedPools(s, []string{"shop-web", "shop-web-ipv6"}, on)
+			if (len(got) == 1) != tt.held || (len(created) == 1) != tt.made {
+				t.Errorf("held: %v, want %v; made: %v, want %v", got, tt.held, created, tt.made)
 			}
 		})
 	}

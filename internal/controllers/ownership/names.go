@@ -48,20 +48,20 @@ func (o *Pools) PoolNames(s *corev1.Service) []string {
 // poolUser returns a Service with the pools it already has.
 func (o *Pools) poolUser(s *corev1.Service) service.PoolUser {
 	name := metadata.Key(s.Namespace, s.Name)
-	one := service.PoolUser{Key: name, Created: s.CreationTimestamp.Time}
-	if now := o.ObservedState(name, string(s.UID)); now != nil {
-		for _, p := range now.Pools {
+	user := service.PoolUser{Key: name, Created: s.CreationTimestamp.Time}
+	if current := o.ObservedState(name, string(s.UID)); current != nil {
+		for _, p := range current.Pools {
 			if !p.Shared {
-				one.PoolNames = append(one.PoolNames, p.Name)
+				user.PoolNames = append(user.PoolNames, p.Name)
 			}
 		}
 	}
 	for _, p := range o.View.PoolsOf(schedule.ServiceName{Namespace: s.Namespace, Name: s.Name}) {
 		if o.IsCreatedByWeir(p) {
-			one.PoolNames = append(one.PoolNames, p.Spec.PoolName)
+			user.PoolNames = append(user.PoolNames, p.Spec.PoolName)
 		}
 	}
-	return one
+	return user
 }
 
 // hasOwnPools reports whether a Service has or needs pools of its own.
@@ -76,8 +76,8 @@ func (o *Pools) hasOwnPools(s *corev1.Service) bool {
 // BackendPools.
 func (o *Pools) currentPool(s *corev1.Service) service.PoolUse {
 	own := false
-	if now := o.ObservedState(metadata.Key(s.Namespace, s.Name), string(s.UID)); now != nil {
-		own = slices.ContainsFunc(now.Pools, func(p service.Pool) bool { return !p.Shared })
+	if current := o.ObservedState(metadata.Key(s.Namespace, s.Name), string(s.UID)); current != nil {
+		own = slices.ContainsFunc(current.Pools, func(p service.Pool) bool { return !p.Shared })
 	} else {
 		own = slices.ContainsFunc(o.View.PoolsOf(schedule.ServiceName{Namespace: s.Namespace, Name: s.Name}), o.IsCreatedByWeir)
 	}

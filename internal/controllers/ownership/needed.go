@@ -48,18 +48,18 @@ func (o *Pools) NewBackendPool(s *corev1.Service, on lb.LoadBalancerID, pool ser
 }
 
 // HasSameTarget reports whether two BackendPools have the same Service and pool.
-func (o *Pools) HasSameTarget(is, desired *v1alpha1.BackendPool) bool {
-	at, err1 := o.View.Target(is)
+func (o *Pools) HasSameTarget(pool, desired *v1alpha1.BackendPool) bool {
+	at, err1 := o.View.Target(pool)
 	want, err2 := o.View.Target(desired)
-	return err1 == nil && err2 == nil && at.Key() == want.Key() && is.Spec.IPFamily == desired.Spec.IPFamily &&
-		is.Spec.ServiceRef != nil && desired.Spec.ServiceRef != nil && is.Spec.ServiceRef.Name == desired.Spec.ServiceRef.Name
+	return err1 == nil && err2 == nil && at.Key() == want.Key() && pool.Spec.IPFamily == desired.Spec.IPFamily &&
+		pool.Spec.ServiceRef != nil && desired.Spec.ServiceRef != nil && pool.Spec.ServiceRef.Name == desired.Spec.ServiceRef.Name
 }
 
 // IsInUse reports whether a Service still uses the pool. Its members then remain for the next
 // BackendPool.
 func (o *Pools) IsInUse(p *v1alpha1.BackendPool) bool {
 	at, err := o.View.Target(p)
-	if has, _ := o.Permission(p, at); err != nil || has < backendpool.Managed {
+	if permission, _ := o.Permission(p, at); err != nil || permission < backendpool.Managed {
 		return false
 	}
 	if ref := p.Spec.ServiceRef; ref != nil {
@@ -86,25 +86,25 @@ func (o *Pools) ServicesOn(balancer string) []*corev1.Service {
 }
 
 // RecordedPools returns a Service's own pools with members recorded as this cluster's; a BackendPool alone,
-// which any tenant may create, proves nothing. made are those with a BackendPool of Weir.
-func (o *Pools) RecordedPools(s *corev1.Service, names []string, on []lb.LoadBalancerID) (held, made []lb.PoolID) {
+// which any tenant may create, proves nothing. created are those with a BackendPool of Weir.
+func (o *Pools) RecordedPools(s *corev1.Service, names []string, on []lb.LoadBalancerID) (recorded, created []lb.PoolID) {
 	for _, balancer := range on {
 		for _, name := range names {
 			at := lb.PoolID{LoadBalancer: balancer, Name: name}
 			all := o.View.PoolsAt(at.Key())
-			its := func(p *v1alpha1.BackendPool) bool {
+			belongs := func(p *v1alpha1.BackendPool) bool {
 				return p.Namespace == s.Namespace && p.Spec.ServiceRef != nil && p.Spec.ServiceRef.Name == s.Name
 			}
 			if slices.ContainsFunc(all, func(p *v1alpha1.BackendPool) bool {
 				taken := o.Statuses.HasRecord(p)
-				return its(p) && (taken || o.IsCreatedByWeir(p)) || taken && o.Statuses.HasNoForeign(p)
+				return belongs(p) && (taken || o.IsCreatedByWeir(p)) || taken && o.Statuses.HasNoForeign(p)
 			}) {
-				held = append(held, at)
+				recorded = append(recorded, at)
 			}
-			if slices.ContainsFunc(all, func(p *v1alpha1.BackendPool) bool { return its(p) && o.IsCreatedByWeir(p) }) {
-				made = append(made, at)
+			if slices.ContainsFunc(all, func(p *v1alpha1.BackendPool) bool { return belongs(p) && o.IsCreatedByWeir(p) }) {
+				created = append(created, at)
 			}
 		}
 	}
-	return held, made
+	return recorded, created
 }

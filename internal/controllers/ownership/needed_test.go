@@ -63,8 +63,8 @@ func TestLocalServicesHaveNoPoolsOfInterfaces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if has, not := o.Permission(theirs, at); (has == backendpool.Granted) != interfaces {
-			t.Errorf("interfaces %v: another owner's has right %d, %+v", interfaces, has, not)
+		if permission, not := o.Permission(theirs, at); (permission == backendpool.Granted) != interfaces {
+			t.Errorf("interfaces %v: another owner's has right %d, %+v", interfaces, permission, not)
 		}
 	}
 }

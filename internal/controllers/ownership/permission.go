@@ -23,15 +23,15 @@ func (o *Pools) Permission(p *v1alpha1.BackendPool, at lb.PoolID) (backendpool.P
 	}
 	own := o.ManagesLoadBalancer(at.LoadBalancer)
 	s := o.managedService(p)
-	its := own && s != nil && cache.ContainsFold(cache.DedicatedPools(s), at.Name)
-	if its && o.isServicePool(s, p, at) {
+	isDedicated := own && s != nil && cache.ContainsFold(cache.DedicatedPools(s), at.Name)
+	if isDedicated && o.isServicePool(s, p, at) {
 		return backendpool.Managed, backendpool.Rejection{}
 	}
 	allowed, known := o.isAllowed(p.Namespace, service.LoadBalancersAnnotation, at.LoadBalancer)
 	switch {
 	case !known:
 		return backendpool.NoPermission, backendpool.Rejection{Reason: v1alpha1.ReasonPending, Message: "whether its namespace may bind the pool is not known: Namespace " + p.Namespace + " has not been seen yet"}
-	case !allowed && its:
+	case !allowed && isDedicated:
 		return backendpool.NoPermission, backendpool.Rejection{Reason: v1alpha1.ReasonPending, Message: fmt.Sprintf("Service %s has no rules on load balancer %s yet", metadata.Key(s.Namespace, s.Name), at.LoadBalancer.Name)}
 	case !allowed:
 		return backendpool.NoPermission, backendpool.Rejection{Reason: v1alpha1.ReasonNotAllowed, Message: forbiddenMessage(p.Namespace, at)}
@@ -73,11 +73,11 @@ func forbiddenMessage(namespace string, at lb.PoolID) string {
 
 // AllowsGatewayLoadBalancer reports whether Services of a namespace may chain frontends to a gateway load balancer; known is
 // false before the Namespace was seen.
-func (o *Pools) AllowsGatewayLoadBalancer(namespace string, balancer lb.LoadBalancerID) (is, known bool) {
+func (o *Pools) AllowsGatewayLoadBalancer(namespace string, balancer lb.LoadBalancerID) (allowed, known bool) {
 	return o.isAllowed(namespace, service.GatewayLoadBalancersAnnotation, balancer)
 }
 
-func (o *Pools) isAllowed(namespace, grant string, balancer lb.LoadBalancerID) (is, known bool) {
+func (o *Pools) isAllowed(namespace, grant string, balancer lb.LoadBalancerID) (allowed, known bool) {
 	if namespace == o.Namespace {
 		return true, true
 	}
@@ -106,8 +106,8 @@ func (o *Pools) otherUser(p *v1alpha1.BackendPool, at lb.PoolID) string {
 		return "all nodes"
 	}
 	for _, s := range cache.List[corev1.Service](o.View.Services, cache.ServicesByPool, strings.ToLower(at.Name)) {
-		its := p.Spec.ServiceRef != nil && s.Namespace == p.Namespace && s.Name == p.Spec.ServiceRef.Name
-		if o.View.Serving.IsManaged(s) && !its && o.hasOwnPools(s) && cache.ContainsFold(o.serviceWithPools(s).DedicatedPools(), at.Name) {
+		matches := p.Spec.ServiceRef != nil && s.Namespace == p.Namespace && s.Name == p.Spec.ServiceRef.Name
+		if o.View.Serving.IsManaged(s) && !matches && o.hasOwnPools(s) && cache.ContainsFold(o.serviceWithPools(s).DedicatedPools(), at.Name) {
 			return "Service " + metadata.Key(s.Namespace, s.Name)
 		}
 	}

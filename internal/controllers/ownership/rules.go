@@ -16,19 +16,19 @@ func (o *Pools) RulePools(s *corev1.Service) (pools []lb.PoolID, known bool) {
 	if o.ObservedState == nil {
 		return nil, false
 	}
-	now := o.ObservedState(metadata.Key(s.Namespace, s.Name), string(s.UID))
-	if now == nil {
+	current := o.ObservedState(metadata.Key(s.Namespace, s.Name), string(s.UID))
+	if current == nil {
 		return nil, false
 	}
-	for _, p := range now.Pools {
-		pools = append(pools, lb.PoolID{LoadBalancer: now.On, Name: p.Name})
+	for _, p := range current.Pools {
+		pools = append(pools, lb.PoolID{LoadBalancer: current.On, Name: p.Name})
 	}
 	return pools, true
 }
 
 // HasServingProbes reports whether all rules of a Service have a probe that shows whether it serves on a node; valid is
 // false if Weir cannot apply its settings.
-func (o *Pools) HasServingProbes(s *corev1.Service) (has, valid bool) {
+func (o *Pools) HasServingProbes(s *corev1.Service) (serving, valid bool) {
 	of := o.serviceWithPools(s)
 	spec, problems := service.BuildSpec(of, o.Settings)
 	return len(problems) == 0 && spec.HasServingProbes(of), len(problems) == 0 && len(cache.DryRunProblems(s)) == 0

@@ -134,11 +134,11 @@ func Decide(pod Pod, services []Service, leader Leader, now time.Time) Decision 
 	if wait == "" {
 		return open
 	}
-	left := pod.timeLeft(now)
-	if left <= 0 {
+	remaining := pod.timeLeft(now)
+	if remaining <= 0 {
 		return Decision{Opens: true, Reason: Timeout, Message: fmt.Sprintf("after %s: %s", OpenTimeout, wait)}
 	}
-	return Decision{Message: wait, RecheckAfter: min(left, pod.recheckDelay(now))}
+	return Decision{Message: wait, RecheckAfter: min(remaining, pod.recheckDelay(now))}
 }
 
 // recheckDelay grows while the containers of the pod are not ready: an event of the pod precedes its need for an open gate.
@@ -174,9 +174,9 @@ func (p Pod) timeLeft(now time.Time) time.Duration {
 }
 
 func decideStandby(leader Leader, delay time.Duration, now time.Time) Decision {
-	left := leader.RenewedAt.Add(LeaderTimeout).Sub(now)
-	if left > 0 {
-		return Decision{Message: "the leader decides", RecheckAfter: min(left, delay)} // this process may lead before
+	remaining := leader.RenewedAt.Add(LeaderTimeout).Sub(now)
+	if remaining > 0 {
+		return Decision{Message: "the leader decides", RecheckAfter: min(remaining, delay)} // this process may lead before
 	}
 	return Decision{Opens: true, Reason: LeaderAway, Message: fmt.Sprintf("no leader of Weir has renewed its Lease for %s", LeaderTimeout)}
 }

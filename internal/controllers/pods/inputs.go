@@ -31,7 +31,7 @@ type Pools interface {
 // Rules are the rules of Services; see ownership.Pools.
 type Rules interface {
 	RulePools(s *corev1.Service) (pools []lb.PoolID, known bool)
-	HasServingProbes(s *corev1.Service) (has, valid bool)
+	HasServingProbes(s *corev1.Service) (serving, valid bool)
 }
 
 // inputs collects the inputs of decisions.
@@ -49,43 +49,43 @@ func (in inputs) services(pod *corev1.Pod, now time.Time) (all []Service, refs [
 		if s.DeletionTimestamp != nil || !managed && len(bound) == 0 {
 			continue
 		}
-		one := Service{Name: s.Name, IsLocal: s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal}
+		svc := Service{Name: s.Name, IsLocal: s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal}
 		if managed {
-			in.addRules(&one, s, &bound, now)
+			in.addRules(&svc, s, &bound, now)
 		} else { // the rules are another controller's, and the probes unknown
-			one.HasAddress, one.IsKnown = true, true
+			svc.HasAddress, svc.IsKnown = true, true
 		}
 		for _, p := range bound {
 			if p.DeletionTimestamp == nil {
-				one.Pools, refs = append(one.Pools, in.pool(p, pod.Spec.NodeName, now)), append(refs, backendpool.RefOf(p))
+				svc.Pools, refs = append(svc.Pools, in.pool(p, pod.Spec.NodeName, now)), append(refs, backendpool.RefOf(p))
 			}
 		}
-		all = append(all, one)
+		all = append(all, svc)
 	}
 	return all, refs
 }
 
 // addRules adds what is known of the rules of a Service, and the owners of their pools to bound.
-func (in inputs) addRules(one *Service, s *corev1.Service, bound *[]*v1alpha1.BackendPool, now time.Time) {
+func (in inputs) addRules(svc *Service, s *corev1.Service, bound *[]*v1alpha1.BackendPool, now time.Time) {
 	var valid bool
-	one.HasProbes, valid = in.rules.HasServingProbes(s)
-	one.HasAddress = len(s.Status.LoadBalancer.Ingress) > 0
+	svc.HasProbes, valid = in.rules.HasServingProbes(s)
+	svc.HasAddress = len(s.Status.LoadBalancer.Ingress) > 0
 	switch {
 	case cache.DryRun(s):
-		one.Blocked = DryRun
+		svc.Blocked = DryRun
 	case !valid || meta.IsStatusConditionFalse(s.Status.Conditions, cache.ConditionAccepted):
-		one.Blocked = Rejected
+		svc.Blocked = Rejected
 	case meta.IsStatusConditionTrue(s.Status.Conditions, metadata.ConditionConflict):
-		one.Blocked = Contested
+		svc.Blocked = Contested
 	}
 	var pools []lb.PoolID
-	pools, one.IsKnown = in.rules.RulePools(s)
+	pools, svc.IsKnown = in.rules.RulePools(s)
 	for _, at := range pools {
 		switch owner := in.pools.PoolOwner(at); {
 		case owner == nil && in.isPending(at, now):
-			one.Pools = append(one.Pools, Pool{Name: at.Name, JoinsEarly: true})
+			svc.Pools = append(svc.Pools, Pool{Name: at.Name, JoinsEarly: true})
 		case owner == nil:
-			one.Pools = append(one.Pools, Pool{Name: at.Name, Blocked: Foreign})
+			svc.Pools = append(svc.Pools, Pool{Name: at.Name, Blocked: Foreign})
 		case !slices.Contains(*bound, owner):
 			*bound = append(*bound, owner)
 		}
@@ -103,41 +103,41 @@ func isPending(b backendpool.Binding) bool { return b.Reason == v1alpha1.ReasonP
 
 // pool returns what is known of a node in a pool.
 func (in inputs) pool(p *v1alpha1.BackendPool, node string, now time.Time) Pool {
-	is := Pool{Name: p.Spec.PoolName}
+	pool := Pool{Name: p.Spec.PoolName}
 	binding := in.pools.ResolveBinding(p, now)
 	switch {
 	case binding.State == backendpool.Paused:
-		is.Blocked = Paused
+		pool.Blocked = Paused
 	case binding.State == backendpool.DryRun:
-		is.Blocked = DryRun
+		pool.Blocked = DryRun
 	case isPending(binding):
 	case !binding.AllowsUpdates() || binding.RemovesMembers():
-		is.Blocked = Foreign
+		pool.Blocked = Foreign
 	case in.pools.IsContested(p):
-		is.Blocked = Contested
+		pool.Blocked = Contested
 	}
 	set, err := in.view.MemberOn(p, node)
-	is.JoinsEarly = err == nil && set.EarlyJoin != membership.JoinReady
+	pool.JoinsEarly = err == nil && set.EarlyJoin != membership.JoinWhenReady
 	members := set.Addresses
-	if is.JoinsEarly {
+	if pool.JoinsEarly {
 		members = slices.Concat(members, set.Starting)
 	}
 	at := slices.IndexFunc(members, func(a lb.Address) bool { return a.Name == node })
 	if err != nil {
-		return is
+		return pool
 	}
 	if at < 0 {
 		alone, known := in.view.MemberAlone(p, node)
-		is.JoinsEarly = !known && p.Spec.Nodes != nil || is.JoinsEarly && (!known || alone.IP.IsValid())
-		is.IsDown = alone.AdminState == lb.Down
-		return is
+		pool.JoinsEarly = !known && p.Spec.Nodes != nil || pool.JoinsEarly && (!known || alone.IP.IsValid())
+		pool.IsDown = alone.AdminState == lb.Down
+		return pool
 	}
 	member := members[at]
 	if at >= len(set.Addresses) && in.pools.HasStartTimedOut(p, member.IP, now) {
-		is.JoinsEarly = false
-		return is
+		pool.JoinsEarly = false
+		return pool
 	}
-	is.IsDesired, is.IsDown = true, member.AdminState == lb.Down
-	is.IsMember = in.pools.IsShown(p, member.IP)
-	return is
+	pool.IsDesired, pool.IsDown = true, member.AdminState == lb.Down
+	pool.IsMember = in.pools.IsShown(p, member.IP)
+	return pool
 }

@@ -159,8 +159,8 @@ func (r *Reconciler) decide(pod *corev1.Pod, now time.Time) Decision {
 		services, refs = r.inputs.services(pod, now)
 	}
 	seen, waiting := r.recordWaiting(pod, refs, now)
-	is := Pod{Node: pod.Spec.NodeName, SeenSince: seen, WaitingSince: waiting}
-	return Decide(is, services, leader, now)
+	p := Pod{Node: pod.Spec.NodeName, SeenSince: seen, WaitingSince: waiting}
+	return Decide(p, services, leader, now)
 }
 
 // recordWaiting records a gate that is not open yet, and returns since when it is known, and since when only the gate keeps the pod from being ready.

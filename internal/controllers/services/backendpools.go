@@ -44,15 +44,15 @@ func (r serviceStatusStore) MakePools(ctx context.Context, v servicelb.Service, 
 // ensurePool creates a BackendPool. An existing one of nodes gets the current selector; if that must wait,
 // selectPlaced sets it.
 func (r serviceStatusStore) ensurePool(ctx context.Context, p *v1alpha1.BackendPool) error {
-	same := func(is *v1alpha1.BackendPool) bool {
-		return ownership.HasSameSpec(is, p) && r.ownership.UsesInterfaces(is) == (p.Spec.Membership == v1alpha1.MembershipNetworkInterface)
+	isSame := func(pool *v1alpha1.BackendPool) bool {
+		return ownership.HasSameSpec(pool, p) && r.ownership.UsesInterfaces(pool) == (p.Spec.Membership == v1alpha1.MembershipNetworkInterface)
 	}
-	if is := r.view.Pool(p.Namespace, p.Name); is != nil && is.DeletionTimestamp == nil && same(is) {
-		r.recheckPool(is)
-		if p.Spec.Nodes == nil || r.isPlacedNodePool(is) && r.CheckAllPlaced() != nil {
+	if pool := r.view.Pool(p.Namespace, p.Name); pool != nil && pool.DeletionTimestamp == nil && isSame(pool) {
+		r.recheckPool(pool)
+		if p.Spec.Nodes == nil || r.isPlacedNodePool(pool) && r.CheckAllPlaced() != nil {
 			return nil
 		}
-		return r.selectNodes(ctx, is, p.Spec.Nodes.Selector)
+		return r.selectNodes(ctx, pool, p.Spec.Nodes.Selector)
 	}
 	if p.Spec.Nodes != nil && len(r.options.Configurations) > 0 {
 		if err := r.CheckAllPlaced(); err != nil {
@@ -66,28 +66,28 @@ func (r serviceStatusStore) ensurePool(ctx context.Context, p *v1alpha1.BackendP
 		}
 		return nil
 	}
-	is := &v1alpha1.BackendPool{}
-	if err := r.cfg.API.Reader.Get(ctx, client.ObjectKeyFromObject(p), is); err != nil {
+	pool := &v1alpha1.BackendPool{}
+	if err := r.cfg.API.Reader.Get(ctx, client.ObjectKeyFromObject(p), pool); err != nil {
 		return fmt.Errorf("BackendPool %s: %w", metadata.Key(p.Namespace, p.Name), err)
 	}
 	switch {
-	case is.DeletionTimestamp != nil:
+	case pool.DeletionTimestamp != nil:
 		return fmt.Errorf("BackendPool %s: %w", metadata.Key(p.Namespace, p.Name), servicelb.ErrPoolDeleting)
-	case same(is):
+	case isSame(pool):
 		return nil
-	case r.ownership.RecordedPurpose(is) != "" || r.ownership.IsCreatedByWeir(is): // of an earlier Service, or edited since
-		if err := r.deletePool(ctx, is); err != nil {
+	case r.ownership.RecordedPurpose(pool) != "" || r.ownership.IsCreatedByWeir(pool): // of an earlier Service, or edited since
+		if err := r.deletePool(ctx, pool); err != nil {
 			return err
 		}
 		return fmt.Errorf("BackendPool %s: %w", metadata.Key(p.Namespace, p.Name), servicelb.ErrPoolDeleting)
-	case r.ownership.HasSameTarget(is, p):
+	case r.ownership.HasSameTarget(pool, p):
 		return nil // the user already has a BackendPool for this pool
 	}
 	return fmt.Errorf("BackendPool %s: %w", metadata.Key(p.Namespace, p.Name), servicelb.ErrNameTaken)
 }
 
 // DropPools implements servicelb.Store.
-func (r serviceStatusStore) DropPools(ctx context.Context, s servicelb.Service, keep []string, gone []lb.PoolID) error {
+func (r serviceStatusStore) DropPools(ctx context.Context, s servicelb.Service, keep []string, removed []lb.PoolID) error {
 	for _, p := range cache.List[v1alpha1.BackendPool](r.view.Pools, cache.PoolsByService, s.Name) {
 		if !r.ownership.IsCreatedByWeir(p) || slices.Contains(keep, p.Name) || s.Deleting && !ownership.HasOwner(p, types.UID(s.UID)) {
 			continue
@@ -99,7 +99,7 @@ func (r serviceStatusStore) DropPools(ctx context.Context, s servicelb.Service, 
 			continue
 		}
 		at, err := r.view.Target(p)
-		if err == nil && slices.ContainsFunc(gone, func(id lb.PoolID) bool { return id.Key() == at.Key() }) {
+		if err == nil && slices.ContainsFunc(removed, func(id lb.PoolID) bool { return id.Key() == at.Key() }) {
 			r.markPoolDeleted(p)
 		}
 		if err := r.deletePool(ctx, p); err != nil {
@@ -115,8 +115,8 @@ func (r *Reconciler) HandleMissing(p *v1alpha1.BackendPool) {
 	if ref := p.Spec.ServiceRef; ref != nil {
 		served = slices.DeleteFunc(served, func(s *corev1.Service) bool { return s.Namespace != p.Namespace || s.Name != ref.Name })
 	}
-	for _, again := range recordLostPool(r.decisions.States, p, served) {
-		r.queue.Add(again.NamespacedName)
+	for _, req := range recordLostPool(r.decisions.States, p, served) {
+		r.queue.Add(req.NamespacedName)
 	}
 }
 
@@ -149,8 +149,8 @@ func (r serviceStatusStore) DrainPools(ctx context.Context, pools []plan.Drainin
 }
 
 // DropInterimPools implements servicelb.Store.
-func (r serviceStatusStore) DropInterimPools(ctx context.Context, gone []lb.PoolID) error {
-	for _, at := range gone {
+func (r serviceStatusStore) DropInterimPools(ctx context.Context, removed []lb.PoolID) error {
+	for _, at := range removed {
 		if !cache.ContainsFold(r.options.Settings.TemporaryPools(), at.Name) {
 			continue
 		}

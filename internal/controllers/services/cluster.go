@@ -49,7 +49,7 @@ func (v serviceCluster) NamespaceLabels(ctx context.Context, name string) (map[s
 }
 
 // AllowsGatewayLoadBalancer implements servicelb.Cluster.
-func (v serviceCluster) AllowsGatewayLoadBalancer(namespace string, balancer lb.LoadBalancerID) (is, known bool) {
+func (v serviceCluster) AllowsGatewayLoadBalancer(namespace string, balancer lb.LoadBalancerID) (allowed, known bool) {
 	return v.ownership.AllowsGatewayLoadBalancer(namespace, balancer)
 }
 
@@ -59,16 +59,16 @@ func (v serviceCluster) PoolNames(s servicelb.Service) []string {
 }
 
 // RecordedPools implements servicelb.Cluster.
-func (v serviceCluster) RecordedPools(s servicelb.Service, names []string, on []lb.LoadBalancerID) (held, made []lb.PoolID) {
+func (v serviceCluster) RecordedPools(s servicelb.Service, names []string, on []lb.LoadBalancerID) (recorded, created []lb.PoolID) {
 	return v.ownership.RecordedPools(v.view.ServiceObject(s), names, on)
 }
 
 // ProxyProtocolNeighbor implements servicelb.Cluster.
 func (v serviceCluster) ProxyProtocolNeighbor(s servicelb.Service) string {
 	for _, other := range cache.List[corev1.Service](v.view.Services, cache.ServicesProxied, "") {
-		is := cache.ServiceLB(other)
-		if is.Name != s.Name && len(is.Record.LoadBalancers) > 0 && len(s.Record.LoadBalancers) > 0 && strings.EqualFold(is.Record.LoadBalancers[0], s.Record.LoadBalancers[0]) {
-			return is.Name
+		svc := cache.ServiceLB(other)
+		if svc.Name != s.Name && len(svc.Record.LoadBalancers) > 0 && len(s.Record.LoadBalancers) > 0 && strings.EqualFold(svc.Record.LoadBalancers[0], s.Record.LoadBalancers[0]) {
+			return svc.Name
 		}
 	}
 	return ""

@@ -66,7 +66,7 @@ func TestWhenAPoolIsFilled(t *testing.T) {
 		if row.holder != nil {
 			r.Ownership.Statuses.AdoptPool(row.holder)
 		}
-		is := lb.Pool{NIC: row.nic}
+		pool := lb.Pool{NIC: row.nic}
 		for n := range row.nodes {
 			node := objects.NewNode(n + 1)
 			node.Spec.ProviderID = "azure:///subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachines/" + node.Name
@@ -78,14 +78,14 @@ func TestWhenAPoolIsFilled(t *testing.T) {
 				if row.nic {
 					a = lb.Address{Name: node.Name}
 				}
-				is.Addresses = append(is.Addresses, a)
+				pool.Addresses = append(pool.Addresses, a)
 			}
 		}
 		for n := range row.others {
-			is.Addresses = append(is.Addresses, lb.Address{IP: netip.AddrFrom4([4]byte{192, 0, 2, byte(n)})})
+			pool.Addresses = append(pool.Addresses, lb.Address{IP: netip.AddrFrom4([4]byte{192, 0, 2, byte(n)})})
 		}
 		all := service.Pool{Name: "kubernetes", Family: lb.IPv4, Shared: true, Interfaces: row.nic}
-		if got := r.Services.NeedsMembers("shop/web", r.Ownership.LoadBalancers.ID("kubernetes"), all, is); got != row.waits {
+		if got := r.Services.NeedsMembers("shop/web", r.Ownership.LoadBalancers.ID("kubernetes"), all, pool); got != row.waits {
 			t.Errorf("%s: waited for: %t, want %t", row.name, got, row.waits)
 		}
 	}
@@ -127,9 +127,9 @@ func TestAPoolOfTheOtherKindIsEmptied(t *testing.T) {
 				w.editService(0, func(s *corev1.Service) { s.Spec.Ports[0].Port++ })
 				w.advanceTime(20 * time.Second)
 				got := "none"
-				if is := w.kube.View.Pool("default", "nodes.kubernetes"); is != nil {
-					does := map[bool]string{true: "goes", false: "stays"}[is.DeletionTimestamp != nil]
-					got = fmt.Sprintf("%s, selects nobody: %t", does, cache.SelectsNoNodes(is))
+				if pool := w.kube.View.Pool("default", "nodes.kubernetes"); pool != nil {
+					does := map[bool]string{true: "goes", false: "stays"}[pool.DeletionTimestamp != nil]
+					got = fmt.Sprintf("%s, selects nobody: %t", does, cache.SelectsNoNodes(pool))
 				}
 				if got != tt.want {
 					t.Errorf("the BackendPool of nodes: %s, want %s", got, tt.want)

@@ -52,9 +52,9 @@ func (v serviceDryRun) DryRun(ctx context.Context, s servicelb.Service, request 
 func (v serviceDryRun) desiredOf(s *corev1.Service, on lb.LoadBalancerID, pool service.Pool) (diff.Desired, error) {
 	p := v.r.ownership.NewBackendPool(s, on, pool)
 	desired := diff.Desired{}
-	if is := v.r.view.Pool(p.Namespace, p.Name); is != nil {
-		p = is
-		if e := v.r.ownership.Statuses.GetEntry(backendpool.RefOf(is)); e != nil {
+	if pool := v.r.view.Pool(p.Namespace, p.Name); pool != nil {
+		p = pool
+		if e := v.r.ownership.Statuses.GetEntry(backendpool.RefOf(pool)); e != nil {
 			desired.Record = e.MemberRecord()
 		}
 	}

@@ -62,18 +62,18 @@ func TestTheBackendPoolOfNodesGoesBeforeItsLoadBalancer(t *testing.T) {
 					w.editService(1, goes)
 				}
 				w.advanceTime(20 * time.Second)
-				is, got := w.kube.View.Pool("default", "nodes.kubernetes"), "none"
+				p, got := w.kube.View.Pool("default", "nodes.kubernetes"), "none"
 				switch {
-				case is == nil:
-				case is.DeletionTimestamp != nil:
+				case p == nil:
+				case p.DeletionTimestamp != nil:
 					got = "goes"
-				case tt.pool == nil, tt.pool.Name != is.Name:
+				case tt.pool == nil, tt.pool.Name != p.Name:
 					got = "made"
 				default:
 					got = "stays"
 				}
-				if got != tt.want || is != nil && tt.pool == nil && is.Spec.Membership != v1alpha1.MembershipNetworkInterface {
-					t.Errorf("the BackendPool of nodes: %s, want %s: %+v", got, tt.want, is)
+				if got != tt.want || p != nil && tt.pool == nil && p.Spec.Membership != v1alpha1.MembershipNetworkInterface {
+					t.Errorf("the BackendPool of nodes: %s, want %s: %+v", got, tt.want, p)
 				}
 				if s := cache.Get[corev1.Service](w.kube.View.Services, "shop/web-0"); len(w.removed) > 0 || s == nil || !cache.HasFinalizer(s) || s.Annotations[metadata.PlaceAnnotation] != "kubernetes" {
 					t.Errorf("%v are gone, and of web-0 is left %+v", w.removed, s)

@@ -13,8 +13,8 @@ import (
 func TestOnlyFirstAndLastEndpointReconcile(t *testing.T) {
 	slice := func(ready ...bool) *discoveryv1.EndpointSlice {
 		s := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4}
-		for _, is := range ready {
-			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{NodeName: new("n1"), Conditions: discoveryv1.EndpointConditions{Ready: &is}})
+		for _, ok := range ready {
+			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{NodeName: new("n1"), Conditions: discoveryv1.EndpointConditions{Ready: &ok}})
 		}
 		return s
 	}

@@ -71,7 +71,7 @@ func failureAdvice(s servicelb.Service, err error) string {
 	}
 	namespace, name, _ := strings.Cut(s.Name, "/")
 	kind := "service"
-	if gateway, is := cache.GatewayOf(name); is {
+	if gateway, ok := cache.GatewayOf(name); ok {
 		kind, name = "gateway", gateway
 	}
 	return fmt.Sprintf(". To see what to do: weir explain %s %s -n %s", kind, name, namespace)
@@ -79,11 +79,11 @@ func failureAdvice(s servicelb.Service, err error) string {
 
 // conflictMessage describes the undone changes and Weir's reaction, in at most limit bytes.
 func conflictMessage(c loadbalancer.Conflict, limit int) string {
-	what := fmt.Sprintf(" (%s). Another client keeps reverting this after Weir has written it. ", c.Resource)
-	what += "Weir has written it again since, and checks whether it remains"
+	text := fmt.Sprintf(" (%s). Another client keeps reverting this after Weir has written it. ", c.Resource)
+	text += "Weir has written it again since, and checks whether it remains"
 	if !c.Until.IsZero() {
-		what = fmt.Sprintf(" (%s). Another client keeps reverting this after Weir has written it. Weir leaves it so until %s, unless the Service changes or its annotation %s does",
+		text = fmt.Sprintf(" (%s). Another client keeps reverting this after Weir has written it. Weir leaves it so until %s, unless the Service changes or its annotation %s does",
 			c.Resource, humanize.FormatTime(c.Until), metadata.WriteAgainAnnotation)
 	}
-	return humanize.FormatMessage(strings.Join(c.Reverted, "; "), max(limit-len(what), humanize.MaxMessage/8)) + what
+	return humanize.FormatMessage(strings.Join(c.Reverted, "; "), max(limit-len(text), humanize.MaxMessage/8)) + text
 }

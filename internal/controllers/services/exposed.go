@@ -120,7 +120,7 @@ func (r *Reconciler) ServiceOwners() []string {
 // NeedsMembers implements loadbalancer.Cluster. A pool must have nine tenths of its members, not counting those that
 // are Down or cannot join, because a machine may hang. Rules always wait while the BackendPool removes the
 // members or the members are unknown. A pool that Weir leaves unchanged must have at least one member.
-func (r *Reconciler) NeedsMembers(name string, on lb.LoadBalancerID, pool service.Pool, is lb.Pool) bool {
+func (r *Reconciler) NeedsMembers(name string, on lb.LoadBalancerID, pool service.Pool, got lb.Pool) bool {
 	s := cache.Get[corev1.Service](r.view.Services, name)
 	if s == nil {
 		return false
@@ -147,22 +147,22 @@ func (r *Reconciler) NeedsMembers(name string, on lb.LoadBalancerID, pool servic
 	case holder != nil && (holder.DeletionTimestamp != nil || cache.SelectsNoNodes(holder)):
 		return true
 	case frozen:
-		return len(is.Addresses) == 0
-	case is.NIC: // addresses are not shown
-		return n-len(is.Addresses) > n/10
+		return len(got.Addresses) == 0
+	case got.NIC: // addresses are not shown
+		return n-len(got.Addresses) > n/10
 	default:
-		return countMissing(set.Addresses, is.Addresses) > n/10
+		return countMissing(set.Addresses, got.Addresses) > n/10
 	}
 }
 
-func countMissing(want, is []lb.Address) int {
-	has := make(map[netip.Addr]bool, len(is))
-	for _, a := range is {
-		has[a.IP] = true
+func countMissing(want, got []lb.Address) int {
+	present := make(map[netip.Addr]bool, len(got))
+	for _, a := range got {
+		present[a.IP] = true
 	}
 	n := 0
 	for _, a := range want {
-		if !has[a.IP] {
+		if !present[a.IP] {
 			n++
 		}
 	}
@@ -192,8 +192,8 @@ func (r *Reconciler) ForeignMembers(ctx context.Context, pool lb.Pool) ([]string
 		if err != nil {
 			return nil, fmt.Errorf("what others have put into pool %s: %w", pool.ID.Name, err)
 		}
-		if has := e.MemberRecord(); has.Adopted {
-			ours = append(ours, isOneOf(has.Written))
+		if record := e.MemberRecord(); record.Adopted {
+			ours = append(ours, isOneOf(record.Written))
 		} else {
 			ours = append(ours, r.pools.ManagedAddresses(p))
 		}
@@ -205,11 +205,11 @@ func (r *Reconciler) ForeignMembers(ctx context.Context, pool lb.Pool) ([]string
 func foreignAddresses(pool lb.Pool, ours ...func(netip.Addr) bool) []string {
 	var all []string
 	for _, a := range pool.Addresses {
-		its := !a.IP.IsValid()
-		for _, is := range ours {
-			its = its || is(a.IP)
+		isOurs := !a.IP.IsValid()
+		for _, accepts := range ours {
+			isOurs = isOurs || accepts(a.IP)
 		}
-		if !its {
+		if !isOurs {
 			all = append(all, a.IP.String())
 		}
 	}

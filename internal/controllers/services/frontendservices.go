@@ -33,13 +33,13 @@ func (h sharers) FrontendServices(owners map[string]bool) map[string]desired.Fro
 }
 
 func (h sharers) newSharer(s *corev1.Service) desired.FrontendService {
-	is := cache.ServiceLB(s)
-	is.Object.PoolNames = serviceCluster{h.reconciler}.PoolNames(is)
-	spec, problems := service.BuildSpec(is.Object, h.reconciler.options.Settings)
-	sharer := desired.NewFrontendService(is.Name, s.CreationTimestamp.Time, spec, append(is.Problems, problems...))
-	sharer.Local, sharer.IsRecordedOwner = is.Object.Local, cache.OwnsLink(s)
-	sharer.ResourceGroups = is.Record.LinkGroups
-	sharer.Frozen = is.DryRun || !h.reconciler.view.Serving.IsManaged(s)
+	svc := cache.ServiceLB(s)
+	svc.Object.PoolNames = serviceCluster{h.reconciler}.PoolNames(svc)
+	spec, problems := service.BuildSpec(svc.Object, h.reconciler.options.Settings)
+	sharer := desired.NewFrontendService(svc.Name, s.CreationTimestamp.Time, spec, append(svc.Problems, problems...))
+	sharer.Local, sharer.IsRecordedOwner = svc.Object.Local, cache.OwnsLink(s)
+	sharer.ResourceGroups = svc.Record.LinkGroups
+	sharer.Frozen = svc.DryRun || !h.reconciler.view.Serving.IsManaged(s)
 	return sharer
 }
 

@@ -35,13 +35,13 @@ func (h holds) HasManagedPool(pool lb.PoolID) bool {
 func (h holds) HasBackendPool(pool lb.PoolID) bool { return len(h.view.PoolsAt(pool.Key())) > 0 }
 
 // ConversionState implements loadbalancer.Cluster.
-func (h holds) ConversionState(pool lb.PoolID) (is, paused bool) {
+func (h holds) ConversionState(pool lb.PoolID) (converting, paused bool) {
 	for _, p := range h.view.PoolsAt(pool.Key()) {
 		if h.ownership.Settings.ConvertsPools && p.Spec.Nodes != nil && h.ownership.IsCreatedByWeir(p) && h.ownership.UsesInterfaces(p) != h.ownership.Settings.Interfaces {
-			is, paused = true, paused || p.Spec.IsPausedAt(time.Now())
+			converting, paused = true, paused || p.Spec.IsPausedAt(time.Now())
 		}
 	}
-	return is, paused
+	return converting, paused
 }
 
 // MemberKind implements loadbalancer.Cluster.
@@ -65,8 +65,8 @@ func (h holds) foreignInterfaces(pool lb.Pool) []string {
 			continue
 		}
 		name := "network interface " + a.Name
-		if machine, its, err := lb.MachineOfInterface(a.Interface); err == nil && machine == "" {
-			name = "network interface " + its.Name
+		if machine, id, err := lb.MachineOfInterface(a.Interface); err == nil && machine == "" {
+			name = "network interface " + id.Name
 		} else if of, err := nic.ParseMachine("azure://" + machine); err == nil {
 			name = "network interface of " + of.String()
 		}

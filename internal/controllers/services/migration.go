@@ -44,8 +44,8 @@ func SetMigrationProgress(ctx context.Context, r *Reconciler, service, text stri
 	if s == nil {
 		return nil
 	}
-	is := servicelb.Service{Name: service, UID: string(s.UID), Generation: s.Generation}
-	return serviceStatusStore{r}.UpdateConditions(ctx, is, servicelb.StatusUpdate{Conditions: []servicelb.StatusCondition{{Type: servicelb.TypeProgrammed, Reason: servicelb.ConditionReasonMigrating, Text: text}}})
+	svc := servicelb.Service{Name: service, UID: string(s.UID), Generation: s.Generation}
+	return serviceStatusStore{r}.UpdateConditions(ctx, svc, servicelb.StatusUpdate{Conditions: []servicelb.StatusCondition{{Type: servicelb.TypeProgrammed, Reason: servicelb.ConditionReasonMigrating, Text: text}}})
 }
 
 // MigratedServices returns the Services that are served or must be cleaned up, with desired frontends and published

@@ -31,9 +31,9 @@ func (l *orphanSet) replaceAll(all []loadbalancer.Orphan) (news []loadbalancer.O
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	next := map[loadbalancer.Orphan]bool{}
-	for _, left := range all {
-		if next[left] = true; !l.known[left] {
-			news = append(news, left)
+	for _, orphan := range all {
+		if next[orphan] = true; !l.known[orphan] {
+			news = append(news, orphan)
 		}
 	}
 	l.known = next
@@ -78,9 +78,9 @@ func (r *Reconciler) findOrphans(ctx context.Context) (none bool) {
 		r.cfg.Log.DebugContext(ctx, "leftovers of Services cannot be looked for", "err", err)
 		return false
 	}
-	for _, left := range r.orphans.replaceAll(all) {
+	for _, orphan := range r.orphans.replaceAll(all) {
 		r.cfg.Log.WarnContext(ctx, "named as a Service's, and this cluster has no such Service: delete it by hand, unless another cluster of the same name has it",
-			"what", left.Description, "madeFor", left.Service)
+			"what", orphan.Description, "madeFor", orphan.Service)
 	}
 	return len(all) == 0
 }

@@ -25,14 +25,14 @@ type fakeOrphans struct {
 }
 
 func (l *fakeOrphans) ListOrphans(context.Context) ([]loadbalancer.Orphan, error) {
-	now := l.searches[0]
+	current := l.searches[0]
 	if len(l.searches) > 1 {
 		l.searches = l.searches[1:]
 	}
-	if now == nil {
+	if current == nil {
 		return nil, errors.New("no answer")
 	}
-	return now, nil
+	return current, nil
 }
 
 func (l *fakeOrphans) CleanUp(context.Context) (loadbalancer.CleanupResult, error) {

@@ -20,7 +20,7 @@ import (
 // RejectPorts implements servicelb.Store.
 func (l serviceStatusStore) RejectPorts(ctx context.Context, v servicelb.Service, ports map[service.PortRef]string) error {
 	s := l.view.ServiceObject(v)
-	if _, is := cache.GatewayOf(s.Name); is {
+	if _, ok := cache.GatewayOf(s.Name); ok {
 		return nil // its status has no ports
 	}
 	statuses := portStatuses(s.Spec.Ports, ports)

@@ -206,8 +206,8 @@ func (r *Reconciler) PersistResult(ctx context.Context, result loadbalancer.Resu
 // CountStates returns the number of Services with a load balancer of Weir, by state.
 func (r *Reconciler) CountStates() map[string]int {
 	count := map[string]int{}
-	for is, n := range r.decisions.States.CountConditions() {
-		count[string(is)] = n
+	for condition, n := range r.decisions.States.CountConditions() {
+		count[string(condition)] = n
 	}
 	return count
 }

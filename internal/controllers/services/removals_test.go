@@ -160,9 +160,9 @@ func (w *town) stateCounts() string {
 
 func (w *town) editService(i int, edit func(*corev1.Service)) {
 	w.t.Helper()
-	is := cache.Get[corev1.Service](w.kube.View.Services, metadata.Key(w.all[i].Namespace, w.all[i].Name)).DeepCopy()
-	edit(is)
-	if err := w.kube.View.Services.Update(is); err != nil {
+	svc := cache.Get[corev1.Service](w.kube.View.Services, metadata.Key(w.all[i].Namespace, w.all[i].Name)).DeepCopy()
+	edit(svc)
+	if err := w.kube.View.Services.Update(svc); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -38,14 +38,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if cache.IsGatewayKey(req.String()) {
 		gateway = cache.Get[corev1.Service](r.view.Services, req.String())
 	}
-	again, err := r.decisions.Reconcile(ctx, req.String(), time.Now())
+	requeueAfter, err := r.decisions.Reconcile(ctx, req.String(), time.Now())
 	if gateway != nil && err == nil && r.decisions.States.IsInSync(req.String()) {
 		r.gateways.HandleInSync(gateway)
 	}
 	if errors.Is(err, servicelb.ErrServiceGone) {
 		return reconcile.Result{}, nil
 	}
-	return k8s.ReconcileResult(ctx, err, again)
+	return k8s.ReconcileResult(ctx, err, requeueAfter)
 }
 
 // HandleResult handles the result of a request. It is safe for concurrent use.

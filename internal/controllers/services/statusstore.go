@@ -143,8 +143,8 @@ func (l serviceStatusStore) patchStatus(ctx context.Context, what string, s *cor
 func (l serviceStatusStore) UpdateConflicts(ctx context.Context, v servicelb.Service, contests []loadbalancer.Conflict, anew bool) error {
 	s := l.view.ServiceObject(v)
 	var texts []string
-	for _, one := range contests {
-		texts = append(texts, conflictMessage(one, humanize.MaxMessage/len(contests)))
+	for _, c := range contests {
+		texts = append(texts, conflictMessage(c, humanize.MaxMessage/len(contests)))
 	}
 	return l.setServiceCondition(ctx, s, metadata.ConditionConflict, metav1.ConditionTrue, EventConflict, strings.Join(texts, ". "), anew)
 }
@@ -155,11 +155,11 @@ func (l serviceStatusStore) UpdateLink(ctx context.Context, v servicelb.Service,
 	if state == nil {
 		return l.setServiceCondition(ctx, s, metadata.ConditionPrivateLink, "", "", "", anew)
 	}
-	is := metav1.ConditionFalse
+	status := metav1.ConditionFalse
 	if state.IsPublished() {
-		is = metav1.ConditionTrue
+		status = metav1.ConditionTrue
 	}
-	return l.setServiceCondition(ctx, s, metadata.ConditionPrivateLink, is, state.Reason, state.Text, anew)
+	return l.setServiceCondition(ctx, s, metadata.ConditionPrivateLink, status, state.Reason, state.Text, anew)
 }
 
 // UpdateConditions implements servicelb.Store.
@@ -170,12 +170,12 @@ func (l serviceStatusStore) UpdateConditions(ctx context.Context, v servicelb.Se
 		status["loadBalancer"] = map[string]any{"ingress": ingress}
 	}
 	var parts []any
-	for _, one := range c.Conditions {
-		is := metav1.ConditionFalse
-		if one.IsTrue() {
-			is = metav1.ConditionTrue
+	for _, cond := range c.Conditions {
+		status := metav1.ConditionFalse
+		if cond.IsTrue() {
+			status = metav1.ConditionTrue
 		}
-		if part := conditionPatch(s, metav1.Condition{Type: one.Type, Status: is, Reason: one.Reason, Message: one.Text, ObservedGeneration: v.Generation}, c.Changed); part != nil {
+		if part := conditionPatch(s, metav1.Condition{Type: cond.Type, Status: status, Reason: cond.Reason, Message: cond.Text, ObservedGeneration: v.Generation}, c.Changed); part != nil {
 			parts = append(parts, part)
 		}
 	}
@@ -185,8 +185,8 @@ func (l serviceStatusStore) UpdateConditions(ctx context.Context, v servicelb.Se
 	return l.patchFields(ctx, s, "status", status)
 }
 
-func (l serviceStatusStore) setServiceCondition(ctx context.Context, s *corev1.Service, kind string, is metav1.ConditionStatus, reason, text string, anew bool) error {
-	if part := conditionPatch(s, metav1.Condition{Type: kind, Status: is, Reason: reason, Message: text}, anew); part != nil {
+func (l serviceStatusStore) setServiceCondition(ctx context.Context, s *corev1.Service, kind string, status metav1.ConditionStatus, reason, text string, anew bool) error {
+	if part := conditionPatch(s, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: text}, anew); part != nil {
 		return l.patchFields(ctx, s, "condition", map[string]any{"conditions": []any{part}})
 	}
 	return nil
@@ -203,8 +203,8 @@ func conditionPatch(s *corev1.Service, want metav1.Condition, anew bool) any {
 		return map[string]string{"$patch": "delete", "type": want.Type}
 	}
 	want.Message = humanize.FormatMessage(want.Message, humanize.MaxMessage)
-	if is := meta.FindStatusCondition(conditions, want.Type); is != nil && humanize.EqualMessages(is.Message, want.Message) {
-		want.Message = is.Message
+	if cond := meta.FindStatusCondition(conditions, want.Type); cond != nil && humanize.EqualMessages(cond.Message, want.Message) {
+		want.Message = cond.Message
 	}
 	if !meta.SetStatusCondition(&conditions, want) && !anew {
 		return nil
@@ -221,7 +221,7 @@ func (l serviceStatusStore) patchFields(ctx context.Context, s *corev1.Service, 
 	if err != nil {
 		return fmt.Errorf("%s of Service %s: %w", what, metadata.Key(s.Namespace, s.Name), err)
 	}
-	if _, is := cache.GatewayOf(s.Name); is {
+	if _, ok := cache.GatewayOf(s.Name); ok {
 		return l.gateways.PatchStatus(s, body)
 	}
 	return l.patchStatus(ctx, what, s.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, body))

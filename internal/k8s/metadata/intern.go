@@ -26,7 +26,7 @@ func Intern[T ~string](text T) T {
 	}
 	table.Lock()
 	defer table.Unlock()
-	if interned, there := table.texts[string(text)]; there {
+	if interned, ok := table.texts[string(text)]; ok {
 		return T(interned)
 	}
 	if len(table.texts) >= maxEntries {

@@ -54,12 +54,12 @@ func StripNamespace(n *corev1.Namespace) {
 		annotations[name] = value
 	}
 	for _, name := range []string{service.LoadBalancersAnnotation, service.PublicIPAnnotation, service.GatewayLoadBalancersAnnotation} {
-		if granted, is := n.Annotations[name]; is {
+		if granted, ok := n.Annotations[name]; ok {
 			keep(name, granted)
 		}
 	}
 	for _, name := range service.NamespaceAnnotations {
-		if value, is := n.Annotations[name]; is {
+		if value, ok := n.Annotations[name]; ok {
 			keep(name, service.TruncateValue(value))
 		}
 	}

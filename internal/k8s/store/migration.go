@@ -56,8 +56,8 @@ func (m Migration) SaveJournal(ctx context.Context, j phase.Journal) error {
 func (m Migration) SaveFinalJournal(ctx context.Context, kept, next phase.Journal) (bool, error) {
 	sealed := false
 	err := m.updateKeys(ctx, func(r Record) map[string]string {
-		is, err := r.MigrationJournal()
-		if sealed = err == nil && phase.FormatJournal(is) == phase.FormatJournal(kept) && r.MigrationRequests().Stop == nil; !sealed {
+		journal, err := r.MigrationJournal()
+		if sealed = err == nil && phase.FormatJournal(journal) == phase.FormatJournal(kept) && r.MigrationRequests().Stop == nil; !sealed {
 			return nil
 		}
 		return map[string]string{keyMigration: phase.FormatJournal(next)}
@@ -98,11 +98,11 @@ func (m Migration) ClearStartRequest(ctx context.Context) error {
 func (m Migration) SaveReport(ctx context.Context, next phase.Progress) error {
 	return m.updateKeys(ctx, func(r Record) map[string]string {
 		previous, known := r.MigrationReport()
-		now := phase.FormatProgress(previous.Merge(next))
-		if known && now == phase.FormatProgress(previous) {
+		current := phase.FormatProgress(previous.Merge(next))
+		if known && current == phase.FormatProgress(previous) {
 			return nil
 		}
-		return map[string]string{keyReport: now}
+		return map[string]string{keyReport: current}
 	})
 }
 

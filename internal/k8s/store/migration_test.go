@@ -105,19 +105,19 @@ func TestMigrationReport(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		is, _ := r.MigrationReport()
-		return is
+		progress, _ := r.MigrationReport()
+		return progress
 	}
-	if is := told(); is.State != "" {
-		t.Errorf("what nobody can read says %+v", is)
+	if progress := told(); progress.State != "" {
+		t.Errorf("what nobody can read says %+v", progress)
 	}
 	for range 2 {
 		if err := m.SaveReport(t.Context(), phase.NewProgress(phase.ProgressRejected, "a foreign rule")); err != nil || writes != 1 {
 			t.Errorf("%v after %d writes", err, writes)
 		}
 	}
-	if is := told(); is.AnsweredRequest != nil || is.Reasons[0] != "a foreign rule" {
-		t.Errorf("before it is answered: %+v", is)
+	if progress := told(); progress.AnsweredRequest != nil || progress.Reasons[0] != "a foreign rule" {
+		t.Errorf("before it is answered: %+v", progress)
 	}
 	if err := m.ClearStartRequest(t.Context()); err != nil || recordOf(t, api)[keyRequests] != "" || *told().AnsweredRequest != *run {
 		t.Errorf("answered: %v, %v", err, recordOf(t, api))

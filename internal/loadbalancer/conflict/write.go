@@ -50,7 +50,7 @@ func RunWrite(ctx context.Context, lease Lease, what string, overtaken func(sett
 	within, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	var err error
-	held := WithLease(within, lease, func(valid func() bool) {
+	leaseErr := WithLease(within, lease, func(valid func() bool) {
 		err = try(within, valid)
 		if f := armerror.FromError(err); f.IsPreconditionFailed() && f.RetryAt.IsZero() {
 			err = try(within, valid)
@@ -58,8 +58,8 @@ func RunWrite(ctx context.Context, lease Lease, what string, overtaken func(sett
 		}
 	})
 	switch {
-	case held != nil:
-		return held
+	case leaseErr != nil:
+		return leaseErr
 	case err != nil && within.Err() != nil && ctx.Err() == nil:
 		return &armerror.Fault{
 			Class: armerror.Retriable, Code: armerror.CodeOutcomeUnknown, Reason: "outcome_unknown", MayBeApplied: true,

@@ -80,21 +80,21 @@ func (v formatter) partFields(part any) []fieldValue {
 	return nil
 }
 
-func diffFields(before, is []fieldValue) []FieldReport {
+func diffFields(before, after []fieldValue) []FieldReport {
 	var fields []FieldReport
 	names := map[string]bool{}
 	for _, w := range before {
 		names[w.name] = true
-		fields = append(fields, newField(w, findValue(is, w.name)))
+		fields = append(fields, newField(w, findValue(after, w.name)))
 	}
-	for _, i := range is {
+	for _, i := range after {
 		if !names[i.name] {
 			fields = append(fields, newField(fieldValue{name: i.name}, i))
 		}
 	}
 	return slices.DeleteFunc(fields, func(f FieldReport) bool {
-		same := f.Was == nil && f.Is == nil || f.Was != nil && f.Is != nil && *f.Was == *f.Is
-		return same && len(f.Added)+len(f.Removed) == 0
+		unchanged := f.Was == nil && f.Is == nil || f.Was != nil && f.Is != nil && *f.Was == *f.Is
+		return unchanged && len(f.Added)+len(f.Removed) == 0
 	})
 }
 
@@ -113,31 +113,31 @@ func newField(before, after fieldValue) FieldReport {
 
 // subtractSorted sorts, because load balancers become ready in any order.
 func subtractSorted(all, those []string) []string {
-	left := slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(those, s) })
-	slices.Sort(left)
-	return left
+	rest := slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(those, s) })
+	slices.Sort(rest)
+	return rest
 }
 
 // diffMembers returns a pool's changed entries. Those without an address are compared by name.
-func diffMembers(was, is lb.Pool) []MemberReport {
+func diffMembers(old, current lb.Pool) []MemberReport {
 	var all []MemberReport
-	for _, i := range is.Addresses {
-		at := slices.IndexFunc(was.Addresses, func(w lb.Address) bool { return isSameEntry(w, i) })
+	for _, i := range current.Addresses {
+		at := slices.IndexFunc(old.Addresses, func(w lb.Address) bool { return isSameEntry(w, i) })
 		if at < 0 {
 			all = append(all, newMember(lb.ActionAdd, i, i.AdminState))
 			continue
 		}
-		before, after := cmp.Or(was.Addresses[at].AdminState, lb.None), cmp.Or(i.AdminState, lb.None)
+		before, after := cmp.Or(old.Addresses[at].AdminState, lb.None), cmp.Or(i.AdminState, lb.None)
 		if before != after {
 			m := newMember(lb.ActionModify, i, after)
 			m.WasAdminState = before
 			all = append(all, m)
 		}
 	}
-	for n, w := range was.Addresses {
-		left := slices.ContainsFunc(is.Addresses, func(i lb.Address) bool { return isSameEntry(w, i) })
-		twice := slices.ContainsFunc(was.Addresses[:n], func(o lb.Address) bool { return isSameEntry(w, o) })
-		if !left || twice {
+	for n, w := range old.Addresses {
+		remains := slices.ContainsFunc(current.Addresses, func(i lb.Address) bool { return isSameEntry(w, i) })
+		twice := slices.ContainsFunc(old.Addresses[:n], func(o lb.Address) bool { return isSameEntry(w, o) })
+		if !remains || twice {
 			all = append(all, newMember(lb.ActionRemove, w, ""))
 		}
 	}

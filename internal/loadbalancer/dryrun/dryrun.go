@@ -36,7 +36,7 @@ func (r *Simulator) DryRun(ctx context.Context, req loadbalancer.Request, desire
 		if err != nil {
 			return nil, err
 		}
-		at := slices.IndexFunc(on.Pools, func(is lb.Pool) bool { return strings.EqualFold(is.ID.Name, pool.Name) })
+		at := slices.IndexFunc(on.Pools, func(p lb.Pool) bool { return strings.EqualFold(p.ID.Name, pool.Name) })
 		if at < 0 || pool.Shared && len(on.Pools[at].Addresses) > 0 {
 			continue
 		}

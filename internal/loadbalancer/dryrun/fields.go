@@ -65,8 +65,8 @@ func formatPort(n int32) string {
 }
 
 // formatTrue omits false.
-func formatTrue(is bool) string {
-	if is {
+func formatTrue(value bool) string {
+	if value {
 		return "true"
 	}
 	return ""
@@ -126,7 +126,7 @@ func (v formatter) securityRuleFields(r lb.SecurityRule) []fieldValue {
 	}
 }
 
-func (v formatter) publicIPFields(ip lb.PublicIP, was lb.Provisioning) []fieldValue {
+func (v formatter) publicIPFields(ip lb.PublicIP, old lb.Provisioning) []fieldValue {
 	if ip.Etag == "" {
 		return nil
 	}
@@ -139,19 +139,19 @@ func (v formatter) publicIPFields(ip lb.PublicIP, was lb.Provisioning) []fieldVa
 		{name: "location", text: ip.Location}, {name: "edgeZone", text: ip.ExtendedLocation}, {name: "sku", text: string(ip.SKU)}, {name: "static", text: formatTrue(ip.Static)},
 		{name: "zones", text: strings.Join(ip.Zones, ", ")},
 		{name: "prefix", text: ip.Prefix}, {name: "dnsLabel", text: ip.DNSLabel},
-	}, mapFields("ipTags", ip.IPTags), mapFields("tags", ip.Tags), stateFields(ip.Provisioning, was))
+	}, mapFields("ipTags", ip.IPTags), mapFields("tags", ip.Tags), stateFields(ip.Provisioning, old))
 }
 
-func loadBalancerFields(b lb.LoadBalancer, was lb.Provisioning) []fieldValue {
+func loadBalancerFields(b lb.LoadBalancer, old lb.Provisioning) []fieldValue {
 	if b.Etag == "" {
 		return nil
 	}
-	return slices.Concat([]fieldValue{{name: "location", text: b.Location}, {name: "edgeZone", text: b.ExtendedLocation}, {name: "sku", text: string(b.SKU)}}, mapFields("tags", b.Tags), stateFields(b.Provisioning, was))
+	return slices.Concat([]fieldValue{{name: "location", text: b.Location}, {name: "edgeZone", text: b.ExtendedLocation}, {name: "sku", text: string(b.SKU)}}, mapFields("tags", b.Tags), stateFields(b.Provisioning, old))
 }
 
 // stateFields is shown after a failed write, which causes a full rewrite.
-func stateFields(p, was lb.Provisioning) []fieldValue {
-	if was != lb.Failed {
+func stateFields(p, old lb.Provisioning) []fieldValue {
+	if old != lb.Failed {
 		return nil
 	}
 	return []fieldValue{{name: "provisioningState", text: string(p)}}

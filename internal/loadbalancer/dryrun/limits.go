@@ -20,13 +20,13 @@ func LimitsOf(d Changes, maxRules, maxLinks int, interfaces bool) []plan.LimitUs
 	before.Links, after.Links = split(d.Links, func(p lb.PrivateLinkService) bool { return p.Etag != "" })
 	before.Groups, after.Groups = split(d.Groups, func(g lb.SecurityGroup) bool { return g.Etag != "" })
 	type key struct{ resource, name string }
-	was := map[key]int{}
+	old := map[key]int{}
 	for _, u := range plan.ListLimitUsages(before) {
-		was[key{u.Resource, u.Name}] = u.Used
+		old[key{u.Resource, u.Name}] = u.Used
 	}
 	var all []plan.LimitUsage
 	for _, u := range plan.ListLimitUsages(after) {
-		if u.Was = was[key{u.Resource, u.Name}]; u.Was+u.Used > 0 {
+		if u.Was = old[key{u.Resource, u.Name}]; u.Was+u.Used > 0 {
 			all = append(all, u)
 		}
 	}

@@ -114,11 +114,11 @@ func (l *LinkShadow) GetSubnet(ctx context.Context, network lb.ResourceID, name 
 	if known := l.subnets[key]; known != nil {
 		return known.After, nil
 	}
-	is, err := l.reader.GetSubnet(ctx, network, name)
+	subnet, err := l.reader.GetSubnet(ctx, network, name)
 	if err == nil {
-		l.subnets[key] = &ResourceChange[lb.Subnet]{Before: is, After: is}
+		l.subnets[key] = &ResourceChange[lb.Subnet]{Before: subnet, After: subnet}
 	}
-	return is, err
+	return subnet, err
 }
 
 // OpenSubnet implements desired.Azure.

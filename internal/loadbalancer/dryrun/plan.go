@@ -126,7 +126,7 @@ func (p *planner) updatePool(ctx context.Context, pool Pool) (reason string, err
 	if err != nil {
 		return "", err
 	}
-	at := slices.IndexFunc(on.Pools, func(is lb.Pool) bool { return strings.EqualFold(is.ID.Name, pool.ID.Name) })
+	at := slices.IndexFunc(on.Pools, func(p lb.Pool) bool { return strings.EqualFold(p.ID.Name, pool.ID.Name) })
 	if at < 0 {
 		return "load balancer " + on.ID.Name + " has no pool " + pool.ID.Name, nil
 	}
@@ -151,11 +151,11 @@ func (r *Simulator) updateMembers(ctx context.Context, pool lb.Pool, desired dif
 	if err != nil {
 		return "", err
 	}
-	is, next, err := diff.DryRunMembers(shown, desired)
+	before, next, err := diff.DryRunMembers(shown, desired)
 	if err != nil {
 		return err.Error(), nil
 	}
-	r.Shadow.ReadPool(is)
+	r.Shadow.ReadPool(before)
 	r.Shadow.PutPool(next)
 	return "", nil
 }

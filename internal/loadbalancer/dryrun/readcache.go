@@ -51,7 +51,7 @@ type readLimit struct {
 }
 
 // takeRead uses one read, or returns when one is available.
-func (a readLimit) takeRead(now time.Time) (left readLimit, until time.Time) {
+func (a readLimit) takeRead(now time.Time) (rest readLimit, until time.Time) {
 	used := max(0, a.used-now.Sub(a.at).Seconds()*readsPerSecond)
 	if over := used + 1 - readBurst; over > 0 {
 		return a, now.Add(time.Duration(over / readsPerSecond * float64(time.Second)))
@@ -74,14 +74,14 @@ func readCached[T any](ctx context.Context, r *readCache, read func() (T, error)
 		shown, _ := known.value.(T)
 		return shown, known.err
 	}
-	left, until := r.limit.takeRead(now)
+	rest, until := r.limit.takeRead(now)
 	if !until.IsZero() {
 		return none, &armerror.Fault{
 			Class: armerror.Retriable, Code: CodeReadLimit, Reason: "rehearsals", RetryAt: until,
 			Err: errors.New("not read: dry runs have used up their share of Azure's reads"),
 		}
 	}
-	r.limit = left
+	r.limit = rest
 	shown, err := read()
 	if f := armerror.FromError(err); f == nil || f.Class == armerror.Stale {
 		r.entries[key] = cachedRead{shown, err, time.Now().Add(cacheTTL)}

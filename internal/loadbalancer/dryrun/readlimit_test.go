@@ -29,7 +29,7 @@ func TestLawAllowance(t *testing.T) {
 		}
 		for i := range times {
 			for j := i; j < len(times); j++ {
-				if most := readBurst + 1e-6 + readsPerSecond*times[j].Sub(times[i]).Seconds(); float64(j-i+1) > most {
+				if limit := readBurst + 1e-6 + readsPerSecond*times[j].Sub(times[i]).Seconds(); float64(j-i+1) > limit {
 					t.Fatalf("%d within %s", j-i+1, times[j].Sub(times[i]))
 				}
 			}

@@ -22,11 +22,11 @@ func TestRegionLimitsOf(t *testing.T) {
 		ips       = []ResourceChange[lb.PublicIP]
 		balancers = []ResourceChange[lb.LoadBalancer]
 	)
-	usage := func(name string, was, used, most int) plan.LimitUsage {
-		return plan.LimitUsage{Resource: "region eastus", Name: name, Was: was, Used: used, Max: most}
+	usage := func(name string, was, used, limit int) plan.LimitUsage {
+		return plan.LimitUsage{Resource: "region eastus", Name: name, Was: was, Used: used, Max: limit}
 	}
-	quota := func(name string, used, most int) []plan.RegionUsage {
-		return []plan.RegionUsage{{Name: name, Used: used, Max: most}}
+	quota := func(name string, used, limit int) []plan.RegionUsage {
+		return []plan.RegionUsage{{Name: name, Used: used, Max: limit}}
 	}
 	for _, tt := range []struct {
 		about    string

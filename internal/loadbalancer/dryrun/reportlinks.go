@@ -19,9 +19,9 @@ func linkChange(c ResourceChange[lb.PrivateLinkService]) ResourceReport {
 	id := cmp.Or(c.After.ID, c.Before.ID)
 	r := ResourceReport{Kind: ReportPrivateLinkService, Name: id.Name, ResourceGroup: id.ResourceGroup, ID: id.String()}
 	r.Fields = diffFields(linkFields(c.Before, c.Before.Provisioning), linkFields(c.After, c.Before.Provisioning))
-	for _, was := range c.Before.Connections {
-		if !slices.ContainsFunc(c.After.Connections, func(is lb.PrivateEndpointConnection) bool { return is.Name == was.Name }) {
-			r.Parts = append(r.Parts, PartReport{Kind: ReportConnection, Name: was.Name + " of private endpoint " + was.Endpoint, Action: lb.ActionRemove})
+	for _, old := range c.Before.Connections {
+		if !slices.ContainsFunc(c.After.Connections, func(conn lb.PrivateEndpointConnection) bool { return conn.Name == old.Name }) {
+			r.Parts = append(r.Parts, PartReport{Kind: ReportConnection, Name: old.Name + " of private endpoint " + old.Endpoint, Action: lb.ActionRemove})
 		}
 	}
 	if r.Service = desired.OwnerOf(c.After); r.Service == "" {
@@ -31,7 +31,7 @@ func linkChange(c ResourceChange[lb.PrivateLinkService]) ResourceReport {
 	return r
 }
 
-func linkFields(p lb.PrivateLinkService, was lb.Provisioning) []fieldValue {
+func linkFields(p lb.PrivateLinkService, old lb.Provisioning) []fieldValue {
 	if p.Etag == "" {
 		return nil
 	}
@@ -49,7 +49,7 @@ func linkFields(p lb.PrivateLinkService, was lb.Provisioning) []fieldValue {
 		{name: "location", text: p.Location}, {name: "edgeZone", text: p.ExtendedLocation}, {name: "frontends", list: p.Frontends}, {name: "addresses", list: numberDuplicates(nat)},
 		{name: "fqdns", list: p.FQDNs}, {name: "proxyProtocol", text: formatTrue(p.ProxyProtocol)},
 		{name: "visibility", list: p.Visibility}, {name: "autoApproval", list: p.AutoApproval},
-	}, mapFields("tags", p.Tags), stateFields(p.Provisioning, was))
+	}, mapFields("tags", p.Tags), stateFields(p.Provisioning, old))
 }
 
 // numberDuplicates numbers duplicates, which the comparison would drop.

@@ -48,8 +48,8 @@ func (o PlanResult) IsEmpty() bool { return len(o.Results)+len(o.SkippedServices
 func (o PlanResult) CountLosses() int {
 	n := 0
 	for _, r := range o.Results {
-		gone := func(a netip.Addr) bool { return !slices.Contains(r.Addresses, a) }
-		if r.Desired != nil && r.Err == nil && slices.ContainsFunc(r.StatusAddresses, gone) {
+		isGone := func(a netip.Addr) bool { return !slices.Contains(r.Addresses, a) }
+		if r.Desired != nil && r.Err == nil && slices.ContainsFunc(r.StatusAddresses, isGone) {
 			n++
 		}
 	}
@@ -75,8 +75,8 @@ func (o PlanResult) CheckComplete() error {
 
 // IsAzureError reports whether the error is Azure's; otherwise it is a rejection.
 func IsAzureError(r loadbalancer.Result) bool {
-	_, is := errors.AsType[*armerror.Fault](r.Err)
-	return is
+	_, ok := errors.AsType[*armerror.Fault](r.Err)
+	return ok
 }
 
 // UnknownReason returns why a result is unknown: a Basic load balancer, or no response by Azure; nil if

@@ -68,11 +68,11 @@ func (s *Shadow) GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.
 	defer s.lock()()
 	known := s.loadBalancers[id.Key()]
 	if known == nil {
-		is, err := s.reader.GetLoadBalancer(ctx, id)
+		balancer, err := s.reader.GetLoadBalancer(ctx, id)
 		if f := armerror.FromError(err); f != nil && f.Class != armerror.Stale {
 			return lb.LoadBalancer{}, err
 		}
-		known = s.addLoadBalancer(id, is)
+		known = s.addLoadBalancer(id, balancer)
 	}
 	if known.After.Etag == "" {
 		return lb.LoadBalancer{}, newNotFound("load balancer " + id.Name)
@@ -80,9 +80,9 @@ func (s *Shadow) GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.
 	return known.After, nil
 }
 
-func (s *Shadow) addLoadBalancer(id lb.LoadBalancerID, is lb.LoadBalancer) *ResourceChange[lb.LoadBalancer] {
-	is.ID = id
-	s.loadBalancers[id.Key()] = &ResourceChange[lb.LoadBalancer]{Before: is, After: is}
+func (s *Shadow) addLoadBalancer(id lb.LoadBalancerID, balancer lb.LoadBalancer) *ResourceChange[lb.LoadBalancer] {
+	balancer.ID = id
+	s.loadBalancers[id.Key()] = &ResourceChange[lb.LoadBalancer]{Before: balancer, After: balancer}
 	return s.loadBalancers[id.Key()]
 }
 
@@ -222,11 +222,11 @@ func (s *Shadow) GetSecurityGroup(ctx context.Context, id lb.ResourceID) (lb.Sec
 	if known := s.securityGroups[id.Key()]; known != nil {
 		return known.After, nil
 	}
-	is, err := s.reader.GetSecurityGroup(ctx, id)
+	group, err := s.reader.GetSecurityGroup(ctx, id)
 	if err == nil {
-		s.securityGroups[id.Key()] = &ResourceChange[lb.SecurityGroup]{Before: is, After: is}
+		s.securityGroups[id.Key()] = &ResourceChange[lb.SecurityGroup]{Before: group, After: group}
 	}
-	return is, err
+	return group, err
 }
 
 // PutSecurityGroup implements Azure.
@@ -252,8 +252,8 @@ func (s *Shadow) ReadPool(p lb.Pool) {
 	}
 	for _, b := range []*lb.LoadBalancer{&known.Before, &known.After} {
 		b.Pools = slices.Clone(b.Pools)
-		for i, is := range b.Pools {
-			if strings.EqualFold(is.ID.Name, p.ID.Name) && len(is.Addresses) == len(p.Addresses) {
+		for i, pool := range b.Pools {
+			if strings.EqualFold(pool.ID.Name, p.ID.Name) && len(pool.Addresses) == len(p.Addresses) {
 				b.Pools[i].Addresses = p.Addresses
 			}
 		}
@@ -268,9 +268,9 @@ func (s *Shadow) PutPool(p lb.Pool) {
 		return
 	}
 	known.After.Pools = slices.Clone(known.After.Pools)
-	for i, is := range known.After.Pools {
-		if strings.EqualFold(is.ID.Name, p.ID.Name) {
-			if !slices.Equal(is.Addresses, p.Addresses) {
+	for i, pool := range known.After.Pools {
+		if strings.EqualFold(pool.ID.Name, p.ID.Name) {
+			if !slices.Equal(pool.Addresses, p.Addresses) {
 				s.poolWrites++
 			}
 			known.After.Pools[i] = p

@@ -170,30 +170,30 @@ func (w *textWriter) writeServices(p Report) {
 
 // writeGrouped writes equal texts of several Services in one line.
 func (w *textWriter) writeGrouped(all []ServiceReport, mark lb.Action, of func(ServiceReport) string, line func(subject, what string) string) {
-	said := map[string]bool{}
+	seen := map[string]bool{}
 	for i, s := range all {
-		what := of(s)
-		if what == "" || said[what] {
+		text := of(s)
+		if text == "" || seen[text] {
 			continue
 		}
-		said[what] = true
+		seen[text] = true
 		subject, more := service.DescribeOwner(s.Service), 0
 		for _, o := range all[i+1:] {
-			if of(o) == what {
+			if of(o) == text {
 				more++
 			}
 		}
 		if more > 0 {
 			subject += " and " + formatCount(more, "other")
 		}
-		w.writeLine(0, mark, line(subject, what))
+		w.writeLine(0, mark, line(subject, text))
 	}
 }
 
 func (p Report) formatSummary() string {
 	refused, failed, gateways := p.CountRejected(), 0, 0
 	for _, s := range p.Services {
-		if _, is := service.GatewayOf(path.Base(s.Service)); is {
+		if _, ok := service.GatewayOf(path.Base(s.Service)); ok {
 			gateways++
 		}
 		if s.Failed != "" {

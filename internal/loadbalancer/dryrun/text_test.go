@@ -74,9 +74,9 @@ func TestEntriesWithoutAnAddress(t *testing.T) {
 	if got := diffMembers(was, was); len(got) != 0 {
 		t.Errorf("nothing differs, and members are %+v", got)
 	}
-	is := lb.Pool{Addresses: []lb.Address{nic("one", lb.None), nic("two", lb.Down)}}
+	pool := lb.Pool{Addresses: []lb.Address{nic("one", lb.None), nic("two", lb.Down)}}
 	var texts []string
-	for _, m := range diffMembers(was, is) {
+	for _, m := range diffMembers(was, pool) {
 		texts = append(texts, string(m.Action)+" "+formatMember(m))
 	}
 	if got, want := strings.Join(texts, "; "), "remove three; change two: admin state None → Down"; got != want {

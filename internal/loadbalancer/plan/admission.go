@@ -20,8 +20,8 @@ import (
 func rejectServices(in Input) map[string]error {
 	d, exceeding, turn := newAdmission(in), OverLimit(in), map[string]int{}
 	rejected := maps.Clone(exceeding)
-	for again := true; again; {
-		again = d.checkServices(rejected, func(owner string, err error) (restart bool) {
+	for repeat := true; repeat; {
+		repeat = d.checkServices(rejected, func(owner string, err error) (restart bool) {
 			rejected[owner], turn[owner] = err, len(turn)
 			return d.ruleCount[owner] > 0
 		})
@@ -224,16 +224,16 @@ func (in Input) checkForeignPool(s ServiceParts) error {
 		if !in.isOwnPool(s, p.ID.Name) || containsName(s.RecordedPools, p.ID.Name) || containsName(s.LeftPools, p.ID.Name) {
 			continue
 		}
-		at := slices.IndexFunc(in.Observed.Pools, func(is lb.Pool) bool { return strings.EqualFold(is.ID.Name, p.ID.Name) })
+		at := slices.IndexFunc(in.Observed.Pools, func(pool lb.Pool) bool { return strings.EqualFold(pool.ID.Name, p.ID.Name) })
 		if at < 0 {
 			continue
 		}
-		is := in.Observed.Pools[at]
-		used := slices.ContainsFunc(in.Observed.Rules, func(r lb.Rule) bool { return strings.EqualFold(r.Pool, is.ID.Name) })
-		if !used && (len(is.Addresses) > 0 || is.NIC) {
+		pool := in.Observed.Pools[at]
+		used := slices.ContainsFunc(in.Observed.Rules, func(r lb.Rule) bool { return strings.EqualFold(r.Pool, pool.ID.Name) })
+		if !used && (len(pool.Addresses) > 0 || pool.NIC) {
 			return fmt.Errorf("%w: load balancer %s has a pool %s with addresses, and no rule of a Service sends flows to it. "+
 				"Delete or empty that pool, make a BackendPool of it that names the Service, or rename the Service or its namespace",
-				ErrPoolForeign, in.Observed.ID.Name, is.ID.Name)
+				ErrPoolForeign, in.Observed.ID.Name, pool.ID.Name)
 		}
 	}
 	return nil

@@ -19,8 +19,8 @@ type Usage map[string]count
 
 // Add adds parts of a namespace.
 func (u Usage) Add(namespace string, rules, frontends int) {
-	is := u[namespace]
-	u[namespace] = count{is.rules + rules, is.frontends + frontends}
+	n := u[namespace]
+	u[namespace] = count{n.rules + rules, n.frontends + frontends}
 }
 
 // Rules returns the total number of rules.
@@ -77,7 +77,7 @@ func newUsageTable(in Input) *usageTable {
 		add(r.Name, count{rules: 1})
 	}
 	for _, f := range in.Observed.Frontends {
-		if r, is := in.Observed.RetainedAt(f); is && services.ownerOf(f.Name) == "" && in.namespaceOf(f.Name) == "" {
+		if r, ok := in.Observed.RetainedAt(f); ok && services.ownerOf(f.Name) == "" && in.namespaceOf(f.Name) == "" {
 			c.of.Add(r.Namespace(), 0, 1)
 		} else {
 			add(f.Name, count{frontends: 1})
@@ -91,13 +91,13 @@ func newUsageTable(in Input) *usageTable {
 // countGrowth returns how many parts a Service adds. A frontend at an address that already has one is shared and not
 // counted.
 func (c *usageTable) countGrowth(s ServiceParts) count {
-	had, fresh := c.existing[s.Owner], 0
+	old, fresh := c.existing[s.Owner], 0
 	for _, f := range s.Frontends {
 		if owner, exists := c.places[placeOf(f)]; !exists || owner == s.Owner {
 			fresh++
 		}
 	}
-	return count{max(len(s.Rules)-had.rules, 0), max(fresh-had.frontends, 0)}
+	return count{max(len(s.Rules)-old.rules, 0), max(fresh-old.frontends, 0)}
 }
 
 // OverLimit returns the Services, by owner, that would exceed a bound of their namespace or the load balancer's
@@ -144,7 +144,7 @@ func CheckLimit(in Input, used Usage, namespace string, rules, frontends int) er
 	return in.checkLimit(used[namespace], count{rules, frontends}, namespace, used.isShared(namespace))
 }
 
-func (in Input) checkLimit(has, more count, namespace string, shared bool) error {
+func (in Input) checkLimit(used, more count, namespace string, shared bool) error {
 	if in.NamespaceBounds == nil || namespace == "" {
 		return nil
 	}
@@ -154,7 +154,7 @@ func (in Input) checkLimit(has, more count, namespace string, shared bool) error
 		}
 		// A bound equal to the capacity is checked elsewhere.
 		b := in.NamespaceBounds(namespace).NamespaceBound(d.annotation, d.capacity, shared)
-		if would := d.of(has) + d.of(more); b.Max < d.capacity.Max && would > b.Max {
+		if would := d.of(used) + d.of(more); b.Max < d.capacity.Max && would > b.Max {
 			return service.NewBoundExceededError(namespace, would, d.partName, "load balancer "+in.Observed.ID.Name, b, d.annotation)
 		}
 	}

@@ -22,13 +22,13 @@ func Diff(before, after lb.LoadBalancer) []lb.Change {
 	return append(forward, reverse...)
 }
 
-func diffParts[T any](before, after []T, kind lb.Kind, name func(T) string, same func(current, want T) bool, forward, reverse *[]lb.Change) {
+func diffParts[T any](before, after []T, kind lb.Kind, name func(T) string, isSame func(current, want T) bool, forward, reverse *[]lb.Change) {
 	atBefore, atAfter := byName(before, name), byName(after, name)
 	for _, current := range after {
 		switch at, exists := atBefore[strings.ToLower(name(current))]; {
 		case !exists:
 			*forward = append(*forward, lb.Change{Action: lb.ActionAdd, Kind: kind, Name: name(current), Is: current})
-		case !same(before[at], current):
+		case !isSame(before[at], current):
 			*forward = append(*forward, lb.Change{Action: lb.ActionModify, Kind: kind, Name: name(current), Was: before[at], Is: current})
 		}
 	}

@@ -53,7 +53,7 @@ func (in Input) fixFrontend(s ServiceParts, static lb.Frontend) ServiceParts {
 func (p *Plan) releaseFixed(in Input, fixed []string) {
 	accepted := p.acceptedServices(in.Services)
 	for i, f := range p.Next.Frontends {
-		at := slices.IndexFunc(in.Observed.Frontends, func(is lb.Frontend) bool { return is.Name == f.Name })
+		at := slices.IndexFunc(in.Observed.Frontends, func(frontend lb.Frontend) bool { return frontend.Name == f.Name })
 		if slices.Contains(fixed, f.Name) && !isRequested(accepted, f, func(ServiceParts) bool { return true }) && !in.isLeft(accepted, in.Observed.Frontends[at]) {
 			p.Next.Frontends[i].Static = false
 		}

@@ -81,8 +81,8 @@ func keepZones(observed lb.LoadBalancer, services []ServiceParts) []ServiceParts
 	for i, s := range services {
 		services[i].Frontends = slices.Clone(s.Frontends)
 		for n, f := range s.Frontends {
-			if had, exists := zones[strings.ToLower(f.Name)]; exists {
-				services[i].Frontends[n].Zones = had
+			if old, exists := zones[strings.ToLower(f.Name)]; exists {
+				services[i].Frontends[n].Zones = old
 			} else if f.PublicIP != "" {
 				services[i].Frontends[n].Zones = nil
 			}

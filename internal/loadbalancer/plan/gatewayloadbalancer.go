@@ -29,7 +29,7 @@ func keepGatewayLoadBalancer(observed lb.LoadBalancer, want lb.Frontend) lb.Fron
 // nextGatewayLoadBalancer returns what to write for a frontend that several Services may share. A Service that requests
 // none, or the one that Azure has, changes nothing. Another request replaces it: checkGatewayLoadBalancer has accepted it.
 func nextGatewayLoadBalancer(observed lb.LoadBalancer, next, want lb.Frontend) *string {
-	if is, _ := frontendOf(observed, placeOf(want)); want.GatewayLoadBalancer == nil || strings.EqualFold(is.GatewayLoadBalancerID(), *want.GatewayLoadBalancer) {
+	if frontend, _ := frontendOf(observed, placeOf(want)); want.GatewayLoadBalancer == nil || strings.EqualFold(frontend.GatewayLoadBalancerID(), *want.GatewayLoadBalancer) {
 		return next.GatewayLoadBalancer
 	}
 	return want.GatewayLoadBalancer

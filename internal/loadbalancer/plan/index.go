@@ -171,7 +171,7 @@ func ownedBy[T any](owner string, name func(T) string) func(T) bool {
 
 // mergeParts replaces the owned items by the desired ones. Retained items keep their position, and equal items are
 // unchanged, to keep writes minimal.
-func mergeParts[T any](items, desired []T, owned func(T) bool, name func(T) string, same func(current, want T) bool, keep func(current, want T) T) []T {
+func mergeParts[T any](items, desired []T, owned func(T) bool, name func(T) string, isSame func(current, want T) bool, keep func(current, want T) T) []T {
 	next := make([]T, 0, len(items)+len(desired))
 	at, retained := byName(desired, name), map[string]bool{}
 	hasShared := slices.ContainsFunc(desired, func(w T) bool { return !owned(w) }) // a shared probe
@@ -186,7 +186,7 @@ func mergeParts[T any](items, desired []T, owned func(T) bool, name func(T) stri
 		switch {
 		case stays:
 			retained[lower] = true
-			if want := keep(item, desired[i]); !same(item, want) {
+			if want := keep(item, desired[i]); !isSame(item, want) {
 				item = want
 			}
 		case managed:

@@ -174,17 +174,17 @@ func countMachineRules(s LimitState, b lb.LoadBalancer) int {
 			used[pool] += n
 		}
 	}
-	most := 0
+	maximum := 0
 	for _, n := range used {
-		most = max(most, n)
+		maximum = max(maximum, n)
 	}
-	return most
+	return maximum
 }
 
 // countSingleMachines returns the most machines of a pool of network interfaces that are in no scale set. They are of
 // as many availability sets at most.
 func countSingleMachines(s LimitState, b lb.LoadBalancer) int {
-	most := 0
+	maximum := 0
 	for _, p := range b.Pools {
 		machines := map[string]bool{}
 		for _, a := range p.Addresses {
@@ -192,17 +192,17 @@ func countSingleMachines(s LimitState, b lb.LoadBalancer) int {
 				machines[m] = true
 			}
 		}
-		most = max(most, len(machines))
+		maximum = max(maximum, len(machines))
 	}
-	return most
+	return maximum
 }
 
 func countPoolMembers(_ LimitState, b lb.LoadBalancer) int {
-	most := 0
+	maximum := 0
 	for _, p := range b.Pools {
-		most = max(most, len(p.Addresses))
+		maximum = max(maximum, len(p.Addresses))
 	}
-	return most
+	return maximum
 }
 
 // memberCounts counts a member once per rule of its pool: for the frontend with the most, and for all.

@@ -84,13 +84,13 @@ func using(name string, n int) LimitState {
 	panic("no state for " + name)
 }
 
-func usageOfLimit(s LimitState, name string) (most LimitUsage) {
+func usageOfLimit(s LimitState, name string) (limit LimitUsage) {
 	for _, u := range ListLimitUsages(s) {
-		if u.Name == name && (most.Name == "" || u.Used > most.Used) {
-			most = u
+		if u.Name == name && (limit.Name == "" || u.Used > limit.Used) {
+			limit = u
 		}
 	}
-	return most
+	return limit
 }
 
 // Each limit is near from 80 % on and reached at 100 %.

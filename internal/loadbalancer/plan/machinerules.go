@@ -56,12 +56,12 @@ func (c *usageTable) machinesExceeded(s ServiceParts) error {
 	}
 	more := c.machineGrowth(s)
 	for pool, n := range more {
-		has, peer := c.onMachines[pool], c.PeerRules[pool]
-		if would := has + peer + n; n > 0 && would > lb.MaxMachineRules {
+		own, peer := c.onMachines[pool], c.PeerRules[pool]
+		if would := own + peer + n; n > 0 && would > lb.MaxMachineRules {
 			return fmt.Errorf("machines would have %d load balancing and inbound NAT rules in backend pool %s, and Azure allows %d for a network interface: "+
 				"load balancer %s has %d, its internal or public twin has %d, and the Service adds %d. Delete ports or Services, move Services to another load balancer, "+
 				`or set "loadBalancerBackendPoolConfigurationType": "nodeIP" in azure.json`,
-				would, pool, lb.MaxMachineRules, c.Observed.ID.Name, has, peer, n)
+				would, pool, lb.MaxMachineRules, c.Observed.ID.Name, own, peer, n)
 		}
 	}
 	for pool, n := range more {

@@ -27,8 +27,8 @@ func inPool(s ServiceParts, name string) ServiceParts {
 
 // Azure counts a machine's rules on a load balancer and its twin.
 func TestMachinesHaveFewRules(t *testing.T) {
-	is := Make(Input{Observed: lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}}, Services: []ServiceParts{many("a1", 1000, 100)}}).Next
-	is.Etag = "1"
+	balancer := Make(Input{Observed: lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}}, Services: []ServiceParts{many("a1", 1000, 100)}}).Next
+	balancer.Etag = "1"
 	beside := func(n int) Counts { return Counts{"kubernetes": n} }
 	for name, tt := range map[string]struct {
 		beside   Counts
@@ -51,8 +51,8 @@ func TestMachinesHaveFewRules(t *testing.T) {
 		"a Service that leaves counts": {beside(150), nil, []ServiceParts{gone("a1"), many("a2", 2000, 60)}, "a2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			is.NATRules = tt.nat
-			p := Make(Input{Observed: is, Services: tt.services, PeerRules: tt.beside, MaxRules: 1500})
+			balancer.NATRules = tt.nat
+			p := Make(Input{Observed: balancer, Services: tt.services, PeerRules: tt.beside, MaxRules: 1500})
 			var refused []string
 			for _, s := range tt.services {
 				if err := p.Rejected[s.Owner]; err != nil {

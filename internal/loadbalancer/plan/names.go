@@ -35,13 +35,13 @@ func nameFrontends(in Input) []ServiceParts {
 
 func (in Input) nameOf(s ServiceParts, want lb.Frontend) string {
 	another := alternateName(want)
-	for _, is := range in.Observed.Frontends {
-		if hasOwner(s.Owner, is.Name) && (placeOf(is) == placeOf(want) || isDynamic(want) && isDynamic(is) && strings.EqualFold(is.Name, another)) {
-			return is.Name
+	for _, frontend := range in.Observed.Frontends {
+		if hasOwner(s.Owner, frontend.Name) && (placeOf(frontend) == placeOf(want) || isDynamic(want) && isDynamic(frontend) && strings.EqualFold(frontend.Name, another)) {
+			return frontend.Name
 		}
 	}
-	for _, is := range in.Observed.Frontends {
-		if strings.EqualFold(is.Name, want.Name) && placeOf(is) != placeOf(want) && (in.isUsedByOthers(s, is.Name) || in.mustRetainAddress(is)) {
+	for _, frontend := range in.Observed.Frontends {
+		if strings.EqualFold(frontend.Name, want.Name) && placeOf(frontend) != placeOf(want) && (in.isUsedByOthers(s, frontend.Name) || in.mustRetainAddress(frontend)) {
 			return another
 		}
 	}
@@ -65,7 +65,7 @@ func alternateName(f lb.Frontend) string {
 	_, _ = h.Write([]byte(placeOf(f)))
 	stem, suffix := f.Name, ""
 	for _, family := range []lb.Family{lb.IPv4, lb.IPv6} {
-		if before, is := strings.CutSuffix(f.Name, "-"+string(family)); is {
+		if before, ok := strings.CutSuffix(f.Name, "-"+string(family)); ok {
 			stem, suffix = before, "-"+string(family)
 		}
 	}
@@ -75,12 +75,12 @@ func alternateName(f lb.Frontend) string {
 func (s ServiceParts) renameFrontends(names map[string]string) ServiceParts {
 	s.Frontends, s.Rules = slices.Clone(s.Frontends), slices.Clone(s.Rules)
 	for i, f := range s.Frontends {
-		if name, is := names[f.Name]; is {
+		if name, ok := names[f.Name]; ok {
 			s.Frontends[i].Name = name
 		}
 	}
 	for i, r := range s.Rules {
-		if name, is := names[r.Frontend]; is {
+		if name, ok := names[r.Frontend]; ok {
 			s.Rules[i].Frontend = name
 		}
 	}
@@ -94,31 +94,31 @@ func PinAddress(want lb.Frontend, owner, key string, rules []lb.Rule, observed l
 	if want.Subnet == "" || want.Static {
 		return want
 	}
-	exists, had, former := false, false, want
-	for _, is := range observed.Frontends {
-		exists = exists || strings.EqualFold(is.Name, want.Name)
-		if !strings.EqualFold(is.Subnet, want.Subnet) || !want.Family.Contains(is.PrivateIP) || !hasOwner(owner, is.Name) {
+	exists, hadFrontend, former := false, false, want
+	for _, frontend := range observed.Frontends {
+		exists = exists || strings.EqualFold(frontend.Name, want.Name)
+		if !strings.EqualFold(frontend.Subnet, want.Subnet) || !want.Family.Contains(frontend.PrivateIP) || !hasOwner(owner, frontend.Name) {
 			continue
 		}
 		fixed := want
-		if is.Static {
-			fixed.Static, fixed.PrivateIP = true, is.PrivateIP
+		if frontend.Static {
+			fixed.Static, fixed.PrivateIP = true, frontend.PrivateIP
 		}
-		at, of := rulesAt(observed.Rules, is.Name, owner)
+		at, of := rulesAt(observed.Rules, frontend.Name, owner)
 		if len(at) > 0 {
 			return fixed
 		}
-		if strings.EqualFold(is.Name, want.Name) && !HasPortOf(of, rulesOf(rules, want.Name)) {
-			had, former = true, fixed
+		if strings.EqualFold(frontend.Name, want.Name) && !HasPortOf(of, rulesOf(rules, want.Name)) {
+			hadFrontend, former = true, fixed
 		}
 	}
 	if !exists && owed != nil {
-		if ip, is := owed(want); is {
+		if ip, ok := owed(want); ok {
 			want.Static, want.PrivateIP = true, ip
 			return want
 		}
 	}
-	if !had {
+	if !hadFrontend {
 		return pinRetained(want, owner, key, rules, observed)
 	}
 	return former
@@ -153,9 +153,9 @@ func HasPortOf(existing, wanted []lb.Rule) bool {
 func FrontendOf(observed lb.LoadBalancer, rules []lb.Rule, wanted string) int {
 	at := wanted
 	for _, r := range rules {
-		is := slices.IndexFunc(observed.Rules, func(is lb.Rule) bool { return strings.EqualFold(is.Name, r.Name) })
-		if r.Frontend == wanted && is >= 0 {
-			at = observed.Rules[is].Frontend
+		i := slices.IndexFunc(observed.Rules, func(i lb.Rule) bool { return strings.EqualFold(i.Name, r.Name) })
+		if r.Frontend == wanted && i >= 0 {
+			at = observed.Rules[i].Frontend
 			break
 		}
 	}

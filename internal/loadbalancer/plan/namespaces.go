@@ -31,8 +31,8 @@ func (in Input) placeText(f lb.Frontend) string {
 // counts until the release is written. A frontend belongs to its Service's namespace even without rules,
 // because every port may have the no_lb_rule annotation.
 func (d *admission) checkNamespace(s ServiceParts, accepted *ruleIndex) error {
-	mine := d.namespaceOf(s.Owner)
-	if mine == "" {
+	namespace := d.namespaceOf(s.Owner)
+	if namespace == "" {
 		return nil
 	}
 	for _, f := range s.Frontends {
@@ -43,10 +43,10 @@ func (d *admission) checkNamespace(s ServiceParts, accepted *ruleIndex) error {
 		if slices.ContainsFunc(d.frontends[at], func(name string) bool { return hasOwner(s.Owner, name) }) {
 			continue
 		}
-		if err := d.checkRetainedAddress(at, mine); err != nil {
+		if err := d.checkRetainedAddress(at, namespace); err != nil {
 			return err
 		}
-		if err := d.checkRetainedFor(f, mine); err != nil {
+		if err := d.checkRetainedFor(f, namespace); err != nil {
 			return err
 		}
 		rules := d.observedRules[at]
@@ -54,13 +54,13 @@ func (d *admission) checkNamespace(s ServiceParts, accepted *ruleIndex) error {
 			rules = append(rules[:len(rules):len(rules)], accepted.all[i])
 		}
 		for _, other := range rules {
-			if theirs := d.namespaceOf(other.Name); theirs == "" || theirs == mine || hasOwner(s.Owner, other.Name) {
+			if otherNamespace := d.namespaceOf(other.Name); otherNamespace == "" || otherNamespace == namespace || hasOwner(s.Owner, other.Name) {
 				continue
 			}
 			return fmt.Errorf("%w: %s has %s. %s", ErrAddressTaken, d.ruleText(other), d.placeText(f), addressAdvice)
 		}
 		for _, name := range append(slices.Clone(d.frontends[at]), accepted.frontends[at]...) {
-			if theirs := d.namespaceOf(name); theirs != "" && theirs != mine {
+			if otherNamespace := d.namespaceOf(name); otherNamespace != "" && otherNamespace != namespace {
 				return fmt.Errorf("%w: frontend %s of %s has %s. %s", ErrAddressTaken, name, service.DescribeOwner(d.ServiceOf(name)), d.placeText(f), addressAdvice)
 			}
 		}

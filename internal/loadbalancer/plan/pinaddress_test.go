@@ -14,12 +14,12 @@ import (
 )
 
 func TestFixed(t *testing.T) {
-	has, due := netip.MustParseAddr("10.0.0.7"), netip.MustParseAddr("10.0.0.9")
+	addr, due := netip.MustParseAddr("10.0.0.7"), netip.MustParseAddr("10.0.0.9")
 	want := lb.Frontend{Name: "a", Family: lb.IPv4, Subnet: "/s"}
 	named := want
 	named.Static, named.PrivateIP = true, netip.MustParseAddr("10.0.0.8")
 	is := func(static bool, subnet string) []lb.Frontend {
-		return []lb.Frontend{{Name: "A", Family: lb.IPv4, Subnet: subnet, PrivateIP: has, Static: static}}
+		return []lb.Frontend{{Name: "A", Family: lb.IPv4, Subnet: subnet, PrivateIP: addr, Static: static}}
 	}
 	for about, tt := range map[string]struct {
 		want lb.Frontend
@@ -28,7 +28,7 @@ func TestFixed(t *testing.T) {
 		ip   netip.Addr
 	}{
 		"any address":                   {want: want},
-		"it has one":                    {want: want, has: is(true, "/S"), owes: true, ip: has},
+		"it has one":                    {want: want, has: is(true, "/S"), owes: true, ip: addr},
 		"it has one that Azure chose":   {want: want, has: is(false, "/s"), owes: true},
 		"it has one of another subnet":  {want: want, has: is(true, "/other"), owes: true},
 		"it is owed one":                {want: want, owes: true, ip: due},
@@ -118,8 +118,8 @@ func TestLawFixed(t *testing.T) {
 			observed.Rules = slices.DeleteFunc(observed.Rules, func(r lb.Rule) bool { return hasOwner("bb", r.Name) })
 		}
 		planned()
-		if is := has(); is.PrivateIP != first.PrivateIP || is.Static != first.Static {
-			t.Fatalf("had %+v, has %+v", first, is)
+		if frontend := has(); frontend.PrivateIP != first.PrivateIP || frontend.Static != first.Static {
+			t.Fatalf("had %+v, has %+v", first, frontend)
 		}
 		if p := planned(); !p.IsEmpty() {
 			t.Fatalf("it does not come to rest: %+v", p.Changes)

@@ -154,7 +154,7 @@ func (p Plan) IsEmpty() bool { return len(p.Changes) == 0 && !p.Delete }
 
 // applyParts replaces a Service's parts and returns the pools its rules referred to. The frontends must
 // be final.
-func applyParts(next *lb.LoadBalancer, s ServiceParts) (had []string) {
+func applyParts(next *lb.LoadBalancer, s ServiceParts) (old []string) {
 	rules := slices.Clone(s.Rules)
 	seat := map[string]string{}
 	for i, r := range rules {
@@ -163,7 +163,7 @@ func applyParts(next *lb.LoadBalancer, s ServiceParts) (had []string) {
 		}
 		rules[i].Frontend = seat[r.Frontend]
 	}
-	had = poolsOf(next.Rules, s.Owner)
+	old = poolsOf(next.Rules, s.Owner)
 	next.Rules = mergeParts(next.Rules, rules, ownedBy(s.Owner, ruleName), ruleName, sameRule, keepTracking)
 	next.Probes = mergeParts(next.Probes, s.Probes, ownedBy(s.Owner, probeName), probeName, sameProbe, keepBehavior)
 	for _, w := range s.Pools {
@@ -175,7 +175,7 @@ func applyParts(next *lb.LoadBalancer, s ServiceParts) (had []string) {
 			next.Pools[at].DrainSeconds = w.DrainSeconds
 		}
 	}
-	return had
+	return old
 }
 
 // poolsOf returns the pools that an owner's rules refer to. Only rules prove the owner of a pool: any user can

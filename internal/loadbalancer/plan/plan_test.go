@@ -75,8 +75,8 @@ func TestOnlyWhatDiffersIsChanged(t *testing.T) {
 	s := newTestParts("aa", 80)
 	s.Rules[0].IdleMinutes = 15
 	p = expect(t, Make(Input{Observed: p.Next, Services: []ServiceParts{s, newTestParts("ab", 80)}}), "change rule aa-TCP-80")
-	if was, is := p.Changes[0].Was.(lb.Rule), p.Changes[0].Is.(lb.Rule); was.IdleMinutes != 0 || is.IdleMinutes != 15 {
-		t.Errorf("was %v, is %v", was, is)
+	if was, rule := p.Changes[0].Was.(lb.Rule), p.Changes[0].Is.(lb.Rule); was.IdleMinutes != 0 || rule.IdleMinutes != 15 {
+		t.Errorf("was %v, is %v", was, rule)
 	}
 }
 

@@ -102,37 +102,37 @@ func (k RetainedPart) String() string {
 
 // removePools deletes the Service's own pools that are no longer needed, unless they hold foreign members. The pools of
 // its former rules, in had, prove the owner.
-func (p *Plan) removePools(in Input, s ServiceParts, had []string) {
-	p.Next.Pools = slices.DeleteFunc(p.Next.Pools, func(is lb.Pool) bool {
-		name := is.ID.Name
+func (p *Plan) removePools(in Input, s ServiceParts, old []string) {
+	p.Next.Pools = slices.DeleteFunc(p.Next.Pools, func(pool lb.Pool) bool {
+		name := pool.ID.Name
 		if !in.isOwnPool(s, name) || containsName(poolNames(s.Pools), name) {
 			return false
 		}
 		foreign := in.ForeignMembers[strings.ToLower(name)]
-		if poolInUse(p.Next, is) {
-			reason := in.foreignUse(p.Next, is)
-			if reason != "" && (containsName(had, name) || containsName(s.ManagedPools, name) || containsName(s.RecordedPools, name)) {
+		if poolInUse(p.Next, pool) {
+			reason := in.foreignUse(p.Next, pool)
+			if reason != "" && (containsName(old, name) || containsName(s.ManagedPools, name) || containsName(s.RecordedPools, name)) {
 				p.RetainedParts = append(p.RetainedParts, RetainedPart{Pool: lb.PoolID{LoadBalancer: in.Observed.ID, Name: name}, Owner: s.Owner, Reason: reason})
 			}
 			return false
 		}
-		its := containsName(had, name) || containsName(s.ManagedPools, name) || len(is.Addresses) == 0
-		if len(foreign) > 0 && (its || containsName(s.RecordedPools, name)) {
+		belongs := containsName(old, name) || containsName(s.ManagedPools, name) || len(pool.Addresses) == 0
+		if len(foreign) > 0 && (belongs || containsName(s.RecordedPools, name)) {
 			p.retainPart(in, s.Owner, name, foreign)
 			return false
 		}
-		return its
+		return belongs
 	})
 }
 
-func (in Input) foreignUse(next lb.LoadBalancer, is lb.Pool) string {
+func (in Input) foreignUse(next lb.LoadBalancer, pool lb.Pool) string {
 	due, others := indexServices(in.Services), indexOwners(in.Others)
 	for _, r := range next.Rules {
-		if strings.EqualFold(r.Pool, is.ID.Name) && due.ownerOf(r.Name) == "" && others.ownerOf(r.Name) == "" {
+		if strings.EqualFold(r.Pool, pool.ID.Name) && due.ownerOf(r.Name) == "" && others.ownerOf(r.Name) == "" {
 			return "rule " + r.Name + " sends flows to it and is of no Service of this cluster"
 		}
 	}
-	if next.Pinned[strings.ToLower(is.ID.Name)] {
+	if next.Pinned[strings.ToLower(pool.ID.Name)] {
 		return pinnedReason
 	}
 	return ""
@@ -158,12 +158,12 @@ func (p *Plan) retainPinned(accepted []ServiceParts) {
 // removeReplaced deletes replaced shared pools without rules, and empty pools left for other owners. Foreign members
 // and network interfaces retain a pool.
 func (p *Plan) removeReplaced(in Input) {
-	p.Next.Pools = slices.DeleteFunc(p.Next.Pools, func(is lb.Pool) bool {
-		retired := containsName(in.ReplacedPools, is.ID.Name) && len(in.ForeignMembers[strings.ToLower(is.ID.Name)]) == 0
-		left := containsName(in.LeftPools, is.ID.Name) && len(is.Addresses) == 0 && !slices.ContainsFunc(in.Services, func(s ServiceParts) bool {
-			return containsName(poolNames(s.Pools), is.ID.Name)
+	p.Next.Pools = slices.DeleteFunc(p.Next.Pools, func(pool lb.Pool) bool {
+		retired := containsName(in.ReplacedPools, pool.ID.Name) && len(in.ForeignMembers[strings.ToLower(pool.ID.Name)]) == 0
+		leftEmpty := containsName(in.LeftPools, pool.ID.Name) && len(pool.Addresses) == 0 && !slices.ContainsFunc(in.Services, func(s ServiceParts) bool {
+			return containsName(poolNames(s.Pools), pool.ID.Name)
 		})
-		return (retired || left) && !poolInUse(p.Next, is)
+		return (retired || leftEmpty) && !poolInUse(p.Next, pool)
 	})
 }
 
@@ -171,17 +171,17 @@ func (p *Plan) removeReplaced(in Input) {
 // members, or Weir's own have not left.
 func (p *Plan) isWanted(in Input) bool {
 	keeps := false
-	for _, is := range p.Next.Pools {
-		if !containsName(in.SharedPools, is.ID.Name) {
+	for _, pool := range p.Next.Pools {
+		if !containsName(in.SharedPools, pool.ID.Name) {
 			continue
 		}
-		name := strings.ToLower(is.ID.Name)
+		name := strings.ToLower(pool.ID.Name)
 		if foreign := in.ForeignMembers[name]; len(foreign) > 0 {
-			p.retainPart(in, "", is.ID.Name, foreign)
+			p.retainPart(in, "", pool.ID.Name, foreign)
 			keeps = true
 		}
 		if n, empties := in.RemainingInterfaces[name]; empties {
-			p.DrainingPools = append(p.DrainingPools, DrainingPool{Pool: lb.PoolID{LoadBalancer: in.Observed.ID, Name: is.ID.Name}, Interfaces: n})
+			p.DrainingPools = append(p.DrainingPools, DrainingPool{Pool: lb.PoolID{LoadBalancer: in.Observed.ID, Name: pool.ID.Name}, Interfaces: n})
 			keeps = true
 		}
 	}

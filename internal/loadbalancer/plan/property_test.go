@@ -48,9 +48,9 @@ func TestPropertiesStayUnlessSet(t *testing.T) {
 		{"default of Azure", nil, new(false), false, false},
 	} {
 		for _, port := range []int32{80, 81} {
-			has, want := lb.Rule{Name: "a1-TCP-80", BackendPort: 80, ConnectionTracking: tt.has}, lb.Rule{Name: "a1-TCP-80", BackendPort: port, ConnectionTracking: tt.wants}
-			next := mergeParts([]lb.Rule{has}, []lb.Rule{want}, ownedBy("a1", ruleName), ruleName, sameRule, keepTracking)
-			changes := Diff(lb.LoadBalancer{Rules: []lb.Rule{has}}, lb.LoadBalancer{Rules: next})
+			rule, want := lb.Rule{Name: "a1-TCP-80", BackendPort: 80, ConnectionTracking: tt.has}, lb.Rule{Name: "a1-TCP-80", BackendPort: port, ConnectionTracking: tt.wants}
+			next := mergeParts([]lb.Rule{rule}, []lb.Rule{want}, ownedBy("a1", ruleName), ruleName, sameRule, keepTracking)
+			changes := Diff(lb.LoadBalancer{Rules: []lb.Rule{rule}}, lb.LoadBalancer{Rules: next})
 			if next[0].TracksConnections() != tt.next || (len(changes) > 0) != (tt.write || port == 81) {
 				t.Errorf("%s, port %d: %+v after %d changes", tt.name, port, next, len(changes))
 			}
@@ -74,11 +74,11 @@ func TestDrainPeriodStaysUnlessSet(t *testing.T) {
 		{"removed", new(int32(30)), new(int32(0)), 0, "pool shop-web: drainPeriodInSeconds 30, Weir wants 0"},
 		{"default of Azure", nil, new(int32(0)), 0, ""},
 	} {
-		has := lb.LoadBalancer{Pools: []lb.Pool{{ID: lb.PoolID{Name: "Shop-Web"}, DrainSeconds: tt.has}, {ID: lb.PoolID{Name: "other"}, DrainSeconds: new(int32(9))}}}
-		next := cloneLoadBalancer(has)
+		balancer := lb.LoadBalancer{Pools: []lb.Pool{{ID: lb.PoolID{Name: "Shop-Web"}, DrainSeconds: tt.has}, {ID: lb.PoolID{Name: "other"}, DrainSeconds: new(int32(9))}}}
+		next := cloneLoadBalancer(balancer)
 		applyParts(&next, ServiceParts{Owner: "a1", Pools: []lb.Pool{{ID: lb.PoolID{Name: "shop-web"}, DrainSeconds: tt.wants}}})
 		var text string
-		for _, c := range Diff(has, next) {
+		for _, c := range Diff(balancer, next) {
 			text += strings.ToLower(c.RevertText()[:len("pool shop-web")]) + c.RevertText()[len("pool shop-web"):]
 		}
 		if next.Pools[0].DrainPeriod() != tt.next || next.Pools[1].DrainPeriod() != 9 || text != tt.change {

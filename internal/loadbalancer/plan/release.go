@@ -60,7 +60,7 @@ func ReleaseAddress(b lb.LoadBalancer, r lb.RetainedAddress, f lb.Frontend, dele
 		return Release{Next: next}
 	}
 	in := Input{Observed: b}
-	next.Frontends = slices.DeleteFunc(next.Frontends, func(is lb.Frontend) bool { return strings.EqualFold(is.Name, f.Name) })
+	next.Frontends = slices.DeleteFunc(next.Frontends, func(frontend lb.Frontend) bool { return strings.EqualFold(frontend.Name, f.Name) })
 	needed := in.partNames(next)
 	isLast := len(next.Frontends) == 0 && len(next.Rules)+len(next.Pinned) == 0 && len(next.RetainedAddresses()) == 0
 	switch {

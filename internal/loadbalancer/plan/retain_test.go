@@ -34,8 +34,8 @@ func TestAServiceWhoseAddressHasToStayDoesNotLeave(t *testing.T) {
 }
 
 // after returns the load balancer after a plan, with more pools.
-func after(is lb.LoadBalancer, services []ServiceParts, pools ...lb.Pool) lb.LoadBalancer {
-	next := Make(Input{Observed: is, Services: services, SharedPools: []string{"kubernetes"}}).Next
+func after(balancer lb.LoadBalancer, services []ServiceParts, pools ...lb.Pool) lb.LoadBalancer {
+	next := Make(Input{Observed: balancer, Services: services, SharedPools: []string{"kubernetes"}}).Next
 	next.Etag = "1"
 	next.Pools = append(next.Pools, pools...)
 	return next
@@ -183,11 +183,11 @@ func TestPartsUsedByForeignRulesAreReported(t *testing.T) {
 		"of another owner's":                   {func(b *lb.LoadBalancer) { b.Pinned["appliance"] = true }, []ServiceParts{gone("a1", "shop-web")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			is := Make(Input{Observed: foreign(), Services: []ServiceParts{local}}).Next
-			is.Etag = "1"
-			tt.edit(&is)
+			balancer := Make(Input{Observed: foreign(), Services: []ServiceParts{local}}).Next
+			balancer.Etag = "1"
+			tt.edit(&balancer)
 			said := ""
-			for _, k := range Make(Input{Observed: is, Services: tt.services}).RetainedParts {
+			for _, k := range Make(Input{Observed: balancer, Services: tt.services}).RetainedParts {
 				said += k.String()
 			}
 			if !strings.HasPrefix(said, tt.want) || tt.want == "" && said != "" {
@@ -199,8 +199,8 @@ func TestPartsUsedByForeignRulesAreReported(t *testing.T) {
 
 func TestAServiceWithoutIPv4IsRefused(t *testing.T) {
 	empty := lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}}
-	refused := func(is lb.LoadBalancer, services ...ServiceParts) error {
-		return Make(Input{Observed: is, Services: services}).Rejected["a2"]
+	refused := func(balancer lb.LoadBalancer, services ...ServiceParts) error {
+		return Make(Input{Observed: balancer, Services: services}).Rejected["a2"]
 	}
 	if err := refused(empty, six(newTestParts("a2", 80))); !errors.Is(err, ErrNoIPv4) || !strings.Contains(err.Error(), "PreferDualStack") {
 		t.Errorf("alone: %v", err)
@@ -210,9 +210,9 @@ func TestAServiceWithoutIPv4IsRefused(t *testing.T) {
 	}
 	clash := newTestParts("a1", 22)
 	clash.Frontends[0].PublicIP, clash.Rules[0].BackendPort = "/pip/appliance", 23
-	is := foreign()
-	is.Frontends[0].Family, is.Frontends[1].Family = lb.IPv6, lb.IPv6
-	if err := refused(is, six(newTestParts("a2", 80)), clash); !errors.Is(err, ErrNoIPv4) {
+	balancer := foreign()
+	balancer.Frontends[0].Family, balancer.Frontends[1].Family = lb.IPv6, lb.IPv6
+	if err := refused(balancer, six(newTestParts("a2", 80)), clash); !errors.Is(err, ErrNoIPv4) {
 		t.Errorf("beside one that is refused: %v", err)
 	}
 	if err := OverLimit(Input{Observed: empty, Services: []ServiceParts{six(newTestParts("a2", 80)), {Owner: "a1", Unresolved: newTestParts("a1").Frontends}}})["a2"]; err != nil {

@@ -42,8 +42,8 @@ func (in Input) hasFrontend(s ServiceParts, f lb.Frontend) bool {
 
 // mustRetainAddress reports whether the address of a private frontend is retained, or is about to be.
 func (in Input) mustRetainAddress(f lb.Frontend) bool {
-	_, is := in.Observed.RetainedAt(f)
-	return is || in.isLeft(in.Services, f)
+	_, ok := in.Observed.RetainedAt(f)
+	return ok || in.isLeft(in.Services, f)
 }
 
 func (in Input) isLeft(services []ServiceParts, f lb.Frontend) bool {
@@ -56,8 +56,8 @@ func (in Input) leftAddresses(s ServiceParts) []lb.Frontend {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(in.Observed.Frontends), func(f lb.Frontend) bool {
-		_, is := in.Observed.RetainedAt(f)
-		return is || !in.leavesAddress(s, f)
+		_, ok := in.Observed.RetainedAt(f)
+		return ok || !in.leavesAddress(s, f)
 	})
 }
 
@@ -65,14 +65,14 @@ func (in Input) leftAddresses(s ServiceParts) []lb.Frontend {
 func (in Input) lacksTags() map[string]error {
 	lack, n := map[string]error{}, len(in.Observed.Tags)+reservedTags
 	for _, s := range in.Services {
-		left := len(in.leftAddresses(s))
-		if left > 0 && n+left > lb.MaxTags {
+		count := len(in.leftAddresses(s))
+		if count > 0 && n+count > lb.MaxTags {
 			lack[s.Owner] = fmt.Errorf("the private address of the Service cannot be retained: load balancer %s has %d tags, and Azure allows %d. "+
 				"Have an administrator release retained addresses with weir address release, or remove the annotation weir.dev/retain-address",
 				in.Observed.ID.Name, len(in.Observed.Tags), lb.MaxTags)
 			continue
 		}
-		n += left
+		n += count
 	}
 	return lack
 }
@@ -98,7 +98,7 @@ func (p *Plan) retainAddresses(in Input, accepted []ServiceParts) {
 // withRetained returns the changes with those frontends that differ only in the tag.
 func (p *Plan) withRetained(changes []lb.Change) []lb.Change {
 	for _, c := range p.newlyRetained {
-		if !slices.ContainsFunc(changes, func(is lb.Change) bool { return is.Kind == c.Kind && is.Name == c.Name }) {
+		if !slices.ContainsFunc(changes, func(other lb.Change) bool { return other.Kind == c.Kind && other.Name == c.Name }) {
 			changes = append(changes, c)
 		}
 	}
@@ -130,7 +130,7 @@ func pinRetained(want lb.Frontend, owner, key string, rules []lb.Rule, observed 
 
 // checkRetainedFor returns why a Service of a namespace may not request a private address: it is retained for another.
 func (in Input) checkRetainedFor(want lb.Frontend, namespace string) error {
-	if r, is := in.Observed.RetainedAt(want); is && want.Static && r.Namespace() != namespace {
+	if r, ok := in.Observed.RetainedAt(want); ok && want.Static && r.Namespace() != namespace {
 		return fmt.Errorf("%w: %s is retained for %s. Choose another address, or have an administrator release it with weir address release",
 			ErrAddressTaken, r.Address, service.DescribeOwner(r.Service))
 	}
@@ -141,7 +141,7 @@ func (in Input) checkRetainedFor(want lb.Frontend, namespace string) error {
 func (in Input) checkRetainedCount(namespace string) error {
 	unused := 0
 	for _, f := range in.Observed.Frontends {
-		if r, is := in.Observed.RetainedAt(f); is && r.Namespace() == namespace && len(rulesOf(in.Observed.Rules, f.Name)) == 0 {
+		if r, ok := in.Observed.RetainedAt(f); ok && r.Namespace() == namespace && len(rulesOf(in.Observed.Rules, f.Name)) == 0 {
 			unused++
 		}
 	}

@@ -77,9 +77,9 @@ func TestFrontendAtIsThatOfThePlan(t *testing.T) {
 		"dynamic, its name used by others, another": {[]lb.Frontend{private("aa", "10.0.0.8"), renamed(dynamic)}, ofOthers, dynamic, renamed(dynamic).Name},
 	} {
 		observed := lb.LoadBalancer{Frontends: tt.frontends, Rules: tt.rules}
-		is, exists := FrontendAt(observed, "aa", tt.want)
-		if is.Name != tt.exists || exists != (tt.exists != "") {
-			t.Errorf("%s: %q, %t; want %q", about, is.Name, exists, tt.exists)
+		frontend, exists := FrontendAt(observed, "aa", tt.want)
+		if frontend.Name != tt.exists || exists != (tt.exists != "") {
+			t.Errorf("%s: %q, %t; want %q", about, frontend.Name, exists, tt.exists)
 		}
 		s := newTestParts("aa", 81)
 		tt.want.Zones = []string{"1"}

@@ -49,8 +49,8 @@ func TestConnectionsGoInSeveralRounds(t *testing.T) {
 		w, clears, _ := connected(t, 5)
 		r := w.requests[0]
 		for left := range 2 {
-			if took := clears(); took != 20*time.Second || !r.HasMore || r.Err != nil {
-				t.Errorf("round %d takes %v, more: %t, %v", left, took, r.HasMore, r.Err)
+			if elapsed := clears(); elapsed != 20*time.Second || !r.HasMore || r.Err != nil {
+				t.Errorf("round %d takes %v, more: %t, %v", left, elapsed, r.HasMore, r.Err)
 			}
 			wants(t, "a round that ends early", w.calls, map[string]int{"list rg": 1, "disconnect": 2, "get": 2})
 		}

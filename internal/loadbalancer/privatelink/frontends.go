@@ -37,25 +37,25 @@ func findFrontends(b LoadBalancer, requests []*Request, links []lb.PrivateLinkSe
 	six := slices.ContainsFunc(b.Observed.Frontends, func(f lb.Frontend) bool { return frontendFamily(f, b.Observed.Rules) == lb.IPv6 })
 	var all []frontend
 	for _, f := range b.Observed.Frontends {
-		is := frontend{Frontend: desired.Frontend{
+		front := frontend{Frontend: desired.Frontend{
 			ID: FrontendID(b.Observed.ID, f.Name), Name: f.Name, Family: frontendFamily(f, b.Observed.Rules), Public: f.PublicIP != "",
 			LoadBalancer: desired.LoadBalancer{Location: b.Observed.Location, ExtendedLocation: b.Observed.ExtendedLocation, SKU: b.Observed.SKU, HasAddressPools: b.HasAddressPools, IPv6: six},
 		}}
 		for _, r := range b.Observed.Rules {
-			if owner := ruleOwner(r.Name); strings.EqualFold(r.Frontend, f.Name) && !slices.Contains(is.owners, owner) {
-				is.owners = append(is.owners, owner)
+			if owner := ruleOwner(r.Name); strings.EqualFold(r.Frontend, f.Name) && !slices.Contains(front.owners, owner) {
+				front.owners = append(front.owners, owner)
 			}
 		}
-		has := desired.ManagedLinks(is.Frontend, links, settings)
+		managed := desired.ManagedLinks(front.Frontend, links, settings)
 		for _, req := range requests {
-			on := slices.Contains(is.owners, strings.ToLower(req.Owner))
-			owns := slices.ContainsFunc(has, func(p lb.PrivateLinkService) bool { return desired.OwnerOf(p) == req.Service })
-			if req.requestsLink() && on && (is.Family == lb.IPv4 || len(req.Desired.Frontends) == 1) || owns || on && len(has) > 0 {
-				is.requests = append(is.requests, req)
+			on := slices.Contains(front.owners, strings.ToLower(req.Owner))
+			owns := slices.ContainsFunc(managed, func(p lb.PrivateLinkService) bool { return desired.OwnerOf(p) == req.Service })
+			if req.requestsLink() && on && (front.Family == lb.IPv4 || len(req.Desired.Frontends) == 1) || owns || on && len(managed) > 0 {
+				front.requests = append(front.requests, req)
 			}
 		}
-		if len(is.requests) > 0 {
-			all = append(all, is)
+		if len(front.requests) > 0 {
+			all = append(all, front)
 		}
 	}
 	return all

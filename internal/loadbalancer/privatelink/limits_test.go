@@ -171,9 +171,9 @@ func TestLawNamespacesDoNotCompeteForPrivateLinkServices(t *testing.T) {
 			for _, namespace := range namespaces {
 				asks[namespace]++
 			}
-			most := 4
+			limit := 4
 			if len(asks) == 1 {
-				most = 7
+				limit = 7
 			}
 			for _, round := range rounds {
 				var due []*Request
@@ -182,12 +182,12 @@ func TestLawNamespacesDoNotCompeteForPrivateLinkServices(t *testing.T) {
 				}
 				n.due(t, due...)
 				for namespace, has := range n.published() {
-					if has > most {
+					if has > limit {
 						rt.Fatalf("namespace %s has %d", namespace, has)
 					}
 				}
 				for _, r := range due {
-					if namespace := desired.Namespace(r.Service); !r.State.IsPublished() && (asks[namespace] <= most || n.published()[namespace] < most) {
+					if namespace := desired.Namespace(r.Service); !r.State.IsPublished() && (asks[namespace] <= limit || n.published()[namespace] < limit) {
 						rt.Fatalf("%s: %s", r.Service, r.State.Text)
 					}
 				}

@@ -50,7 +50,7 @@ func (k *Reconciler) Reconcile(ctx context.Context, b LoadBalancer, requests []*
 		f.LoadBalancer.LinkCount, f.LoadBalancer.CheckLimit = countOthers(b.Observed.ID, f.Frontend, r.links)+created, limits.checkLimit
 		var of []desired.FrontendService
 		for _, owner := range f.owners {
-			if s, there := services[owner]; there {
+			if s, ok := services[owner]; ok {
 				s.Frozen = s.Frozen || r.readError(serviceGroups(s)) != nil
 				of = append(of, s)
 			}
@@ -96,11 +96,11 @@ func (k *Reconciler) RemovePublishers(ctx context.Context, frontends map[string]
 func (l *Snapshot) FindPublished(ctx context.Context, req *Request, frontends []string) ([]string, error) {
 	var links []lb.PrivateLinkService
 	for _, group := range l.reconciler.cfg.resourceGroups([]*Request{req}, nil) {
-		some, err := l.listGroup(ctx, group)
+		listed, err := l.listGroup(ctx, group)
 		if err != nil {
 			return nil, err
 		}
-		links = append(links, some...)
+		links = append(links, listed...)
 	}
 	return slices.DeleteFunc(slices.Clone(frontends), func(id string) bool {
 		return desired.DescribePublishers(desired.Frontend{ID: id, Name: resourceName(id)}, links) == ""
@@ -155,9 +155,9 @@ func reconcileAll(ctx context.Context, works []*frontendWork) {
 
 // reconcile holds the lease, and retries once after a write conflict.
 func (w *frontendWork) reconcile(ctx context.Context) {
-	again := false
+	retry := false
 	w.err = conflict.RunWrite(ctx, w.Lease, "private link service of frontend "+w.Name, w.OnConflict, func(ctx context.Context, valid func() bool) error {
-		if again {
+		if retry {
 			links, err := w.listLinks(ctx, w.groups)
 			if err != nil {
 				return err
@@ -165,7 +165,7 @@ func (w *frontendWork) reconcile(ctx context.Context) {
 			w.links = links
 			w.decide()
 		}
-		again = true
+		retry = true
 		return w.runSteps(ctx, valid)
 	})
 }

@@ -207,8 +207,8 @@ func TestWhatARoundCosts(t *testing.T) {
 		n, began := newTown(20), time.Now()
 		n.closed = true
 		wants(t, "a crowd", n.inSync(t), map[string]int{"list rg": 1, "subnet": 1, "open": 1, "put": 20})
-		if took := time.Since(began); n.most != 20 || took != 20*time.Second {
-			t.Errorf("%d side by side, %v in all", n.most, took)
+		if elapsed := time.Since(began); n.most != 20 || elapsed != 20*time.Second {
+			t.Errorf("%d side by side, %v in all", n.most, elapsed)
 		}
 		for _, r := range n.requests {
 			if r.Err != nil || !r.State.IsPublished() || !r.Changed {

@@ -75,12 +75,12 @@ func (k *Reconciler) NewSnapshot() *Snapshot { return &Snapshot{k, map[string]li
 
 func (l *Snapshot) listGroup(ctx context.Context, name string) ([]lb.PrivateLinkService, error) {
 	key := strings.ToLower(name)
-	is, ok := l.lists[key]
+	result, ok := l.lists[key]
 	if !ok {
-		is.all, is.err = l.reconciler.cfg.listLinks(ctx, []string{name})
-		l.lists[key] = is
+		result.all, result.err = l.reconciler.cfg.listLinks(ctx, []string{name})
+		l.lists[key] = result
 	}
-	return is.all, is.err
+	return result.all, result.err
 }
 
 // CheckReadable returns an error for an unreadable resource group. Such a group must not be recorded: it

@@ -50,7 +50,7 @@ func (w *frontendWork) decide() {
 
 func (w *frontendWork) runSteps(ctx context.Context, valid func() bool) error {
 	checked := false
-	for made := map[string]bool{}; ; {
+	for done := map[string]bool{}; ; {
 		step, err := w.nextStep(ctx)
 		if err != nil {
 			return err
@@ -69,9 +69,9 @@ func (w *frontendWork) runSteps(ctx context.Context, valid func() bool) error {
 		if !step.IsWrite() {
 			return w.stepError(step)
 		}
-		what := strings.Join([]string{string(step.Action), step.Service.ID.Key(), step.Connection.Name, step.Subnet.Name}, "/")
+		key := strings.Join([]string{string(step.Action), step.Service.ID.Key(), step.Connection.Name, step.Subnet.Name}, "/")
 		switch {
-		case made[what]:
+		case done[key]:
 			w.Conflicts.RecordMismatch(conflict.PrivateLinks, w.decision.Owner, time.Now())
 			return &armerror.Fault{Class: armerror.Retriable, Code: armerror.CodeOutcomeUnknown, Reason: "outcome_unknown",
 				Err: fmt.Errorf("private link service %s: Azure reported success, and shows otherwise: %s", step.Service.ID.Name, step.Reason)}
@@ -81,7 +81,7 @@ func (w *frontendWork) runSteps(ctx context.Context, valid func() bool) error {
 		case !valid():
 			return conflict.ErrLeaseExpired
 		}
-		made[what] = true
+		done[key] = true
 		if err := w.runStep(ctx, &step); err != nil {
 			return fmt.Errorf("%s: %w", step.Reason, err)
 		}
@@ -141,15 +141,15 @@ func (w *frontendWork) ownerRequest() int {
 
 // continueLater requests another round, with backoff if connections don't decrease.
 func (w *frontendWork) continueLater(req *Request) {
-	left := len(w.findLink(w.lastStep.Service.ID).Connections)
-	if before, again := req.remaining[w.ID]; again && left >= before {
-		req.setError(w.updatingFault(CodeUpdating, fmt.Sprintf("private link service %s has %d connections yet, and they become no fewer: others connect, or Azure keeps them", w.lastStep.Service.ID.Name, left)))
+	count := len(w.findLink(w.lastStep.Service.ID).Connections)
+	if before, ok := req.remaining[w.ID]; ok && count >= before {
+		req.setError(w.updatingFault(CodeUpdating, fmt.Sprintf("private link service %s has %d connections yet, and they become no fewer: others connect, or Azure keeps them", w.lastStep.Service.ID.Name, count)))
 		return
 	}
 	if req.remaining == nil {
 		req.remaining = map[string]int{}
 	}
-	req.remaining[w.ID], req.HasMore = left, true
+	req.remaining[w.ID], req.HasMore = count, true
 }
 
 // remainingLink returns what a Service without a request still owns on a frozen frontend, or "".

@@ -252,27 +252,27 @@ func (r *Round) skipConflicting(req *Request, updates []lb.PublicIP, changes []b
 		return
 	}
 	for i, next := range updates {
-		if is := r.known[next.ID.Key()]; is.Etag != "" {
-			updates[i], changes[i] = is, false
+		if publicIP := r.known[next.ID.Key()]; publicIP.Etag != "" {
+			updates[i], changes[i] = publicIP, false
 		}
 	}
 }
 
-func changedFields(is, want lb.PublicIP) []conflict.RevertedPart {
+func changedFields(publicIP, want lb.PublicIP) []conflict.RevertedPart {
 	var texts []string
-	if is.DNSLabel != want.DNSLabel {
-		texts = append(texts, fmt.Sprintf("domainNameLabel %s, Weir wants %s", orNone(is.DNSLabel), orNone(want.DNSLabel)))
+	if publicIP.DNSLabel != want.DNSLabel {
+		texts = append(texts, fmt.Sprintf("domainNameLabel %s, Weir wants %s", orNone(publicIP.DNSLabel), orNone(want.DNSLabel)))
 	}
 	for _, name := range slices.Sorted(maps.Keys(want.Tags)) {
-		if was := lb.TagValue(is.Tags, name); was != want.Tags[name] {
-			texts = append(texts, fmt.Sprintf("tag %s %s, Weir wants %s", name, orNone(was), orNone(want.Tags[name])))
+		if old := lb.TagValue(publicIP.Tags, name); old != want.Tags[name] {
+			texts = append(texts, fmt.Sprintf("tag %s %s, Weir wants %s", name, orNone(old), orNone(want.Tags[name])))
 		}
 	}
-	if is.Etag == "" || len(texts) == 0 {
+	if publicIP.Etag == "" || len(texts) == 0 {
 		return nil
 	}
-	what := "public IP " + is.ID.Name
-	return []conflict.RevertedPart{{Part: strings.ToLower(what), Text: what + ": " + strings.Join(texts, "; ")}}
+	text := "public IP " + publicIP.ID.Name
+	return []conflict.RevertedPart{{Part: strings.ToLower(text), Text: text + ": " + strings.Join(texts, "; ")}}
 }
 
 func orNone(text string) string { return cmp.Or(text, "none") }

@@ -15,15 +15,15 @@ import (
 
 func (r *Round) planRemovals(ctx context.Context, requests []*Request) (all []*write) {
 	for _, l := range r.searchGroups(requests) {
-		now, err := r.cfg.listPublicIPs(ctx, l.group)
+		current, err := r.cfg.listPublicIPs(ctx, l.group)
 		if err != nil {
 			for _, req := range l.by {
 				req.Err = err
 			}
 			continue
 		}
-		slices.SortFunc(now, func(a, b lb.PublicIP) int { return strings.Compare(a.ID.Key(), b.ID.Key()) })
-		for _, ip := range now {
+		slices.SortFunc(current, func(a, b lb.PublicIP) int { return strings.Compare(a.ID.Key(), b.ID.Key()) })
+		for _, ip := range current {
 			if removal, ok := r.planRemoval(requests, ip); ok {
 				all = append(all, removal)
 			}

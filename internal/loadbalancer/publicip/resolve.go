@@ -73,7 +73,7 @@ func resolveName(want service.PublicIP, known map[string]lb.PublicIP, standingOf
 		return want
 	}
 	next := resolveManaged(want, known, standingOf)
-	if _, has := known[next.ID.Key()]; has || want.Pair {
+	if _, ok := known[next.ID.Key()]; ok || want.Pair {
 		return next
 	}
 	return want // the rejection removes nothing from the Service
@@ -91,9 +91,9 @@ func resolveManaged(want service.PublicIP, known map[string]lb.PublicIP, standin
 			unused = cmp.Or(unused, name)
 			continue
 		}
-		switch is := standingOf(ip); {
-		case ip.Family != want.Family || is == occupied:
-		case is == serving:
+		switch state := standingOf(ip); {
+		case ip.Family != want.Family || state == occupied:
+		case state == serving:
 			serves = cmp.Or(serves, name)
 		case ip.UsedBy != "":
 			used = cmp.Or(used, name)
@@ -146,13 +146,13 @@ func (r *Round) stateOf(ip lb.PublicIP, family lb.Family, req *Request) addressS
 	}
 	existing := r.cfg.RulesAt(ip)
 	others := slices.DeleteFunc(slices.Clone(existing), func(rule lb.Rule) bool { return hasPrefixFold(rule.Name, req.Owner) })
-	here := hasPrefixFold(ip.UsedBy, r.on.String()+"/")
+	usedHere := hasPrefixFold(ip.UsedBy, r.on.String()+"/")
 	switch {
-	case !here && len(others) > 0:
+	case !usedHere && len(others) > 0:
 		return occupied
-	case here && len(others) < len(existing):
+	case usedHere && len(others) < len(existing):
 		return serving
-	case here && plan.HasPortOf(others, rulesOf(req.Desired, family)):
+	case usedHere && plan.HasPortOf(others, rulesOf(req.Desired, family)):
 		return occupied
 	}
 	return available
@@ -179,14 +179,14 @@ func (r *Round) mayHaveMultiple(req *Request) bool {
 		if f.PublicIP == nil || f.PublicIP.Address.IsValid() {
 			return false
 		}
-		want, here := *f.PublicIP, 0
+		want, count := *f.PublicIP, 0
 		for _, name := range managedNames(want) {
 			want.ID.Name = name
 			if ip, found := r.known[want.ID.Key()]; found && ip.Family == want.Family && hasPrefixFold(ip.UsedBy, r.on.String()+"/") {
-				here++
+				count++
 			}
 		}
-		return here > 1
+		return count > 1
 	})
 }
 

@@ -178,11 +178,11 @@ func (r *Round) chooseAvailable(ctx context.Context, want service.PublicIP, req 
 	if isUserProvided(want) && next.DNSLabel != u.ip.DNSLabel && !r.canLabel(u) {
 		return next, false, false, u.labelError(next.DNSLabel)
 	}
-	what := "public IP " + next.ID.Name
+	text := "public IP " + next.ID.Name
 	if next.Provisioning == lb.Updating {
-		return next, false, false, r.cfg.InProgress.RecordUpdating(what, time.Now())
+		return next, false, false, r.cfg.InProgress.RecordUpdating(text, time.Now())
 	}
-	r.cfg.InProgress.RecordIdle(what)
+	r.cfg.InProgress.RecordIdle(text)
 	return next, changed, claims, nil
 }
 
@@ -325,14 +325,14 @@ func LostGroups(changes []lb.Change) []lb.ResourceID {
 func lostPublicIPs(changes []lb.Change) []lb.ResourceID {
 	var all []lb.ResourceID
 	for _, c := range changes {
-		was, ok := c.Was.(lb.Frontend)
-		if !ok || was.PublicIP == "" {
+		old, ok := c.Was.(lb.Frontend)
+		if !ok || old.PublicIP == "" {
 			continue
 		}
-		if is, stays := c.Is.(lb.Frontend); stays && strings.EqualFold(is.PublicIP, was.PublicIP) {
+		if frontend, stays := c.Is.(lb.Frontend); stays && strings.EqualFold(frontend.PublicIP, old.PublicIP) {
 			continue
 		}
-		if id, err := lb.ParseResourceID(was.PublicIP, lb.TypePublicIP); err == nil {
+		if id, err := lb.ParseResourceID(old.PublicIP, lb.TypePublicIP); err == nil {
 			all = append(all, id)
 		}
 	}

@@ -96,7 +96,7 @@ func (r *Round) applyWrites(ctx context.Context, writes []*write) {
 		})
 	}
 	var mu sync.Mutex
-	held := conflict.WithLease(ctx, r.cfg.Lease, func(valid func() bool) {
+	leaseErr := conflict.WithLease(ctx, r.cfg.Lease, func(valid func() bool) {
 		var all errgroup.Group
 		all.SetLimit(maxConcurrent)
 		for _, w := range writes {
@@ -111,8 +111,8 @@ func (r *Round) applyWrites(ctx context.Context, writes []*write) {
 		_ = all.Wait() // each request has its own error
 	})
 	for _, w := range writes {
-		if held != nil {
-			r.recordResult(ctx, w, lb.PublicIP{}, held)
+		if leaseErr != nil {
+			r.recordResult(ctx, w, lb.PublicIP{}, leaseErr)
 		}
 	}
 }
@@ -152,15 +152,15 @@ func (w *write) withCauses(ctx context.Context) context.Context {
 }
 
 func (c *Config) applyWrite(ctx context.Context, w *write, valid func() bool) (observed lb.PublicIP, err error) {
-	what := "public IP deleted"
+	text := "public IP deleted"
 	switch observed = w.next; {
 	case !valid():
 		return observed, conflict.ErrLeaseExpired
 	case w.isDelete:
 		err = c.Azure.DeletePublicIP(ctx, w.next)
 	default:
-		if what = "public IP written"; w.next.Etag == "" {
-			what = "public IP created"
+		if text = "public IP written"; w.next.Etag == "" {
+			text = "public IP created"
 		}
 		observed, err = c.Azure.PutPublicIP(ctx, w.next)
 		if err == nil && !observed.Address.IsValid() {
@@ -168,7 +168,7 @@ func (c *Config) applyWrite(ctx context.Context, w *write, valid func() bool) (o
 		}
 	}
 	if err == nil {
-		c.Log.InfoContext(ctx, what, "publicIP", observed.ID.Name, "resourceGroup", observed.ID.ResourceGroup,
+		c.Log.InfoContext(ctx, text, "publicIP", observed.ID.Name, "resourceGroup", observed.ID.ResourceGroup,
 			"address", observed.Address, "service", observed.Tags[service.TagService])
 	}
 	return observed, err

@@ -23,7 +23,7 @@ type addressOwners struct {
 }
 
 // newAddressOwners combines the Services in the cluster with the known demands.
-func newAddressOwners(nodes []netip.Addr, there []ExposedService, known map[string]Demand, holds map[netip.Addr]string) addressOwners {
+func newAddressOwners(nodes []netip.Addr, exposed []ExposedService, known map[string]Demand, holds map[netip.Addr]string) addressOwners {
 	n := addressOwners{nodes: map[netip.Addr]bool{}, serving: map[netip.Addr][]string{}, naming: map[netip.Addr][]string{}, firstNamed: holds}
 	for _, a := range nodes {
 		n.nodes[a] = true
@@ -35,7 +35,7 @@ func newAddressOwners(nodes []netip.Addr, there []ExposedService, known map[stri
 			}
 		}
 	}
-	for _, r := range there {
+	for _, r := range exposed {
 		put(n.serving, r.Service, r.Addresses)
 		put(n.naming, r.Service, r.Additional)
 	}

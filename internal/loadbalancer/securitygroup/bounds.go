@@ -71,7 +71,7 @@ func (l *usageTracker) copyClaims() map[string]service.SecurityClaim {
 func (l *usageTracker) reserveClaim(owner string, c service.SecurityClaim, check func(*service.SecurityUsage, map[string]service.SecurityClaim) error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if promised, is := l.claims[owner]; is && promised.Includes(c) { // its load balancer may be written already, and the limit may have been lowered
+	if promised, ok := l.claims[owner]; ok && promised.Includes(c) { // its load balancer may be written already, and the limit may have been lowered
 		l.claims[owner] = c
 		return nil
 	}

@@ -44,8 +44,8 @@ func (g *Group) isExternallyChanged(c lb.Change, observed []lb.SecurityRule) boo
 	find := func(rules []lb.SecurityRule) int {
 		return slices.IndexFunc(rules, func(r lb.SecurityRule) bool { return strings.EqualFold(r.Name, c.Name) })
 	}
-	was, is := find(g.lastRules), find(observed)
-	return (was < 0) != (is < 0) || was >= 0 && !g.lastRules[was].Equal(observed[is])
+	before, after := find(g.lastRules), find(observed)
+	return (before < 0) != (after < 0) || before >= 0 && !g.lastRules[before].Equal(observed[after])
 }
 
 // changesAt returns the changes that affect these addresses.

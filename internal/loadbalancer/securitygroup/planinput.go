@@ -55,23 +55,23 @@ type planInput struct {
 func (g *Group) collectInput(due []*Request, stay map[string]bool) planInput {
 	s := planInput{nodes: g.cfg.Cluster.NodeAddresses(), destinations: maps.Clone(g.previousHosts), nodeCache: map[nodeSetKey]backendNodes{}, limits: g.cfg.Cluster.NamespaceBounds, claims: g.usage.copyClaims()}
 	s.formerNodes = subtractAddresses(g.nodes, s.nodes)
-	there, isDue := map[string]ExposedService{}, map[string]bool{}
+	exposed, isDue := map[string]ExposedService{}, map[string]bool{}
 	for _, r := range g.cfg.Cluster.ExposedServices() {
-		there[r.Owner] = r
+		exposed[r.Owner] = r
 	}
 	for _, r := range due {
 		isDue[r.Owner] = true
 	}
-	s.owners = newAddressOwners(s.nodes, slices.Collect(maps.Values(there)), g.knownDemands(due), g.firstNamed)
+	s.owners = newAddressOwners(s.nodes, slices.Collect(maps.Values(exposed)), g.knownDemands(due), g.firstNamed)
 	for _, owner := range slices.Sorted(maps.Keys(g.known)) {
-		is, ok := there[owner]
+		svc, ok := exposed[owner]
 		switch known := g.known[owner]; {
 		case !ok: // deleted, or its finalizer was removed
 			delete(g.known, owner)
 		case isDue[owner]:
 		case known.Desired == nil:
 			// Its rules are removed. Later, another controller may serve it.
-			if !sameAddresses(known.Published, is.Addresses) {
+			if !sameAddresses(known.Published, svc.Addresses) {
 				delete(g.known, owner)
 			}
 		default:
@@ -79,10 +79,10 @@ func (g *Group) collectInput(due []*Request, stay map[string]bool) planInput {
 		}
 	}
 	atNodes := map[int32]bool{} // of all fixed shares: one per Service and node would be too many
-	for _, owner := range slices.Sorted(maps.Keys(there)) {
+	for _, owner := range slices.Sorted(maps.Keys(exposed)) {
 		if _, known := g.known[owner]; !known && !isDue[owner] {
-			s.shares = append(s.shares, fixedShare(there[owner]))
-			for _, port := range there[owner].NodePorts {
+			s.shares = append(s.shares, fixedShare(exposed[owner]))
+			for _, port := range exposed[owner].NodePorts {
 				atNodes[port] = true
 			}
 		}

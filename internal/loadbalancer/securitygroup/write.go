@@ -31,11 +31,11 @@ func (g *Group) WriteRules(ctx context.Context, requests []*Request, log *slog.L
 
 // writeOnce reads, plans, writes, verifies and records the result.
 func (g *Group) writeOnce(ctx context.Context, requests []*Request, valid func() bool, log *slog.Logger) error {
-	observed, there, err := g.readGroup(ctx, requests)
-	if !there || err != nil {
+	observed, exists, err := g.readGroup(ctx, requests)
+	if !exists || err != nil {
 		return err
 	}
-	s, p, left := g.buildPlan(requests, observed)
+	s, p, rules := g.buildPlan(requests, observed)
 	if !p.IsEmpty() && !valid() {
 		return conflict.ErrLeaseExpired
 	}
@@ -46,7 +46,7 @@ func (g *Group) writeOnce(ctx context.Context, requests []*Request, valid func()
 		if shown, err = g.cfg.Azure.PutSecurityGroup(ctx, next); err == nil {
 			err = g.verifyWrite(service.BuildSecurityPlan(s.mergeInput(shown.Rules)))
 		}
-		if known, is := withoutUnknownTags(requests, observed, err); is { // otherwise the group would remain open
+		if known, ok := withoutUnknownTags(requests, observed, err); ok { // otherwise the group would remain open
 			if err := g.writeOnce(ctx, []*Request{{Demand: known}}, valid, log); err != nil {
 				log.WarnContext(ctx, "security group not closed to clients that the Service does not name any more", "err", err)
 			} else if requests[0].ClosesOnly {
@@ -57,14 +57,14 @@ func (g *Group) writeOnce(ctx context.Context, requests []*Request, valid func()
 	g.setRejections(requests, p)
 	g.usage.recordPlan(requests, observed, p, err == nil)
 	if err == nil {
-		g.lastRules = left
+		g.lastRules = rules
 		logWritten(ctx, log, p)
 		g.recordResults(requests, s, p, observed)
 	}
 	return err
 }
 
-func (g *Group) readGroup(ctx context.Context, requests []*Request) (observed lb.SecurityGroup, there bool, err error) {
+func (g *Group) readGroup(ctx context.Context, requests []*Request) (observed lb.SecurityGroup, exists bool, err error) {
 	for _, r := range requests {
 		r.Err = nil
 	}
@@ -83,17 +83,17 @@ func (g *Group) readGroup(ctx context.Context, requests []*Request) (observed lb
 	return observed, true, nil
 }
 
-// buildPlan computes a plan that keeps contested Services unchanged. left are the rules as written without
+// buildPlan computes a plan that keeps contested Services unchanged. rules are those as written without
 // conflicts.
-func (g *Group) buildPlan(requests []*Request, observed lb.SecurityGroup) (s planInput, p service.SecurityPlan, left []lb.SecurityRule) {
+func (g *Group) buildPlan(requests []*Request, observed lb.SecurityGroup) (s planInput, p service.SecurityPlan, rules []lb.SecurityRule) {
 	s = g.collectInput(requests, nil)
 	p = service.BuildSecurityPlan(s.mergeInput(observed.Rules))
-	left = p.Next
+	rules = p.Next
 	if stay := g.findConflicts(requests, s, p, observed.Rules); len(stay) > 0 {
 		s = g.collectInput(requests, stay)
 		p = service.BuildSecurityPlan(s.mergeInput(observed.Rules))
 	}
-	return s, p, left
+	return s, p, rules
 }
 
 // recordResults records the written demands and the results of the requests.
@@ -102,8 +102,8 @@ func (g *Group) recordResults(requests []*Request, s planInput, p service.Securi
 		if r.Err != nil {
 			continue
 		}
-		here := s.allAddresses(r.Demand)
-		r.Changed = r.Changed || slices.ContainsFunc(p.Changes, func(c lb.Change) bool { return affectsAddresses(c, here) })
+		addresses := s.allAddresses(r.Demand)
+		r.Changed = r.Changed || slices.ContainsFunc(p.Changes, func(c lb.Change) bool { return affectsAddresses(c, addresses) })
 		known := r.Demand
 		if !r.ClosesOnly {
 			known.Former = nil // closed by now
@@ -132,14 +132,14 @@ func (g *Group) attachmentWarning(shown lb.SecurityGroup) string {
 }
 
 // verifyWrite returns an error if a plan for the response is not empty.
-func (g *Group) verifyWrite(again service.SecurityPlan) error {
-	if again.IsEmpty() {
+func (g *Group) verifyWrite(verified service.SecurityPlan) error {
+	if verified.IsEmpty() {
 		return nil
 	}
-	c := again.Changes[0]
+	c := verified.Changes[0]
 	return &armerror.Fault{
 		Class: armerror.Retriable, Code: armerror.CodeOutcomeUnknown, Reason: "outcome_unknown",
-		Err: fmt.Errorf("%s: Azure reported success, and shows %d rules otherwise than written: %s %s %s", g.displayName(), len(again.Changes), c.Action, c.Kind, c.Name),
+		Err: fmt.Errorf("%s: Azure reported success, and shows %d rules otherwise than written: %s %s %s", g.displayName(), len(verified.Changes), c.Action, c.Kind, c.Name),
 	}
 }
 
@@ -170,10 +170,10 @@ func (g *Group) setRejections(requests []*Request, p service.SecurityPlan) {
 }
 
 func affectsAddresses(c lb.Change, at []netip.Addr) bool {
-	was, _ := c.Was.(lb.SecurityRule)
-	is, _ := c.Is.(lb.SecurityRule)
+	old, _ := c.Was.(lb.SecurityRule)
+	rule, _ := c.Is.(lb.SecurityRule)
 	return slices.ContainsFunc(at, func(a netip.Addr) bool {
-		return slices.Contains(was.Destinations, a.String()) != slices.Contains(is.Destinations, a.String())
+		return slices.Contains(old.Destinations, a.String()) != slices.Contains(rule.Destinations, a.String())
 	})
 }
 
@@ -187,7 +187,7 @@ func logWritten(ctx context.Context, log *slog.Logger, p service.SecurityPlan) {
 
 // withoutUnknownTags returns the demand of the only request without service tags that Azure may not know, after Azure
 // rejected them; false if there are none. A tag in an existing rule is known.
-func withoutUnknownTags(requests []*Request, observed lb.SecurityGroup, rejected error) (known Demand, is bool) {
+func withoutUnknownTags(requests []*Request, observed lb.SecurityGroup, rejected error) (known Demand, ok bool) {
 	f := armerror.FromError(rejected)
 	if f == nil || f.Class != armerror.Terminal || f.Reason != "refused" && f.Reason != "operation_failed" || len(requests) != 1 || requests[0].Desired == nil {
 		return known, false
@@ -196,9 +196,9 @@ func withoutUnknownTags(requests []*Request, observed lb.SecurityGroup, rejected
 	spec := *known.Desired
 	spec.Access.HasRestriction = spec.Access.IsLimited()
 	spec.Access.Tags = slices.DeleteFunc(slices.Clone(spec.Access.Tags), func(tag string) bool { return !hasServiceTag(observed.Rules, tag) })
-	is = len(spec.Access.Tags) < len(known.Desired.Access.Tags)
+	ok = len(spec.Access.Tags) < len(known.Desired.Access.Tags)
 	known.Desired = &spec
-	return known, is
+	return known, ok
 }
 
 func hasServiceTag(rules []lb.SecurityRule, tag string) bool {

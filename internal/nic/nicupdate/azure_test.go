@@ -60,11 +60,11 @@ const readLasts = 100 * time.Millisecond
 
 var errOvertaken = armerror.Classify(armerror.Failure{Status: 412}, errors.New("overtaken"))
 
-func guarded(was, now string) error {
+func guarded(was, current string) error {
 	switch {
 	case was == "":
 		return errors.New("a write without an etag")
-	case was != now:
+	case was != current:
 		return errOvertaken
 	}
 	return nil
@@ -81,11 +81,11 @@ func (w *world) ListInterfaces(ctx context.Context, _, group string) ([]lb.Netwo
 		if i.ID.ResourceGroup != group {
 			continue
 		}
-		one := *i
+		nic := *i
 		if w.bare {
-			one.Etag = ""
+			nic.Etag = ""
 		}
-		all = append(all, one)
+		all = append(all, nic)
 	}
 	return all, nil
 }

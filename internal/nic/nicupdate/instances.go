@@ -147,9 +147,9 @@ func (r *instanceUpdate) recordFailure(ctx context.Context, m nic.Machine, err e
 
 // setResults treats an instance without a step as in sync.
 func (r *instanceUpdate) setResults(instances []lb.Instance) {
-	there := map[string]bool{}
+	present := map[string]bool{}
 	for _, i := range instances {
-		there[r.instanceMachine(i.ID).Key()] = true
+		present[r.instanceMachine(i.ID).Key()] = true
 	}
 	r.inSync = r.scaleSetResult == nil
 	for key, m := range r.machines {
@@ -158,7 +158,7 @@ func (r *instanceUpdate) setResults(instances []lb.Instance) {
 		case r.openKeys[key]:
 		case found:
 			r.results[key] = v
-		case !there[key]:
+		case !present[key]:
 			r.results[key] = r.resultForMissing(m)
 		case r.scaleSetResult != nil:
 			r.results[key] = *r.scaleSetResult

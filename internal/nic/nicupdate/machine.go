@@ -106,8 +106,8 @@ func (t *attempt) readPrimary(ctx context.Context, m nic.Machine, shown []lb.Net
 
 func (t *attempt) readInterface(ctx context.Context, id lb.ResourceID) ([]lb.NetworkInterface, error) {
 	t.readAt = time.Now()
-	one, err := t.u.cfg.Azure.GetInterface(ctx, id)
-	return []lb.NetworkInterface{one}, err
+	nic, err := t.u.cfg.Azure.GetInterface(ctx, id)
+	return []lb.NetworkInterface{nic}, err
 }
 
 // listInterfaces reads a resource group for all its machines that are due.
@@ -119,8 +119,8 @@ func (t *attempt) listInterfaces(ctx context.Context, m nic.Machine) ([]lb.Netwo
 		all, err = nil, nil // the resource group does not exist
 	}
 	of := map[string][]lb.NetworkInterface{}
-	for _, one := range all {
-		of[one.Machine] = append(of[one.Machine], one)
+	for _, nic := range all {
+		of[nic.Machine] = append(of[nic.Machine], nic)
 	}
 	u := t.u
 	u.mu.Lock()

@@ -28,7 +28,7 @@ func (m *meter) ObserveWrite(kind nic.Kind, err error) {
 	m.note(text)
 }
 
-func (m *meter) ObserveDuration(took time.Duration) { m.note(took.String()) }
+func (m *meter) ObserveDuration(elapsed time.Duration) { m.note(elapsed.String()) }
 
 func (m *meter) note(text string) {
 	m.mu.Lock()

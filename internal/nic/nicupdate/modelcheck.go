@@ -96,10 +96,10 @@ func (u *Updater) listScaleSets(ctx context.Context, now time.Time, run func(fun
 
 func (u *Updater) refreshScaleSets(ctx context.Context, groups []lb.ResourceID) {
 	var all []lb.ResourceID
-	again, failed := time.Now().Add(scaleSetsRetryDelay), false
+	recheckAt, failed := time.Now().Add(scaleSetsRetryDelay), false
 	for _, group := range groups {
 		if until, _ := u.cfg.Azure.EnterResource(group); !until.IsZero() {
-			again, failed = until, true
+			recheckAt, failed = until, true
 			break
 		}
 		of, err := u.cfg.Azure.ListScaleSets(ctx, group.SubscriptionID, group.ResourceGroup)
@@ -118,7 +118,7 @@ func (u *Updater) refreshScaleSets(ctx context.Context, groups []lb.ResourceID) 
 	}
 	u.mu.Lock()
 	s := &u.scaleSets
-	s.listRunning, s.retryAt = false, again
+	s.listRunning, s.retryAt = false, recheckAt
 	if !failed {
 		s.ids, s.lastListAt, s.listRequested = all, time.Now(), false
 		for key, p := range u.pools {

@@ -59,7 +59,7 @@ type Metrics interface {
 	// ObserveWrite records a write and its error. An upgrade counts as nic.KindModel.
 	ObserveWrite(kind nic.Kind, err error)
 	// ObserveDuration records the time from a request until Azure showed the result.
-	ObserveDuration(took time.Duration)
+	ObserveDuration(elapsed time.Duration)
 }
 
 // Lease is the lock shared with other controllers, see updater.Lease.

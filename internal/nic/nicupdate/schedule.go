@@ -19,7 +19,7 @@ func (u *Updater) startDue(ctx context.Context, start time.Time, run func(func()
 	if !u.hasAllTargets(start, now) {
 		return ratelimit.MinTime(start.Add(startupTimeout), now.Add(time.Second))
 	}
-	again := u.listScaleSets(ctx, now, run)
+	recheckAt := u.listScaleSets(ctx, now, run)
 	if u.isPlanDue(now) || len(u.dueWorkers(now)) > 0 {
 		u.currentPlan() // may find that there is nothing to do
 	}
@@ -32,7 +32,7 @@ func (u *Updater) startDue(ctx context.Context, start time.Time, run func(func()
 			run(func() { u.finishAttempt(ctx, l, u.runAttempt(ctx, l, mode)) })
 		}
 	}
-	return ratelimit.MinTime(u.nextDue(now), again)
+	return ratelimit.MinTime(u.nextDue(now), recheckAt)
 }
 
 // hasAllTargets reports whether all existing pools have a target, or the startup wait is over. Without
@@ -111,14 +111,14 @@ const (
 // resource group.
 func (u *Updater) reserve(l *worker, due []*worker, now time.Time) (mode readMode, allowed bool) {
 	u.mu.Lock()
-	id, held, reason := l.id, u.blockedUntil, u.blockedReason
+	id, until, reason := l.id, u.blockedUntil, u.blockedReason
 	behind := !l.hasList && u.listingGroups[l.resourceGroup] != nil
 	u.mu.Unlock()
 	if behind {
 		return 0, false
 	}
-	if held.After(now) {
-		return 0, u.deferWorker(l, held, reason)
+	if until.After(now) {
+		return 0, u.deferWorker(l, until, reason)
 	}
 	if until, reason := u.cfg.Azure.EnterResource(id); !until.IsZero() {
 		return 0, u.deferWorker(l, until, reason)

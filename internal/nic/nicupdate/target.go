@@ -65,13 +65,13 @@ func (u *Updater) SetTarget(t nic.Target) nic.State {
 	case len(t.Members) == 0:
 		looking = u.addModelChecks(roles, machines, nodes, now)
 	}
-	was := p.roles
+	old := p.roles
 	for key, r := range roles {
-		if r == roleModelCheck && was[key] == roleModelChecked && !all {
+		if r == roleModelCheck && old[key] == roleModelChecked && !all {
 			roles[key] = roleModelChecked
 		}
 	}
-	changed := all || !maps.Equal(was, roles)
+	changed := all || !maps.Equal(old, roles)
 	p.target, p.roles = t, roles
 	for key, m := range machines {
 		u.addMachine(p, t.ID.Key(), key, m)
@@ -80,7 +80,7 @@ func (u *Updater) SetTarget(t nic.Target) nic.State {
 	var found []*machine // found in sync
 	for key, m := range p.machines {
 		switch {
-		case all || was[key] != roles[key]:
+		case all || old[key] != roles[key]:
 			u.requestUpdate(m, now, now.Add(batchDelay))
 			m.forceRead = roles[key] == roleRemoved || roles[key] == roleModelCheck
 		case m.state == stateFailed && m.notified[t.ID.Key()]:

@@ -74,7 +74,7 @@ func TestEveryLimitIsSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = strict.Listener.Close()
-	for name, is := range map[string]bool{
+	for name, ok := range map[string]bool{
 		"header bytes":    strict.MaxHeaderBytes == 16<<10,
 		"header timeout":  strict.ReadHeaderTimeout > 0 && strict.ReadHeaderTimeout <= 5*time.Second,
 		"read timeout":    strict.ReadTimeout > 0 && strict.ReadTimeout <= 10*time.Second,
@@ -84,7 +84,7 @@ func TestEveryLimitIsSet(t *testing.T) {
 		"no default mux":  strict.Handler != nil,
 		"errors filtered": strict.ErrorLog != nil,
 	} {
-		if !is {
+		if !ok {
 			t.Errorf("%s: not as wanted", name)
 		}
 	}

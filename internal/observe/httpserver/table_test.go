@@ -64,13 +64,13 @@ func TestTableLaws(t *testing.T) {
 				t.Fatalf("%s is refused within its rate", from)
 			}
 			open[c] = from
-			counts, most := map[netip.Addr]int{}, 0
+			counts, maximum := map[netip.Addr]int{}, 0
 			for _, a := range open {
 				counts[a]++
-				most = max(most, counts[a])
+				maximum = max(maximum, counts[a])
 			}
-			if evicted != nil && counts[open[evicted]] != most {
-				t.Fatalf("a connection of %s is closed, which has %d of %d; another has %d", open[evicted], counts[open[evicted]], len(open), most)
+			if evicted != nil && counts[open[evicted]] != maximum {
+				t.Fatalf("a connection of %s is closed, which has %d of %d; another has %d", open[evicted], counts[open[evicted]], len(open), maximum)
 			}
 			if evicted == c && limit > 1 {
 				t.Fatalf("the newest connection is closed")

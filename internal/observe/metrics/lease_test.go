@@ -32,12 +32,12 @@ weir_resource_lease_held %h
 # TYPE weir_resource_lease_refusals_total counter
 weir_resource_lease_refusals_total %r
 `
-	for _, now := range []struct {
+	for _, current := range []struct {
 		lease
 		h, r string
 	}{{lease{true, 0}, "1", "0"}, {lease{false, 3}, "0", "3"}} {
-		*l = now.lease
-		want := strings.NewReplacer("%h", now.h, "%r", now.r).Replace(series)
+		*l = current.lease
+		want := strings.NewReplacer("%h", current.h, "%r", current.r).Replace(series)
 		if err := testutil.GatherAndCompare(reg, strings.NewReader(want)); err != nil {
 			t.Error(err)
 		}

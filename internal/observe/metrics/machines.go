@@ -48,7 +48,7 @@ func (m *Machines) ObserveWrite(kind nic.Kind, err error) {
 }
 
 // ObserveDuration implements nicupdate.Metrics.
-func (m *Machines) ObserveDuration(took time.Duration) { m.took.Observe(took.Seconds()) }
+func (m *Machines) ObserveDuration(elapsed time.Duration) { m.took.Observe(elapsed.Seconds()) }
 
 // RegisterMachines registers the gauge of machines that are out of sync.
 func RegisterMachines(reg prometheus.Registerer, counts func() nicupdate.Counts) {

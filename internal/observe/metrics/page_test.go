@@ -102,7 +102,7 @@ func TestThePageListsTheSeries(t *testing.T) {
 		}
 	}
 	for name := range page {
-		if _, there := is[name]; !there {
+		if _, ok := is[name]; !ok {
 			t.Errorf("%s is on the page, and not registered", name)
 		}
 	}

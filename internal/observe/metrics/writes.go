@@ -52,7 +52,7 @@ func (w writeQuota) Collect(to chan<- prometheus.Metric) {
 		if strings.EqualFold(f.Subscription, w.own.SubscriptionID) {
 			label = w.own.SubscriptionID
 		}
-		if known, is := tightest[label]; !is || f.Remaining < known.Remaining {
+		if known, ok := tightest[label]; !ok || f.Remaining < known.Remaining {
 			tightest[label] = f
 		}
 	}

@@ -59,18 +59,18 @@ func (c *otlpClient) UploadTraces(ctx context.Context, spans []*tracepb.Resource
 		}
 	}
 	for try := 1; ; try++ {
-		again, err := c.sendOnce(ctx, body)
-		if err == nil || again < 0 || try == maxAttempts {
+		retryAfter, err := c.sendOnce(ctx, body)
+		if err == nil || retryAfter < 0 || try == maxAttempts {
 			return err
 		}
-		if ratelimit.Sleep(ctx, max(again, retryDelays.DelayAfter(try))) != nil {
+		if ratelimit.Sleep(ctx, max(retryAfter, retryDelays.DelayAfter(try))) != nil {
 			return err
 		}
 	}
 }
 
-// sendOnce sends a batch once. With an error, again is the minimum wait before a retry; negative means no retry.
-func (c *otlpClient) sendOnce(ctx context.Context, body []byte) (again time.Duration, err error) {
+// sendOnce sends a batch once. With an error, retryAfter is the minimum wait before a retry; negative means no retry.
+func (c *otlpClient) sendOnce(ctx context.Context, body []byte) (retryAfter time.Duration, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
 	if err != nil {
 		return -1, err

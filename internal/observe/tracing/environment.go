@@ -30,14 +30,14 @@ func (e environment) isEnabled() bool {
 }
 
 func (e environment) newClient() (*otlpClient, error) {
-	if is := e("OTEL_TRACES_EXPORTER"); is != "" && is != "otlp" {
-		return nil, fmt.Errorf("OTEL_TRACES_EXPORTER=%.20q: want otlp, or none", is)
+	if value := e("OTEL_TRACES_EXPORTER"); value != "" && value != "otlp" {
+		return nil, fmt.Errorf("OTEL_TRACES_EXPORTER=%.20q: want otlp, or none", value)
 	}
-	if is := e.otlpVariable("PROTOCOL"); is != "" && is != "http/protobuf" {
-		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL=%.20q: want http/protobuf, at port 4318 of most collectors", is)
+	if value := e.otlpVariable("PROTOCOL"); value != "" && value != "http/protobuf" {
+		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL=%.20q: want http/protobuf, at port 4318 of most collectors", value)
 	}
-	if is := e.otlpVariable("COMPRESSION"); is != "" && is != "gzip" && is != "none" {
-		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_COMPRESSION=%.20q: want gzip, or none", is)
+	if value := e.otlpVariable("COMPRESSION"); value != "" && value != "gzip" && value != "none" {
+		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_COMPRESSION=%.20q: want gzip, or none", value)
 	}
 	to, err := e.tracesURL()
 	if err != nil {
@@ -127,10 +127,10 @@ func (e environment) newHTTPClient() (*http.Client, error) {
 		return nil, err
 	}
 	within := defaultTimeout
-	if is := e.otlpVariable("TIMEOUT"); is != "" {
-		ms, err := strconv.Atoi(is)
+	if value := e.otlpVariable("TIMEOUT"); value != "" {
+		ms, err := strconv.Atoi(value)
 		if err != nil || ms <= 0 {
-			return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_TIMEOUT=%.20q: want milliseconds", is)
+			return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_TIMEOUT=%.20q: want milliseconds", value)
 		}
 		within = min(time.Duration(min(ms, int(maxTimeout.Milliseconds())))*time.Millisecond, maxTimeout)
 	}

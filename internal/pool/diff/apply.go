@@ -24,8 +24,8 @@ type Change struct {
 	managedDown, MarkedDown, markedUp []netip.Addr
 	addedIPs, removedIPs, foreignIPs  []netip.Addr
 	isCompared                        bool
-	// recordHasMore is true for a pool in sync with additional records: a write may be in flight.
-	recordHasMore bool
+	// hasExtraRecords is true if the pool is in sync but the record has further addresses: a write may be in flight.
+	hasExtraRecords bool
 	// statesOnly is true if machines' own writes change the members.
 	statesOnly bool
 }
@@ -35,7 +35,8 @@ func (c Change) IsEmpty() bool {
 	return c.updateCount == 0 && (c.statesOnly || len(c.addedIPs)+len(c.removedIPs) == 0)
 }
 
-// computeChange keeps foreign addresses, and the name, position and unmanaged admin state of remaining ones.
+// computeChange keeps foreign addresses. Remaining members keep their name, their position, and an admin state that Weir
+// does not manage.
 func computeChange(observed lb.Pool, wanted []lb.Address, managed managedSets, mark string) Change {
 	want := statesByIP(wanted)
 	c := Change{Next: observed, isCompared: true}
@@ -79,7 +80,7 @@ func computeChange(observed lb.Pool, wanted []lb.Address, managed managedSets, m
 		c.Next.Addresses = next
 		return c
 	}
-	c.recordHasMore = exceedsPool(managed, want)
+	c.hasExtraRecords = exceedsPool(managed, want)
 	return c
 }
 
@@ -150,7 +151,7 @@ func uniqueName(taken map[string]struct{}, a lb.Address, mark string) string {
 	}
 }
 
-// IsAppliedIn reports whether got has what was written. Azure has reported success and left a pool empty.
+// IsAppliedIn reports whether got shows what was written: Azure has been seen to report success and leave a pool empty.
 func (c Change) IsAppliedIn(got lb.Pool) bool {
 	for _, a := range got.Addresses {
 		if state, isManaged := c.managedStates[a.IP]; isManaged && (state == lb.Down) != (a.AdminState == lb.Down) {
@@ -213,9 +214,9 @@ func (r Result) Difference() *Difference {
 }
 
 func missingIPs(wanted, present []lb.Address) (ips []netip.Addr) {
-	there := statesByIP(present)
+	states := statesByIP(present)
 	for _, a := range wanted {
-		if _, ok := there[a.IP]; !ok {
+		if _, ok := states[a.IP]; !ok {
 			ips = append(ips, a.IP)
 		}
 	}

@@ -36,19 +36,19 @@ func TestApplyAdminStates(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			observed := lb.Pool{Addresses: addresses(tt.observed)}
-			has := managedSets{written: ipSet(tt.down), down: ipSet(tt.down)}
-			got := computeChange(observed, addresses(tt.wanted), has, "")
+			managed := managedSets{written: ipSet(tt.down), down: ipSet(tt.down)}
+			got := computeChange(observed, addresses(tt.wanted), managed, "")
 			if spell(got.Next.Addresses) != tt.next || got.IsEmpty() != (tt.observed == tt.next) {
 				t.Errorf("got  %q, none() %v\nwant %q", spell(got.Next.Addresses), got.IsEmpty(), tt.next)
 			}
-			if fmt.Sprint(got.managedDown) != "["+tt.downNow+"]" || got.recordHasMore != tt.unseen {
-				t.Errorf("%v are Down by us, unseen %v; want [%s], %v", got.managedDown, got.recordHasMore, tt.downNow, tt.unseen)
+			if fmt.Sprint(got.managedDown) != "["+tt.downNow+"]" || got.hasExtraRecords != tt.unseen {
+				t.Errorf("%v are Down by us, unseen %v; want [%s], %v", got.managedDown, got.hasExtraRecords, tt.downNow, tt.unseen)
 			}
 			if !got.IsAppliedIn(got.Next) {
 				t.Error("the pool as it was written does not show the write")
 			}
 			off := computeChange(observed, addresses(tt.wanted), managedSets{written: ipSet(tt.down)}, "")
-			if off.updateCount > 0 || len(off.managedDown) > 0 || off.recordHasMore {
+			if off.updateCount > 0 || len(off.managedDown) > 0 || off.hasExtraRecords {
 				t.Errorf("without admin states: %+v", off)
 			}
 			if spell(observed.Addresses) != tt.observed {
@@ -60,9 +60,9 @@ func TestApplyAdminStates(t *testing.T) {
 
 // A response with the addresses but not the admin states proves nothing.
 func TestAnAnswerHasToShowOurAdminStates(t *testing.T) {
-	has := managedSets{down: ipSet("10.0.0.2")}
+	managed := managedSets{down: ipSet("10.0.0.2")}
 	c := computeChange(lb.Pool{Addresses: addresses("n1=10.0.0.1 n2=10.0.0.2/Down n3=10.0.0.3 vm=10.0.0.9/Down")},
-		addresses("n1=10.0.0.1/Down n2=10.0.0.2 n3=10.0.0.3"), has, "")
+		addresses("n1=10.0.0.1/Down n2=10.0.0.2 n3=10.0.0.3"), managed, "")
 	for shown, want := range map[string]bool{
 		"n1=10.0.0.1/Down n2=10.0.0.2/None n3=10.0.0.3 vm=10.0.0.9/Down": true,
 		"n1=10.0.0.1/Down n2=10.0.0.2 n3=10.0.0.3/Down vm=10.0.0.9":      true, // n3 and vm are foreign
@@ -100,19 +100,19 @@ func TestLawAdminStates(t *testing.T) {
 			}
 		}
 		got := computeChange(observed, wanted, managedSets{written: maps.Clone(down), down: maps.Clone(down)}, "")
-		was := map[netip.Addr]string{}
+		old := map[netip.Addr]string{}
 		for _, a := range observed.Addresses {
-			was[a.IP] = a.AdminState
+			old[a.IP] = a.AdminState
 		}
 		for _, a := range got.Next.Addresses {
 			i := slices.IndexFunc(wanted, func(w lb.Address) bool { return w.IP == a.IP })
 			_, byUs := down[a.IP]
 			switch {
-			case i < 0 && a.AdminState != was[a.IP]:
+			case i < 0 && a.AdminState != old[a.IP]:
 				t.Fatalf("%s is foreign and becomes %q", a.IP, a.AdminState)
 			case i >= 0 && wanted[i].AdminState == lb.Down && a.AdminState != lb.Down:
 				t.Fatalf("%s drains and is %q", a.IP, a.AdminState)
-			case i >= 0 && wanted[i].AdminState == "" && a.AdminState == lb.Down && (byUs || was[a.IP] != lb.Down):
+			case i >= 0 && wanted[i].AdminState == "" && a.AdminState == lb.Down && (byUs || old[a.IP] != lb.Down):
 				t.Fatalf("%s does not drain, and is Down by us", a.IP)
 			}
 		}
@@ -120,7 +120,7 @@ func TestLawAdminStates(t *testing.T) {
 		for _, ip := range got.managedDown {
 			after[ip] = struct{}{}
 		}
-		if again := computeChange(got.Next, wanted, managedSets{written: after, down: after}, ""); !again.IsEmpty() || again.recordHasMore || !slices.Equal(sortIPs(again.managedDown), sortIPs(got.managedDown)) {
+		if again := computeChange(got.Next, wanted, managedSets{written: after, down: after}, ""); !again.IsEmpty() || again.hasExtraRecords || !slices.Equal(sortIPs(again.managedDown), sortIPs(got.managedDown)) {
 			t.Fatalf("applied twice: %+v", again)
 		}
 	})

@@ -17,8 +17,8 @@ type Desired struct {
 	Addresses []lb.Address
 	// Retained Addresses stay if present, but are not added.
 	Retained []netip.Addr
-	// Further nodes with an address of Addresses but another machine, and addresses of nodes with
-	// an unknown machine: members with one of these stay.
+	// SharedAddresses are further nodes that claim an address of Addresses with another machine. UnresolvedIPs are
+	// addresses of nodes with an unknown machine. Members with one of these stay.
 	SharedAddresses []lb.Address
 	UnresolvedIPs   []netip.Addr
 	// IsOwnAddress reports whether an address found on takeover is Weir's: a node's, or any in a pool that Weir made.
@@ -56,9 +56,9 @@ func (d Desired) limitRetained(shown []lb.Address) Desired {
 	if len(d.Retained) == 0 {
 		return d
 	}
-	there := statesByIP(shown)
+	states := statesByIP(shown)
 	d.Addresses = slices.DeleteFunc(slices.Clone(d.Addresses), func(a lb.Address) bool {
-		_, ok := there[a.IP]
+		_, ok := states[a.IP]
 		return !ok && slices.Contains(d.Retained, a.IP)
 	})
 	return d
@@ -78,8 +78,8 @@ func newSet(ips []netip.Addr) map[netip.Addr]struct{} {
 	return set
 }
 
-// findManaged returns the record, or on takeover what it finds. Then Weir, for an earlier BackendPool, set an address Down
-// if its node is leaving and no other client writes the pool.
+// findManaged returns the record or, on takeover, the addresses found in the pool. On takeover, a Down counts as set by
+// Weir, for an earlier BackendPool, if the node is leaving and no other client writes the pool.
 func findManaged(observed lb.Pool, want Desired, adminState bool) managedSets {
 	recorded := want.Record
 	managed := managedSets{written: newSet(recorded.Written)}

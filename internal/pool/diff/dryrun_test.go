@@ -44,7 +44,7 @@ func TestRehearseMembers(t *testing.T) {
 		for name := range strings.FieldsSeq(tt.wanted) {
 			want.Addresses = append(want.Addresses, lb.Address{Name: name, IP: ips[name]})
 		}
-		is, next, err := DryRunMembers(tt.observed, want)
+		before, next, err := DryRunMembers(tt.observed, want)
 		if tt.fail != "" {
 			if err == nil || !strings.HasPrefix(err.Error(), tt.fail) {
 				t.Errorf("%s: %v", tt.about, err)
@@ -58,8 +58,8 @@ func TestRehearseMembers(t *testing.T) {
 			}
 			return strings.Join(all, " ")
 		}
-		if err != nil || names(is) != tt.is || names(next) != tt.next {
-			t.Errorf("%s: %q becomes %q, %v; want %q, %q", tt.about, names(is), names(next), err, tt.is, tt.next)
+		if err != nil || names(before) != tt.is || names(next) != tt.next {
+			t.Errorf("%s: %q becomes %q, %v; want %q, %q", tt.about, names(before), names(next), err, tt.is, tt.next)
 		}
 	}
 }

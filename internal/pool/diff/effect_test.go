@@ -29,11 +29,11 @@ func TestWhatAnOvertakenWriteShows(t *testing.T) {
 	} {
 		kept, lost := 0, 0
 		for _, p := range tt.pools {
-			mine := managedSets{written: map[netip.Addr]struct{}{}, down: map[netip.Addr]struct{}{}}
+			managed := managedSets{written: map[netip.Addr]struct{}{}, down: map[netip.Addr]struct{}{}}
 			for _, a := range addresses(p[0]) {
-				mine.written[a.IP] = struct{}{}
+				managed.written[a.IP] = struct{}{}
 			}
-			switch c := computeChange(lb.Pool{Addresses: addresses(p[0])}, addresses(p[1]), mine, ""); {
+			switch c := computeChange(lb.Pool{Addresses: addresses(p[0])}, addresses(p[1]), managed, ""); {
 			case c.IsEmpty():
 			case c.IsAppliedIn(lb.Pool{Addresses: addresses(p[2])}):
 				kept++

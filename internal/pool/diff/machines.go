@@ -36,7 +36,8 @@ type Machines struct {
 // MachineTarget is a pool's desired machines, for the machine updater.
 type MachineTarget struct {
 	Target nic.Target
-	// addresses are the machines of wanted addresses without one in the pool: several if several nodes claim it.
+	// addresses has the machines for each wanted address that the pool lacks: more than one if several nodes claim the
+	// address.
 	addresses   [][]memberMachine
 	waitReasons []string
 }
@@ -168,7 +169,8 @@ type memberMachine struct {
 	err error
 }
 
-// findMachines returns the wanted machines, and the addresses of nodes with an unknown one: their members stay.
+// findMachines returns the wanted machines, and the addresses of nodes with an unknown machine: members with these
+// addresses stay.
 func findMachines(want Desired) (all []memberMachine, unknown map[netip.Addr]bool) {
 	all, unknown = make([]memberMachine, 0, len(want.Addresses)+len(want.SharedAddresses)), map[netip.Addr]bool{}
 	for _, ip := range want.UnresolvedIPs {
@@ -233,12 +235,12 @@ func filterManagedDown(leaving []lb.Address, managed managedSets) []lb.Address {
 func newMachineTarget(id lb.PoolID, want Desired, present, leaving []lb.Address, machines []memberMachine, unknown map[netip.Addr]bool) *MachineTarget {
 	by := want.Machines
 	h := &MachineTarget{Target: nic.Target{Pool: nic.Pool{ID: id, Family: by.Family, Configuration: by.Configuration, AllNodes: by.Every}}}
-	there, shown := make(map[string]bool, len(present)), make(map[netip.Addr]bool, len(present))
+	inPool, shown := make(map[string]bool, len(present)), make(map[netip.Addr]bool, len(present))
 	for _, a := range present {
-		there[a.Machine], shown[a.IP] = true, shown[a.IP] || unknown[a.IP]
+		inPool[a.Machine], shown[a.IP] = true, shown[a.IP] || unknown[a.IP]
 	}
 	for _, m := range machines {
-		shown[m.ip] = shown[m.ip] || m.err == nil && there[m.Key()]
+		shown[m.ip] = shown[m.ip] || m.err == nil && inPool[m.Key()]
 	}
 	at := map[netip.Addr]int{} // index in addresses
 	for _, m := range machines {
@@ -326,7 +328,7 @@ func computeStates(observed lb.Pool, want Desired, down []netip.Addr) Change {
 			c.managedDown = append(c.managedDown, ip)
 			continue
 		}
-		c.recordHasMore = c.recordHasMore || c.IsEmpty() && states[ip] != lb.Down // a write may still be in flight
+		c.hasExtraRecords = c.hasExtraRecords || c.IsEmpty() && states[ip] != lb.Down // a write may still be in flight
 	}
 	return c
 }
@@ -404,11 +406,11 @@ func (h *MachineTarget) progressMessage(working []nic.Machine, waits []string) s
 	all := max(len(h.Target.Members)+len(h.Target.ToRemove), n)
 	var text []string
 	if n > 0 {
-		are := "are"
+		verb := "are"
 		if n == 1 {
-			are = "is"
+			verb = "is"
 		}
-		text = append(text, fmt.Sprintf("%d of %s %s being written", n, humanize.FormatCount(all, "machine"), are))
+		text = append(text, fmt.Sprintf("%d of %s %s being written", n, humanize.FormatCount(all, "machine"), verb))
 	}
 	if len(waits) > 0 {
 		verb := "wait: "

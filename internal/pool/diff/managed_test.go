@@ -87,9 +87,9 @@ func TestAFailedAttemptTellsNothingOfAConflict(t *testing.T) {
 }
 
 // memberWorld returns a pool of network interfaces with these machines, and what a cluster with these nodes wants.
-func memberWorld(there, wanted string) (lb.Pool, Desired) {
+func memberWorld(present, wanted string) (lb.Pool, Desired) {
 	pool := lb.Pool{NIC: true, Etag: "1"}
-	for _, a := range addresses(there) {
+	for _, a := range addresses(present) {
 		pool.Addresses = append(pool.Addresses, lb.Address{Name: a.Name, Interface: "nic-" + a.Name, AdminState: a.AdminState, Machine: machineOf(a.Name).Key()})
 	}
 	pool.NIC = len(pool.Addresses) > 0
@@ -154,8 +154,8 @@ func TestTargetsOfPools(t *testing.T) {
 
 // What identifies a membership, its machines and its interfaces.
 func TestWhatIdentifiesAMembership(t *testing.T) {
-	prepare := func(there, wanted string, change func(*Desired)) Result {
-		pool, want := memberWorld(there, wanted)
+	prepare := func(present, wanted string, change func(*Desired)) Result {
+		pool, want := memberWorld(present, wanted)
 		want.Record = Record{Adopted: true, Written: nodeIPs(1, 2)}
 		if change != nil {
 			change(&want)
@@ -168,14 +168,14 @@ func TestWhatIdentifiesAMembership(t *testing.T) {
 		return r
 	}
 	const both = "n1=10.0.0.1 n2=10.0.0.2"
-	is := prepare(both, both, nil)
-	if is.InterfaceHash == 0 || is.InterfaceHash != prepare(both, "n1=10.0.0.1", nil).InterfaceHash || is.InterfaceHash == prepare("n1=10.0.0.1", both, nil).InterfaceHash {
+	result := prepare(both, both, nil)
+	if result.InterfaceHash == 0 || result.InterfaceHash != prepare(both, "n1=10.0.0.1", nil).InterfaceHash || result.InterfaceHash == prepare("n1=10.0.0.1", both, nil).InterfaceHash {
 		t.Error("interfaces are not identified by what the pool shows")
 	}
-	if is.MachineTarget.Fingerprint() != prepare(both, both, nil).MachineTarget.Fingerprint() || is.MachineTarget.Fingerprint() == prepare(both, "n1=10.0.0.1", nil).MachineTarget.Fingerprint() {
+	if result.MachineTarget.Fingerprint() != prepare(both, both, nil).MachineTarget.Fingerprint() || result.MachineTarget.Fingerprint() == prepare(both, "n1=10.0.0.1", nil).MachineTarget.Fingerprint() {
 		t.Error("targets are not identified by their machines")
 	}
-	known := is.SyncedFingerprint()
+	known := result.SyncedFingerprint()
 	if known == nil {
 		t.Fatal("a pool in sync is not known to be")
 	}
@@ -187,16 +187,16 @@ func TestWhatIdentifiesAMembership(t *testing.T) {
 			t.Errorf("%s: the same membership", about)
 		}
 	}
-	is.HasPending = true
-	if is.SyncedFingerprint() != nil {
+	result.HasPending = true
+	if result.SyncedFingerprint() != nil {
 		t.Error("known while a lost write may land")
 	}
 }
 
 // What machines that are written, wait or failed mean for their pool.
 func TestProgressOfMachines(t *testing.T) {
-	one := machineOf("n1")
-	waiting, failed := []nic.WaitingMachine{{Machine: one, Reason: "its scale set is updating"}}, []nic.Failure{{Machine: one, Err: armerror.Classify(armerror.Failure{Status: 400}, errors.New("refused"))}}
+	machine := machineOf("n1")
+	waiting, failed := []nic.WaitingMachine{{Machine: machine, Reason: "its scale set is updating"}}, []nic.Failure{{Machine: machine, Err: armerror.Classify(armerror.Failure{Status: 400}, errors.New("refused"))}}
 	for about, tt := range map[string]struct {
 		target  MachineTarget
 		state   nic.State
@@ -204,16 +204,16 @@ func TestProgressOfMachines(t *testing.T) {
 		signal  bool
 		message string
 	}{
-		"in sync":                              {target: MachineTarget{Target: nic.Target{Pool: nic.Pool{Members: []nic.Machine{one}}}}, state: nic.State{Working: []nic.Machine{one}, Waiting: waiting, Failed: failed, ScaleSetsUnknown: true}},
+		"in sync":                              {target: MachineTarget{Target: nic.Target{Pool: nic.Pool{Members: []nic.Machine{machine}}}}, state: nic.State{Working: []nic.Machine{machine}, Waiting: waiting, Failed: failed, ScaleSetsUnknown: true}},
 		"empty":                                {},
-		"empty, and one may still join":        {state: nic.State{Working: []nic.Machine{one}, Waiting: waiting}, outcome: Postponed, signal: true, message: "1 waits: "},
+		"empty, and one may still join":        {state: nic.State{Working: []nic.Machine{machine}, Waiting: waiting}, outcome: Postponed, signal: true, message: "1 waits: "},
 		"empty, and one waits":                 {state: nic.State{Waiting: waiting}, outcome: Postponed, signal: true, message: "1 waits: virtual machine n1: its scale set is updating"},
 		"empty, and scale sets are unknown":    {state: nic.State{ScaleSetsUnknown: true}, outcome: Postponed, signal: true, message: "scale sets are being listed"},
-		"one leaves":                           {target: MachineTarget{Target: nic.Target{ToRemove: []nic.Machine{one}}}, outcome: Postponed, message: "the pool does not show yet that 1 machine left"},
-		"one joins":                            {target: MachineTarget{addresses: [][]memberMachine{{{Machine: one}}}}, outcome: Postponed, message: "the pool does not show yet that 1 machine joined"},
-		"one joins and one leaves":             {target: MachineTarget{addresses: [][]memberMachine{{{Machine: one}}}, Target: nic.Target{ToRemove: []nic.Machine{machineOf("n2")}}}, outcome: Postponed, message: "1 machine joined, 1 machine left"},
-		"one is being written":                 {target: MachineTarget{Target: nic.Target{ToRemove: []nic.Machine{one}}}, state: nic.State{Working: []nic.Machine{one}}, outcome: Postponed, signal: true, message: "1 of 1 machine is being written"},
-		"a machine failed, and nothing helps":  {target: MachineTarget{Target: nic.Target{ToRemove: []nic.Machine{one}}}, state: nic.State{Failed: failed}, outcome: Terminal, message: "1 of 1 machine failed: "},
+		"one leaves":                           {target: MachineTarget{Target: nic.Target{ToRemove: []nic.Machine{machine}}}, outcome: Postponed, message: "the pool does not show yet that 1 machine left"},
+		"one joins":                            {target: MachineTarget{addresses: [][]memberMachine{{{Machine: machine}}}}, outcome: Postponed, message: "the pool does not show yet that 1 machine joined"},
+		"one joins and one leaves":             {target: MachineTarget{addresses: [][]memberMachine{{{Machine: machine}}}, Target: nic.Target{ToRemove: []nic.Machine{machineOf("n2")}}}, outcome: Postponed, message: "1 machine joined, 1 machine left"},
+		"one is being written":                 {target: MachineTarget{Target: nic.Target{ToRemove: []nic.Machine{machine}}}, state: nic.State{Working: []nic.Machine{machine}}, outcome: Postponed, signal: true, message: "1 of 1 machine is being written"},
+		"a machine failed, and nothing helps":  {target: MachineTarget{Target: nic.Target{ToRemove: []nic.Machine{machine}}}, state: nic.State{Failed: failed}, outcome: Terminal, message: "1 of 1 machine failed: "},
 		"one failed where nothing has to join": {state: nic.State{Failed: failed}, outcome: Terminal, message: "1 of 1 machine failed: "},
 	} {
 		r := Result{MachineTarget: &tt.target}

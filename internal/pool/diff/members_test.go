@@ -47,10 +47,10 @@ func TestWhoseInterfacesLeave(t *testing.T) {
 		t.Errorf("%+v, %v", r.MachineTarget, err)
 	}
 	pool.Outbound = true
-	for _, made := range []bool{false, true} {
-		r, want.IsExclusive = NewResult(Memory{}, false), made
-		if _, _, err := r.PrepareMembers(pool, want, true); (err == nil) != made || (r.Outcome == Rejected) == made {
-			t.Errorf("made by Weir %t: %s %v", made, r.Outcome, err)
+	for _, created := range []bool{false, true} {
+		r, want.IsExclusive = NewResult(Memory{}, false), created
+		if _, _, err := r.PrepareMembers(pool, want, true); (err == nil) != created || (r.Outcome == Rejected) == created {
+			t.Errorf("made by Weir %t: %s %v", created, r.Outcome, err)
 		}
 	}
 }
@@ -63,7 +63,7 @@ func TestLawOfMembers(t *testing.T) {
 		some := func(label string) map[int]bool {
 			return rapid.MapOfN(rapid.IntRange(1, someMachines), rapid.Just(true), 0, someMachines).Draw(t, label)
 		}
-		there, wanted, recorded, down, nodes, draining := some("there"), some("wanted"), some("recorded"), some("down"), some("nodes"), some("draining")
+		present, wanted, recorded, down, nodes, draining := some("there"), some("wanted"), some("recorded"), some("down"), some("nodes"), some("draining")
 		adminState := rapid.Bool().Draw(t, "admin states")
 		want := Desired{
 			IsOwnAddress: func(ip netip.Addr) bool { return nodes[int(ip.As4()[3])] },
@@ -85,7 +85,7 @@ func TestLawOfMembers(t *testing.T) {
 		}
 		for i := 1; i <= someMachines; i++ {
 			state := map[bool]string{true: lb.Down}[down[i]]
-			if there[i] {
+			if present[i] {
 				add(nodeName(i), state)
 			}
 			if wanted[i] {
@@ -133,7 +133,7 @@ func TestLawOfMembers(t *testing.T) {
 			return slices.ContainsFunc(next.Addresses, func(a lb.Address) bool { return a.Name == name })
 		}
 		for i := 1; i <= someMachines; i++ {
-			foreign := there[i] && !recorded[i] && !nodes[i]
+			foreign := present[i] && !recorded[i] && !nodes[i]
 			if got := holds(nodeName(i)); got != (wanted[i] || foreign) {
 				t.Fatalf("%s: %v", nodeName(i), got)
 			}
@@ -148,7 +148,7 @@ func TestLawOfMembers(t *testing.T) {
 		if write, _, err = again.PrepareMembers(next, want, adminState); err != nil || !again.MachineTarget.IsInSync() {
 			t.Fatalf("not in sync: %v, %v", again.MachineTarget, err)
 		}
-		if write && !slices.ContainsFunc(again.Change.MarkedDown, func(ip netip.Addr) bool { return !there[int(ip.As4()[3])] }) && !again.Change.recordHasMore {
+		if write && !slices.ContainsFunc(again.Change.MarkedDown, func(ip netip.Addr) bool { return !present[int(ip.As4()[3])] }) && !again.Change.hasExtraRecords {
 			t.Fatalf("admin states are written twice: %+v", again.Change)
 		}
 	})

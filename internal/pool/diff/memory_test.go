@@ -91,8 +91,8 @@ func TestDownOfUnidentifiedInterfaces(t *testing.T) {
 		c := computeStates(lb.Pool{Addresses: tt.pool}, Desired{
 			Addresses: addresses("n1=10.0.0.1"), AddressOf: func(machine string) (netip.Addr, bool) { return nodeIP(1), machine == "n1" },
 		}, nodeIPs(1))
-		if fmt.Sprint(c.managedDown) != tt.down || c.recordHasMore != tt.recordsMore || !c.IsEmpty() {
-			t.Errorf("%s: down %v, the record has more %t", about, c.managedDown, c.recordHasMore)
+		if fmt.Sprint(c.managedDown) != tt.down || c.hasExtraRecords != tt.recordsMore || !c.IsEmpty() {
+			t.Errorf("%s: down %v, the record has more %t", about, c.managedDown, c.hasExtraRecords)
 		}
 	}
 }

@@ -19,7 +19,8 @@ type pendingWrites struct {
 	previousEtag  string
 	unchangedEtag string
 	writtenRecord Record
-	// HasPending is true if a lost write may land in a pool in sync: no new etag prevents it.
+	// HasPending is true if the pool is in sync and a lost write may still land: the pool has no new etag that prevents
+	// it.
 	HasPending     bool
 	mayHavePending bool
 	mayRevert      bool
@@ -38,13 +39,13 @@ func (r *Result) setRecord(recorded Record) {
 	r.writtenRecord = recorded
 }
 
-// needsRewrite decides whether to rewrite a pool in sync: its last write failed or may be rolled back, or a lost write
-// may land, which a new etag prevents. It is not repeated if the etag did not change before. unseen means that the
-// record has more.
-func (r *Result) needsRewrite(observed lb.Pool, unseen bool) (write bool, err error) {
+// needsRewrite reports whether to write a pool that is in sync: after its last write failed or may be rolled back, or to
+// get a new etag, so that a lost write cannot land. It does not repeat a write that left the etag unchanged.
+// extraRecords is true if the record has addresses that the pool lacks.
+func (r *Result) needsRewrite(observed lb.Pool, extraRecords bool) (write bool, err error) {
 	r.ignoresEtag = r.ignoresEtag || observed.Etag == lb.NoEtag
 	sameEtag := r.pendingEtag != "" && r.pendingEtag == observed.Etag
-	open := sameEtag || unseen && (r.pendingEtag == "" || r.ignoresEtag)
+	open := sameEtag || extraRecords && (r.pendingEtag == "" || r.ignoresEtag)
 	switch {
 	case observed.Provisioning == lb.Updating:
 		return false, fmt.Errorf("%w: pool %s shows what it has to, but a write to it is still under way", ErrNotReady, observed.ID.Name)
@@ -79,8 +80,9 @@ func (r Result) CurrentRecord() Record {
 	return rec
 }
 
-// updatePendingSince returns since when a lost write may land. It expires if nothing is wanted, or no etag can prove
-// the end. An inconclusive attempt counts only if its own write may land.
+// updatePendingSince returns since when a lost write may land, given the earlier value. After PendingWriteTTL it gives
+// up waiting if no members are wanted, or if Azure ignores etags. An attempt that proves nothing changes the value only
+// if it sent a write that may itself be lost.
 func (r *Result) updatePendingSince(since, now time.Time) time.Time {
 	switch {
 	case !r.StatesInSync() && r.Outcome != Stale && (!r.hasWritten || r.pendingEtag == ""):
@@ -115,7 +117,8 @@ func (m *Memory) StorePending(r *Result, now time.Time) {
 	m.MayRevert = m.MayRevert && !r.StatesInSync()
 }
 
-// RecordResult returns the addresses to report as Down and no longer Down. A new process takes its record as reported.
+// RecordResult returns the addresses to report as newly Down and as no longer Down. The first result of a process counts
+// recorded addresses as reported.
 func (m *Memory) RecordResult(r Result, look bool) (downed, restored []netip.Addr) {
 	m.conflictState = m.recordAttempt(r, m.reportedDown, look)
 	if r.firstRecord != nil && !m.isDownKnown {
@@ -152,7 +155,8 @@ type conflictState struct {
 	isRepairing bool
 }
 
-// recordAttempt ends a conflict only by a check: a change may just see the repaired pool.
+// recordAttempt ends a conflict only after a check: an attempt with a change may see the pool just after Weir repaired
+// it.
 func (c conflictState) recordAttempt(r Result, down []netip.Addr, look bool) conflictState {
 	switch {
 	case r.Outcome == Stale, r.Outcome == Rejected:

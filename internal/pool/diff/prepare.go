@@ -30,7 +30,7 @@ func (r *Result) PrepareAddresses(observed lb.Pool, want Desired, adminState boo
 	r.written, r.down = sortedIPs(wanted), sortIPs(todo.managedDown)
 	if !adminState { // Down states are not reset, and stay recorded
 		r.down = filterDown(recorded.Down, want.Addresses, observed)
-		todo.recordHasMore = todo.recordHasMore || len(r.down) < len(recorded.Down)
+		todo.hasExtraRecords = todo.hasExtraRecords || len(r.down) < len(recorded.Down)
 	}
 	r.Change, r.ChangesMembers = todo, len(todo.addedIPs)+len(todo.removedIPs) > 0
 	if write, err = r.needsWrite(observed); !write || err != nil {
@@ -79,7 +79,7 @@ func (r *Result) HasRemovedNodes(want Desired) bool {
 func (r *Result) needsWrite(observed lb.Pool) (bool, error) {
 	if r.Change.IsEmpty() {
 		r.Outcome = Unchanged
-		return r.needsRewrite(observed, r.Change.recordHasMore)
+		return r.needsRewrite(observed, r.Change.hasExtraRecords)
 	}
 	r.Outcome, r.mayHavePending = Written, r.ignoresEtag && r.pendingEtag != ""
 	return true, nil
@@ -126,7 +126,7 @@ func DryRun(observed lb.Pool, want Desired, adminState bool) (lb.Pool, error) {
 
 // DryRunMembers returns a pool of network interfaces before and after its machines join and leave, with nodes' names
 // and addresses. observed must have the machine of each interface.
-func DryRunMembers(observed lb.Pool, want Desired) (is, next lb.Pool, err error) {
+func DryRunMembers(observed lb.Pool, want Desired) (before, next lb.Pool, err error) {
 	if err := checkPoolKind(observed, want); err != nil {
 		return observed, observed, err
 	}
@@ -135,25 +135,25 @@ func DryRunMembers(observed lb.Pool, want Desired) (is, next lb.Pool, err error)
 	for _, a := range want.Addresses {
 		names[a.IP] = a.Name
 	}
-	is, next = observed, observed
-	is.Addresses, next.Addresses = nil, nil
-	there := map[netip.Addr]bool{}
+	before, next = observed, observed
+	before.Addresses, next.Addresses = nil, nil
+	present := map[netip.Addr]bool{}
 	for _, a := range observed.Addresses {
 		ip, ofNode := want.nodeAddress(a)
 		if ofNode {
-			a.IP, a.Name, there[ip] = ip, cmp.Or(names[ip], a.Name), true
+			a.IP, a.Name, present[ip] = ip, cmp.Or(names[ip], a.Name), true
 		}
-		is.Addresses = append(is.Addresses, a)
+		before.Addresses = append(before.Addresses, a)
 		ours := ofNode && (slices.Contains(want.Record.Written, ip) || want.IsOwnAddress(ip))
 		if _, wanted := names[ip]; wanted || !ours {
 			next.Addresses = append(next.Addresses, a)
 		}
 	}
 	for _, a := range want.Addresses {
-		if !there[a.IP] {
+		if !present[a.IP] {
 			next.Addresses = append(next.Addresses, lb.Address{Name: a.Name, IP: a.IP})
 		}
 	}
 	next.NIC = len(next.Addresses) > 0
-	return is, next, nil
+	return before, next, nil
 }

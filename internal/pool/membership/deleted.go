@@ -10,27 +10,26 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// ProbeWait is two intervals of the default probe: how long the member of a deleted node is Down before it leaves, and how
-// long another member is up before the last one becomes Down.
+// ProbeWait is two intervals of the default probe. The member of a deleted node is Down for this long before it leaves,
+// and another member must be up for this long before the last one becomes Down.
 const ProbeWait = 10 * time.Second
 
 // ReasonDeleted is the Down reason of such a member.
 const ReasonDeleted = "deleted"
 
-// WaitRecord is since when a recorded member is to leave, and when it may become Down; zero while no other member is
-// up.
+// WaitRecord records since when a member is to leave, and when it may become Down: zero while no other member is up.
 type WaitRecord struct{ Since, DownAt time.Time }
 
 // RetainDeleted returns the set in which recorded members without a node are Down before they leave. While no other
 // recorded member is up they stay up, until LeavingTimeout. hasNode reports whether a node has the address. records are
-// those of the pool, next replaces them. again is when the next member changes; zero if none does.
-func (s Set) RetainDeleted(records map[netip.Addr]WaitRecord, has MemberRecord, hasNode func(netip.Addr) bool, now time.Time) (kept Set, next map[netip.Addr]WaitRecord, again time.Time) {
+// those of the pool, next replaces them. recheckAt is when the next member changes; zero if none does.
+func (s Set) RetainDeleted(records map[netip.Addr]WaitRecord, recorded MemberRecord, hasNode func(netip.Addr) bool, now time.Time) (kept Set, next map[netip.Addr]WaitRecord, recheckAt time.Time) {
 	kept = s
 	if !s.DeletedMayServe {
-		return kept, nil, again
+		return kept, nil, recheckAt
 	}
-	othersUp := s.hasRecordedUp(has)
-	for _, ip := range has.Written {
+	othersUp := s.hasRecordedUp(recorded)
+	for _, ip := range recorded.Written {
 		if s.hasAddress(ip) || hasNode(ip) {
 			continue
 		}
@@ -39,7 +38,7 @@ func (s Set) RetainDeleted(records map[netip.Addr]WaitRecord, has MemberRecord, 
 			next = map[netip.Addr]WaitRecord{}
 		}
 		next[ip] = record
-		down, isDown := has.Down[ip]
+		down, isDown := recorded.Down[ip]
 		until := record.Since.Add(LeavingTimeout)
 		if isDown {
 			until = down.Since.Add(ProbeWait)
@@ -55,9 +54,9 @@ func (s Set) RetainDeleted(records map[netip.Addr]WaitRecord, has MemberRecord, 
 			down.Reason, isDown = ReasonDeleted, true
 		}
 		kept = kept.addRetained(Drain{Node: ip.String(), IP: ip, Reason: down.Reason}, isDown)
-		again = earlier(again, until)
+		recheckAt = earlier(recheckAt, until)
 	}
-	return kept, next, again
+	return kept, next, recheckAt
 }
 
 // earlier returns the earlier of two times, of which zero is none.
@@ -68,7 +67,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// update returns the record at a time. Others that are up when the member is first to leave have been there before.
+// update returns the record as of now. Members that are already up when this one is first to leave need not be up for
+// ProbeWait.
 func (r WaitRecord) update(othersUp bool, now time.Time) WaitRecord {
 	switch {
 	case r.Since.IsZero():
@@ -85,10 +85,10 @@ func (r WaitRecord) update(othersUp bool, now time.Time) WaitRecord {
 }
 
 // hasRecordedUp reports whether a recorded member of the set takes new flows.
-func (s Set) hasRecordedUp(has MemberRecord) bool {
+func (s Set) hasRecordedUp(record MemberRecord) bool {
 	return slices.ContainsFunc(s.Addresses, func(a lb.Address) bool {
-		_, isDown := has.Down[a.IP]
+		_, isDown := record.Down[a.IP]
 		starts := slices.ContainsFunc(s.Starting, func(b lb.Address) bool { return b.IP == a.IP })
-		return a.AdminState != lb.Down && !isDown && !starts && slices.Contains(has.Written, a.IP)
+		return a.AdminState != lb.Down && !isDown && !starts && slices.Contains(record.Written, a.IP)
 	})
 }

@@ -66,14 +66,14 @@ func TestTheMemberOfADeletedNodeIsDownBeforeItLeaves(t *testing.T) {
 	} {
 		var records map[netip.Addr]membership.WaitRecord
 		for _, s := range steps {
-			kept, next, again := s.set.RetainDeleted(records, onRecord(s.written, s.down), hasNode, seconds(s.at))
+			kept, next, recheckAt := s.set.RetainDeleted(records, onRecord(s.written, s.down), hasNode, seconds(s.at))
 			records = next
 			wantAgain := time.Time{}
 			if s.again >= 0 {
 				wantAgain = seconds(s.again)
 			}
-			if got := formatSet(kept); got != s.want || !again.Equal(wantAgain) {
-				t.Errorf("%s: at %d: %s, again at %v; want %s and %v", name, s.at, got, again, s.want, wantAgain)
+			if got := formatSet(kept); got != s.want || !recheckAt.Equal(wantAgain) {
+				t.Errorf("%s: at %d: %s, again at %v; want %s and %v", name, s.at, got, recheckAt, s.want, wantAgain)
 			}
 		}
 	}
@@ -86,7 +86,7 @@ func hasNode(ip netip.Addr) bool { return ip.As4()[3] <= 2 }
 func TestLawOfDeletedNodes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var records map[netip.Addr]membership.WaitRecord
-		has, gone := onRecord("10.0.0.3 10.0.0.4", nil), map[netip.Addr]time.Time{}
+		recorded, gone := onRecord("10.0.0.3 10.0.0.4", nil), map[netip.Addr]time.Time{}
 		now, first := began, time.Time{}
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.SampledFrom([]int{0, 1, 5, 10, 60}).Draw(t, "seconds")) * time.Second)
@@ -103,22 +103,22 @@ func TestLawOfDeletedNodes(t *testing.T) {
 				if rapid.Bool().Draw(t, "drains") {
 					node.DrainReason = "out-of-service"
 				}
-				_, isDown := has.Down[node.IPs[0]]
-				up = up || node.DrainReason == "" && !isDown && slices.Contains(has.Written, node.IPs[0])
+				_, isDown := recorded.Down[node.IPs[0]]
+				up = up || node.DrainReason == "" && !isDown && slices.Contains(recorded.Written, node.IPs[0])
 				nodes = append(nodes, node)
 			}
-			kept, next, again := membership.OfNodes(slices.Values(nodes), lb.IPv4).RetainDeleted(records, has, hasNode, now)
+			kept, next, recheckAt := membership.OfNodes(slices.Values(nodes), lb.IPv4).RetainDeleted(records, recorded, hasNode, now)
 			records = next
-			if !again.IsZero() && !again.After(now) {
-				t.Fatalf("again at %v, now is %v", again, now)
+			if !recheckAt.IsZero() && !recheckAt.After(now) {
+				t.Fatalf("again at %v, now is %v", recheckAt, now)
 			}
 			written := membership.MemberRecord{Down: map[netip.Addr]membership.DownRecord{}}
 			for _, a := range kept.Addresses {
-				_, wasDown := has.Down[a.IP]
-				since, left := gone[a.IP]
+				_, wasDown := recorded.Down[a.IP]
+				since, ok := gone[a.IP]
 				switch isDown := a.AdminState == lb.Down; {
 				case hasNode(a.IP):
-				case left:
+				case ok:
 					t.Fatalf("%s left at %v and is back", a.IP, since)
 				case isDown && !wasDown && !up:
 					t.Fatalf("%s goes Down, and no other member is up", a.IP)
@@ -131,19 +131,19 @@ func TestLawOfDeletedNodes(t *testing.T) {
 			}
 			for _, a := range kept.Addresses {
 				if written.Written = append(written.Written, a.IP); a.AdminState == lb.Down {
-					record, wasDown := has.Down[a.IP]
+					record, wasDown := recorded.Down[a.IP]
 					if !wasDown {
 						record.Since = now
 					}
 					written.Down[a.IP] = record
 				}
 			}
-			for _, ip := range has.Written {
+			for _, ip := range recorded.Written {
 				if !slices.Contains(written.Written, ip) && !hasNode(ip) {
 					gone[ip] = now
 				}
 			}
-			has = written
+			recorded = written
 		}
 	})
 }
@@ -159,7 +159,7 @@ func TestRecordsOfDeletedNodesAreNotModified(t *testing.T) {
 		t.Errorf("changed: %v", records)
 	}
 	set.DeletedMayServe = false
-	if kept, next, again := set.RetainDeleted(records, onRecord("10.0.0.3", nil), hasNode, began); formatSet(kept) != "n1" || next != nil || !again.IsZero() {
-		t.Errorf("off: %s, %v, %v", formatSet(kept), next, again)
+	if kept, next, recheckAt := set.RetainDeleted(records, onRecord("10.0.0.3", nil), hasNode, began); formatSet(kept) != "n1" || next != nil || !recheckAt.IsZero() {
+		t.Errorf("off: %s, %v, %v", formatSet(kept), next, recheckAt)
 	}
 }

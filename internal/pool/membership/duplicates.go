@@ -9,10 +9,10 @@ import (
 )
 
 // ResolveDuplicate returns n as seen by its load balancer's pools when nodes on several load balancers are
-// the same member. same lists all of them including n; shared describes what they share. The eligible node
+// the same member. duplicates lists all of them including n; shared describes what they share. The eligible node
 // that is first by name determines the load balancer, and the member is Down only while all of them drain.
-func ResolveDuplicate(n Node, same []Node, shared string) Node {
-	eligible := slices.DeleteFunc(slices.Clone(same), func(o Node) bool { return !o.isEligible() || o.Place == "" })
+func ResolveDuplicate(n Node, duplicates []Node, shared string) Node {
+	eligible := slices.DeleteFunc(slices.Clone(duplicates), func(o Node) bool { return !o.isEligible() || o.Place == "" })
 	if !slices.ContainsFunc(eligible, func(o Node) bool { return o.Place != n.Place }) {
 		return n
 	}

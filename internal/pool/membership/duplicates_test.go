@@ -20,16 +20,16 @@ import (
 func setsByLoadBalancer(nodes []membership.Node, places ...string) map[string]membership.Set {
 	sets := map[string]membership.Set{}
 	for _, place := range places {
-		var here []membership.Node
+		var local []membership.Node
 		for _, n := range nodes {
 			if n.Place != place {
 				continue
 			}
 			ip, _ := n.Address(lb.IPv4)
-			same := slices.DeleteFunc(slices.Clone(nodes), func(o membership.Node) bool { at, ok := o.Address(lb.IPv4); return !ok || at != ip })
-			here = append(here, membership.ResolveDuplicate(n, same, "its address "+ip.String()))
+			duplicates := slices.DeleteFunc(slices.Clone(nodes), func(o membership.Node) bool { at, ok := o.Address(lb.IPv4); return !ok || at != ip })
+			local = append(local, membership.ResolveDuplicate(n, duplicates, "its address "+ip.String()))
 		}
-		sets[place] = membership.OfNodes(slices.Values(here), lb.IPv4)
+		sets[place] = membership.OfNodes(slices.Values(local), lb.IPv4)
 	}
 	return sets
 }
@@ -82,8 +82,8 @@ func TestNodesWithOneAddressOnTwoLoadBalancers(t *testing.T) {
 		if one, two := spell(sets["one"]), spell(sets["two"]); one != tt.one || two != tt.two {
 			t.Errorf("%s: on one %q, on two %q; want %q and %q", tt.about, one, two, tt.one, tt.two)
 		}
-		if left := sets["one"].NonMembers; tt.left != "" && (len(left) != 1 || !strings.HasPrefix(left[0].String(), tt.left)) {
-			t.Errorf("%s: left out of one are %v", tt.about, left)
+		if nonMembers := sets["one"].NonMembers; tt.left != "" && (len(nonMembers) != 1 || !strings.HasPrefix(nonMembers[0].String(), tt.left)) {
+			t.Errorf("%s: left out of one are %v", tt.about, nonMembers)
 		}
 		if len(sets["one"].ServingExcluded) > 0 && tt.two != "" {
 			t.Errorf("%s: it stays on one as well: %v", tt.about, sets["one"].ServingExcluded)
@@ -134,8 +134,8 @@ func TestLawNodesWithOneAddressAcrossLoadBalancers(t *testing.T) {
 		after := slices.Clone(nodes)
 		after[i].DrainReason = "out-of-service"
 		for place, set := range setsByLoadBalancer(after, places...) {
-			if is, was := addressesIn(set), addressesIn(sets[place]); is != was {
-				t.Fatalf("%s leaves, and %s has %s, had %s", after[i].Name, place, is, was)
+			if got, want := addressesIn(set), addressesIn(sets[place]); got != want {
+				t.Fatalf("%s leaves, and %s has %s, had %s", after[i].Name, place, got, want)
 			}
 		}
 	})

@@ -11,7 +11,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// StartTimeout is how long a node without a ready endpoint is a member because its endpoints start.
+// StartTimeout is how long a node may be a member while its endpoints start and none is ready.
 const StartTimeout = 10 * time.Minute
 
 // EarlyJoin is whether nodes join a pool before an endpoint on them is ready. They may only where the probe of every
@@ -19,28 +19,28 @@ const StartTimeout = 10 * time.Minute
 type EarlyJoin int
 
 const (
-	// JoinReady is for pools without such probes.
-	JoinReady EarlyJoin = iota
-	// JoinStarting is for pools with such probes.
-	JoinStarting
+	// JoinWhenReady, the zero value, is for pools without such probes: a node joins once an endpoint on it is ready.
+	JoinWhenReady EarlyJoin = iota
+	// JoinWhileStarting is for pools with such probes: a node joins while its endpoints start.
+	JoinWhileStarting
 	// JoinUnknown is for pools before their rules are read: recorded members stay, and no node joins early.
 	JoinUnknown
 )
 
-// StartRecord has when the first endpoint on a node started, none of which was ready since, and since when the node has
-// no endpoint; zero while it has one.
+// StartRecord is kept for a node without a ready endpoint. Since is when its first endpoint started; GoneAt is when its
+// last endpoint went away, or zero while it has one.
 type StartRecord struct{ Since, GoneAt time.Time }
 
 // JoinEarly returns the set plus the nodes that start, until StartTimeout after the first endpoint there. A node that
-// timed out joins once an endpoint is ready. starts are the records of the pool, next replaces them. again is when
+// timed out joins once an endpoint is ready. starts are the records of the pool, next replaces them. recheckAt is when
 // the next node times out; zero if none does.
-func (s Set) JoinEarly(starts map[netip.Addr]StartRecord, has MemberRecord, now time.Time) (joined Set, next map[netip.Addr]StartRecord, again time.Time) {
+func (s Set) JoinEarly(starts map[netip.Addr]StartRecord, record MemberRecord, now time.Time) (joined Set, next map[netip.Addr]StartRecord, recheckAt time.Time) {
 	next = s.nextStarts(starts, now)
-	if joined = s; s.EarlyJoin == JoinReady {
-		return joined, next, again
+	if joined = s; s.EarlyJoin == JoinWhenReady {
+		return joined, next, recheckAt
 	}
-	written := make(map[netip.Addr]struct{}, len(has.Written))
-	for _, ip := range has.Written {
+	written := make(map[netip.Addr]struct{}, len(record.Written))
+	for _, ip := range record.Written {
 		written[ip] = struct{}{}
 	}
 	var early []lb.Address
@@ -50,15 +50,15 @@ func (s Set) JoinEarly(starts map[netip.Addr]StartRecord, has MemberRecord, now 
 		if !now.Before(until) || s.EarlyJoin == JoinUnknown && !isMember {
 			continue
 		}
-		if early = append(early, a); again.IsZero() || until.Before(again) {
-			again = until
+		if early = append(early, a); recheckAt.IsZero() || until.Before(recheckAt) {
+			recheckAt = until
 		}
 	}
 	if len(early) == 0 {
-		return joined, next, again
+		return joined, next, recheckAt
 	}
 	joined.Addresses = slices.Concat(joined.Addresses, early)
-	return joined.sortByName(), next, again
+	return joined.sortByName(), next, recheckAt
 }
 
 // nextStarts adds the nodes that start and drops those with an endpoint that serves, and those that have had no

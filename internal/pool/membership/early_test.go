@@ -61,15 +61,15 @@ func TestNodesThatStart(t *testing.T) {
 func TestJoinEarly(t *testing.T) {
 	var starts map[netip.Addr]membership.StartRecord
 	at := func(after time.Duration, mode membership.EarlyJoin, written string, endpoints ...membership.Endpoint) (string, time.Duration) {
-		var has membership.MemberRecord
+		var record membership.MemberRecord
 		if written != "" {
-			has.Written = []netip.Addr{netip.MustParseAddr(written)}
+			record.Written = []netip.Addr{netip.MustParseAddr(written)}
 		}
-		set, next, again := startingSet(mode, endpoints...).JoinEarly(starts, has, noon.Add(after))
-		if starts = next; again.IsZero() {
+		set, next, recheckAt := startingSet(mode, endpoints...).JoinEarly(starts, record, noon.Add(after))
+		if starts = next; recheckAt.IsZero() {
 			return formatMembers(set), 0
 		}
-		return formatMembers(set), again.Sub(noon)
+		return formatMembers(set), recheckAt.Sub(noon)
 	}
 	const late = "n1=10.0.0.1"
 	for _, tt := range []struct {
@@ -80,21 +80,21 @@ func TestJoinEarly(t *testing.T) {
 		want      string
 		again     time.Duration
 	}{
-		{"no probe tells", 0, membership.JoinReady, []membership.Endpoint{readyOn("n1"), notReady("n2")}, "n1=10.0.0.1", 0},
-		{"it starts", time.Minute, membership.JoinStarting, []membership.Endpoint{readyOn("n1"), notReady("n2")}, "n1=10.0.0.1 n2=10.0.0.2", 10 * time.Minute},
-		{"its pod is deleted", 2 * time.Minute, membership.JoinStarting, []membership.Endpoint{readyOn("n1")}, "n1=10.0.0.1", 0},
-		{"and created again", 3 * time.Minute, membership.JoinStarting, []membership.Endpoint{readyOn("n1"), notReady("n2")}, "n1=10.0.0.1 n2=10.0.0.2", 10 * time.Minute},
-		{"it starts too long", 10 * time.Minute, membership.JoinStarting, []membership.Endpoint{readyOn("n1"), notReady("n2")}, late, 0},
-		{"much too long", 30 * time.Minute, membership.JoinStarting, []membership.Endpoint{readyOn("n1"), notReady("n2")}, late, 0},
-		{"its pod is gone again", 31 * time.Minute, membership.JoinStarting, []membership.Endpoint{readyOn("n1")}, "n1=10.0.0.1", 0},
-		{"the next one starts", 40 * time.Minute, membership.JoinStarting, []membership.Endpoint{readyOn("n1"), notReady("n2")}, late, 0},
-		{"it is ready", 41 * time.Minute, membership.JoinStarting, []membership.Endpoint{readyOn("n1"), readyOn("n2")}, "n1=10.0.0.1 n2=10.0.0.2", 0},
-		{"it fails again", 42 * time.Minute, membership.JoinStarting, []membership.Endpoint{readyOn("n1"), notReady("n2")}, "n1=10.0.0.1 n2=10.0.0.2", 52 * time.Minute},
-		{"its pod is gone", 43 * time.Minute, membership.JoinStarting, []membership.Endpoint{readyOn("n1")}, "n1=10.0.0.1", 0},
-		{"the next one starts ten minutes later", 53 * time.Minute, membership.JoinStarting, []membership.Endpoint{readyOn("n1"), notReady("n2")}, "n1=10.0.0.1 n2=10.0.0.2", 63 * time.Minute},
+		{"no probe tells", 0, membership.JoinWhenReady, []membership.Endpoint{readyOn("n1"), notReady("n2")}, "n1=10.0.0.1", 0},
+		{"it starts", time.Minute, membership.JoinWhileStarting, []membership.Endpoint{readyOn("n1"), notReady("n2")}, "n1=10.0.0.1 n2=10.0.0.2", 10 * time.Minute},
+		{"its pod is deleted", 2 * time.Minute, membership.JoinWhileStarting, []membership.Endpoint{readyOn("n1")}, "n1=10.0.0.1", 0},
+		{"and created again", 3 * time.Minute, membership.JoinWhileStarting, []membership.Endpoint{readyOn("n1"), notReady("n2")}, "n1=10.0.0.1 n2=10.0.0.2", 10 * time.Minute},
+		{"it starts too long", 10 * time.Minute, membership.JoinWhileStarting, []membership.Endpoint{readyOn("n1"), notReady("n2")}, late, 0},
+		{"much too long", 30 * time.Minute, membership.JoinWhileStarting, []membership.Endpoint{readyOn("n1"), notReady("n2")}, late, 0},
+		{"its pod is gone again", 31 * time.Minute, membership.JoinWhileStarting, []membership.Endpoint{readyOn("n1")}, "n1=10.0.0.1", 0},
+		{"the next one starts", 40 * time.Minute, membership.JoinWhileStarting, []membership.Endpoint{readyOn("n1"), notReady("n2")}, late, 0},
+		{"it is ready", 41 * time.Minute, membership.JoinWhileStarting, []membership.Endpoint{readyOn("n1"), readyOn("n2")}, "n1=10.0.0.1 n2=10.0.0.2", 0},
+		{"it fails again", 42 * time.Minute, membership.JoinWhileStarting, []membership.Endpoint{readyOn("n1"), notReady("n2")}, "n1=10.0.0.1 n2=10.0.0.2", 52 * time.Minute},
+		{"its pod is gone", 43 * time.Minute, membership.JoinWhileStarting, []membership.Endpoint{readyOn("n1")}, "n1=10.0.0.1", 0},
+		{"the next one starts ten minutes later", 53 * time.Minute, membership.JoinWhileStarting, []membership.Endpoint{readyOn("n1"), notReady("n2")}, "n1=10.0.0.1 n2=10.0.0.2", 63 * time.Minute},
 	} {
-		if got, again := at(tt.after, tt.mode, "", tt.endpoints...); got != tt.want || again != tt.again {
-			t.Fatalf("%s: %s, again %s\nwant %s, %s", tt.name, got, again, tt.want, tt.again)
+		if got, recheckAfter := at(tt.after, tt.mode, "", tt.endpoints...); got != tt.want || recheckAfter != tt.again {
+			t.Fatalf("%s: %s, again %s\nwant %s, %s", tt.name, got, recheckAfter, tt.want, tt.again)
 		}
 	}
 	starts = nil
@@ -126,8 +126,8 @@ func TestLawOfEarlyMembers(t *testing.T) {
 					waits[node] = waits[node] || e == notReady(node)
 				}
 			}
-			set := startingSet(membership.JoinStarting, endpoints...)
-			joined, next, again := set.JoinEarly(starts, membership.MemberRecord{}, now)
+			set := startingSet(membership.JoinWhileStarting, endpoints...)
+			joined, next, recheckAt := set.JoinEarly(starts, membership.MemberRecord{}, now)
 			starts = next
 			names := map[string]bool{}
 			for _, a := range joined.Addresses {
@@ -151,8 +151,8 @@ func TestLawOfEarlyMembers(t *testing.T) {
 					}
 				case names[node] && known && !now.Before(first.Add(membership.StartTimeout)):
 					t.Fatalf("%s has been a member for %s", node, now.Sub(first))
-				case names[node] && (again.IsZero() || !again.After(now)):
-					t.Fatalf("%s is a member, and is looked at again at %s, now %s", node, again, now)
+				case names[node] && (recheckAt.IsZero() || !recheckAt.After(now)):
+					t.Fatalf("%s is a member, and is looked at again at %s, now %s", node, recheckAt, now)
 				case names[node] && !known:
 					since[node] = now
 				}

@@ -31,30 +31,30 @@ type DownRecord struct {
 }
 
 // RetainLeaving returns the set in which recorded nodes that a label excludes but that still serve are Down,
-// until LeavingTimeout after they became Down. Nodes without a record do not join. again is when the first of
+// until LeavingTimeout after they became Down. Nodes without a record do not join. recheckAt is when the first of
 // them times out; zero if none does.
-func (s Set) RetainLeaving(has MemberRecord, now time.Time) (kept Set, again time.Time) {
+func (s Set) RetainLeaving(record MemberRecord, now time.Time) (kept Set, recheckAt time.Time) {
 	kept = s
 	for _, d := range s.ServingExcluded {
-		down, isDown := has.Down[d.IP]
+		down, isDown := record.Down[d.IP]
 		until := down.Since.Add(LeavingTimeout)
-		if !slices.Contains(has.Written, d.IP) || kept.hasAddress(d.IP) || isDown && !now.Before(until) {
+		if !slices.Contains(record.Written, d.IP) || kept.hasAddress(d.IP) || isDown && !now.Before(until) {
 			continue
 		}
-		if isDown && (again.IsZero() || until.Before(again)) {
-			again = until
+		if isDown && (recheckAt.IsZero() || until.Before(recheckAt)) {
+			recheckAt = until
 		}
 		kept = kept.addRetained(d, true)
 		kept.NonMembers = slices.DeleteFunc(slices.Clone(kept.NonMembers), func(a NonMember) bool { return a.Node == d.Node })
 	}
-	return kept, again
+	return kept, recheckAt
 }
 
 // RetainRemoved returns the set plus all recorded members, for use while the cluster cache may be stale. node
 // returns the node of an address, whose draining state applies; false if unknown.
-func (s Set) RetainRemoved(has MemberRecord, node func(netip.Addr) (Node, bool)) Set {
+func (s Set) RetainRemoved(record MemberRecord, node func(netip.Addr) (Node, bool)) Set {
 	kept := s
-	for _, ip := range has.Written {
+	for _, ip := range record.Written {
 		if kept.hasAddress(ip) {
 			continue
 		}
@@ -62,7 +62,7 @@ func (s Set) RetainRemoved(has MemberRecord, node func(netip.Addr) (Node, bool))
 		if !known {
 			n.Name = ip.String()
 		}
-		down, isDown := has.Down[ip]
+		down, isDown := record.Down[ip]
 		if why := n.DrainReason; why != "" {
 			down.Reason, isDown = why, true
 		} else if known && n.Excluded == "" {

@@ -20,14 +20,14 @@ var began = time.Unix(1000, 0)
 
 // onRecord parses "10.0.0.1 10.0.0.2" as written, with the given Down times.
 func onRecord(written string, down map[string]time.Time) membership.MemberRecord {
-	has := membership.MemberRecord{Down: map[netip.Addr]membership.DownRecord{}}
+	record := membership.MemberRecord{Down: map[netip.Addr]membership.DownRecord{}}
 	for _, ip := range strings.Fields(written) {
-		has.Written = append(has.Written, netip.MustParseAddr(ip))
+		record.Written = append(record.Written, netip.MustParseAddr(ip))
 	}
 	for ip, since := range down {
-		has.Down[netip.MustParseAddr(ip)] = membership.DownRecord{Since: since, Reason: "recorded"}
+		record.Down[netip.MustParseAddr(ip)] = membership.DownRecord{Since: since, Reason: "recorded"}
 	}
-	return has
+	return record
 }
 
 // formatSet formats a set as "n1 n2(Down: why)" and its absent nodes.
@@ -73,9 +73,9 @@ func TestALabelledNodeThatServesIsDownBeforeItLeaves(t *testing.T) {
 			{"it stays so", onRecord("10.0.0.3 10.0.0.4", map[string]time.Time{"10.0.0.3": began, "10.0.0.4": began.Add(time.Minute)}), began.Add(2 * time.Minute), "n1 n3(Down: excluded) n4(Down: excluded) -n2 -n5", began.Add(membership.LeavingTimeout)},
 			{"it leaves after a while", onRecord("10.0.0.3 10.0.0.4", map[string]time.Time{"10.0.0.3": began, "10.0.0.4": began.Add(time.Minute)}), began.Add(membership.LeavingTimeout), "n1 n4(Down: excluded) -n2 -n3 -n5", began.Add(membership.LeavingTimeout + time.Minute)},
 		} {
-			kept, again := set.RetainLeaving(tt.has, tt.now)
-			if got := formatSet(kept); got != tt.want || !again.Equal(tt.againAt) {
-				t.Errorf("%s: %s: %s, again at %v; want %s and %v", name, tt.what, got, again, tt.want, tt.againAt)
+			kept, recheckAt := set.RetainLeaving(tt.has, tt.now)
+			if got := formatSet(kept); got != tt.want || !recheckAt.Equal(tt.againAt) {
+				t.Errorf("%s: %s: %s, again at %v; want %s and %v", name, tt.what, got, recheckAt, tt.want, tt.againAt)
 			}
 			if len(kept.Retained) != len(kept.Draining) || kept.RetainedStale != 0 {
 				t.Errorf("%s: %s: kept %v", name, tt.what, kept.Retained)
@@ -97,8 +97,8 @@ func TestNoMemberLeavesWhileTheClusterMayBeOld(t *testing.T) {
 		return nodes[i], true
 	}
 	set := membership.OfService([]membership.Slice{newSlice(lb.IPv4, readyOn("n1"), readyOn("n5"))}, nodes.findNode, lb.IPv4)
-	has := onRecord("10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6", map[string]time.Time{"10.0.0.2": began, "10.0.0.6": began})
-	kept := set.RetainRemoved(has, at)
+	record := onRecord("10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6", map[string]time.Time{"10.0.0.2": began, "10.0.0.6": began})
+	kept := set.RetainRemoved(record, at)
 	// n2 no longer drains, and the nodes of the last two are unknown.
 	if got, want := formatSet(kept), "10.0.0.4 10.0.0.6(Down: recorded) n1 n2 n3(Down: out-of-service) n5"; got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -132,7 +132,7 @@ func TestLawOfRetainedMembers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ip := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}) }
 		var nodes cluster
-		has := membership.MemberRecord{Down: map[netip.Addr]membership.DownRecord{}}
+		record := membership.MemberRecord{Down: map[netip.Addr]membership.DownRecord{}}
 		for i := range 8 {
 			n := membership.Node{Name: fmt.Sprint("n", i), IPs: []netip.Addr{ip(rapid.IntRange(max(i-1, 0), i).Draw(t, "address"))}}
 			if rapid.Bool().Draw(t, "labelled") {
@@ -142,29 +142,29 @@ func TestLawOfRetainedMembers(t *testing.T) {
 				nodes = append(nodes, n)
 			}
 			if rapid.Bool().Draw(t, "written") {
-				has.Written = append(has.Written, ip(i))
+				record.Written = append(record.Written, ip(i))
 				if rapid.Bool().Draw(t, "down") {
-					has.Down[ip(i)] = membership.DownRecord{Since: began.Add(time.Duration(rapid.IntRange(-15, 0).Draw(t, "minutes")) * time.Minute)}
+					record.Down[ip(i)] = membership.DownRecord{Since: began.Add(time.Duration(rapid.IntRange(-15, 0).Draw(t, "minutes")) * time.Minute)}
 				}
 			}
 		}
 		set := membership.OfNodes(slices.Values(nodes), lb.IPv4)
-		left, _ := set.RetainLeaving(has, began)
-		all := left.RetainRemoved(has, func(ip netip.Addr) (membership.Node, bool) { return membership.Node{}, false })
-		for _, s := range []membership.Set{left, all} {
+		kept, _ := set.RetainLeaving(record, began)
+		all := kept.RetainRemoved(record, func(ip netip.Addr) (membership.Node, bool) { return membership.Node{}, false })
+		for _, s := range []membership.Set{kept, all} {
 			at := map[netip.Addr]bool{}
 			for i, a := range s.Addresses {
 				if at[a.IP] {
 					t.Fatalf("%s is there twice: %s", a.IP, formatSet(s))
 				}
 				at[a.IP] = true
-				isNew := !slices.Contains(has.Written, a.IP)
+				isNew := !slices.Contains(record.Written, a.IP)
 				if isNew && (a.AdminState == lb.Down || slices.Contains(s.Retained, a.IP)) || i > 0 && s.Addresses[i-1].Name >= a.Name {
 					t.Fatalf("%s", formatSet(s))
 				}
 			}
 		}
-		for _, written := range has.Written {
+		for _, written := range record.Written {
 			if !slices.ContainsFunc(all.Addresses, func(a lb.Address) bool { return a.IP == written }) {
 				t.Fatalf("%s left: %s", written, formatSet(all))
 			}

@@ -10,12 +10,12 @@ import (
 
 // KeepLastUp returns the set in which recorded members that drain remain up while no other recorded member is up. It ends
 // once another has been up for ProbeWait, or after LeavingTimeout. It does not apply to members that are Down already,
-// drain at once, or were not written by Weir. records are those of the pool, next replaces them. again is when the next member changes; zero if none does.
-func (s Set) KeepLastUp(records map[netip.Addr]WaitRecord, has MemberRecord, now time.Time) (kept Set, next map[netip.Addr]WaitRecord, again time.Time) {
+// drain at once, or were not written by Weir. records are those of the pool, next replaces them. recheckAt is when the next member changes; zero if none does.
+func (s Set) KeepLastUp(records map[netip.Addr]WaitRecord, record MemberRecord, now time.Time) (kept Set, next map[netip.Addr]WaitRecord, recheckAt time.Time) {
 	var up []Drain
-	othersUp := s.hasRecordedUp(has)
+	othersUp := s.hasRecordedUp(record)
 	for _, d := range s.Draining {
-		if _, isDown := has.Down[d.IP]; isDown || d.AtOnce || !slices.Contains(has.Written, d.IP) {
+		if _, isDown := record.Down[d.IP]; isDown || d.AtOnce || !slices.Contains(record.Written, d.IP) {
 			continue
 		}
 		record := records[d.IP].update(othersUp, now)
@@ -27,14 +27,14 @@ func (s Set) KeepLastUp(records map[netip.Addr]WaitRecord, has MemberRecord, now
 		if !now.Before(until) {
 			continue
 		}
-		up, again = append(up, d), earlier(again, until)
+		up, recheckAt = append(up, d), earlier(recheckAt, until)
 	}
 	if len(up) == 0 {
-		return s, next, again
+		return s, next, recheckAt
 	}
 	s = s.keepUp(up)
 	s.LastUp = up
-	return s, next, again
+	return s, next, recheckAt
 }
 
 // MayKeepLastUp reports whether a member may drain later.

@@ -78,14 +78,14 @@ func TestKeepLastUp(t *testing.T) {
 			}
 			set := lastUpSet(s.nodes)
 			set.Starting = slices.DeleteFunc(slices.Clone(set.Addresses), func(a lb.Address) bool { return !strings.Contains(s.starting, a.Name) })
-			kept, next, again := set.KeepLastUp(records, onRecord(address.Replace(s.written), down), seconds(s.at))
+			kept, next, recheckAt := set.KeepLastUp(records, onRecord(address.Replace(s.written), down), seconds(s.at))
 			records = next
 			wantAgain := time.Time{}
 			if s.again >= 0 {
 				wantAgain = seconds(s.again)
 			}
-			if got := formatSet(kept); got != s.want || drainNames(kept.LastUp) != s.lastUp || !again.Equal(wantAgain) {
-				t.Errorf("%s: at %d: %s, last up %q, again at %v; want %s, %q and %v", name, s.at, got, drainNames(kept.LastUp), again, s.want, s.lastUp, wantAgain)
+			if got := formatSet(kept); got != s.want || drainNames(kept.LastUp) != s.lastUp || !recheckAt.Equal(wantAgain) {
+				t.Errorf("%s: at %d: %s, last up %q, again at %v; want %s, %q and %v", name, s.at, got, drainNames(kept.LastUp), recheckAt, s.want, s.lastUp, wantAgain)
 			}
 		}
 	}
@@ -96,7 +96,7 @@ func TestKeepLastUp(t *testing.T) {
 func TestLawOfTheLastUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var records map[netip.Addr]membership.WaitRecord
-		has, since, now := onRecord("", nil), map[netip.Addr]time.Time{}, began
+		record, since, now := onRecord("", nil), map[netip.Addr]time.Time{}, began
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.SampledFrom([]int{0, 1, 5, 10, 60, 600}).Draw(t, "seconds")) * time.Second)
 			var words []string
@@ -106,22 +106,22 @@ func TestLawOfTheLastUp(t *testing.T) {
 				}
 			}
 			set := lastUpSet(strings.Join(words, " "))
-			kept, next, again := set.KeepLastUp(records, has, now)
-			if records = next; !again.IsZero() && !again.After(now) {
-				t.Fatalf("again at %v, now is %v", again, now)
+			kept, next, recheckAt := set.KeepLastUp(records, record, now)
+			if records = next; !recheckAt.IsZero() && !recheckAt.After(now) {
+				t.Fatalf("again at %v, now is %v", recheckAt, now)
 			}
 			if len(kept.Addresses) != len(set.Addresses) || len(kept.Draining)+len(kept.LastUp) != len(set.Draining) {
 				t.Fatalf("%s became %s", formatSet(set), formatSet(kept))
 			}
 			up, drains := 0, map[netip.Addr]time.Time{}
 			for _, a := range set.Addresses {
-				if _, isDown := has.Down[a.IP]; a.AdminState != lb.Down && !isDown && slices.Contains(has.Written, a.IP) {
+				if _, isDown := record.Down[a.IP]; a.AdminState != lb.Down && !isDown && slices.Contains(record.Written, a.IP) {
 					up++
 				}
 			}
 			for _, d := range set.Draining {
-				_, wasDown := has.Down[d.IP]
-				if wasDown || d.AtOnce || !slices.Contains(has.Written, d.IP) {
+				_, wasDown := record.Down[d.IP]
+				if wasDown || d.AtOnce || !slices.Contains(record.Written, d.IP) {
 					continue
 				}
 				if drains[d.IP] = since[d.IP]; drains[d.IP].IsZero() {
@@ -141,7 +141,7 @@ func TestLawOfTheLastUp(t *testing.T) {
 					written.Down[a.IP] = membership.DownRecord{Since: now}
 				}
 			}
-			has = written
+			record = written
 		}
 	})
 }

@@ -225,11 +225,11 @@ func startingNodes(names map[string]struct{}, node func(name string) (Node, bool
 			b.addNode(n)
 		}
 	}
-	there := make(map[netip.Addr]struct{}, len(members))
+	present := make(map[netip.Addr]struct{}, len(members))
 	for _, a := range members {
-		there[a.IP] = struct{}{}
+		present[a.IP] = struct{}{}
 	}
-	starting := slices.DeleteFunc(b.buildSet().Addresses, func(a lb.Address) bool { _, ok := there[a.IP]; return ok })
+	starting := slices.DeleteFunc(b.buildSet().Addresses, func(a lb.Address) bool { _, ok := present[a.IP]; return ok })
 	if len(starting) == 0 {
 		return nil
 	}

@@ -267,7 +267,7 @@ func assertOneAddress(t *testing.T, nodes []membership.Node, ip netip.Addr) {
 	}
 	reversed := slices.Clone(nodes)
 	slices.Reverse(reversed)
-	if n, is := membership.PreferredNode(reversed); is != (len(nodes) > 0) || candidates > 0 && n.Excluded != "" ||
+	if n, ok := membership.PreferredNode(reversed); ok != (len(nodes) > 0) || candidates > 0 && n.Excluded != "" ||
 		n.Excluded == "" && n.DrainReason != "" && slices.ContainsFunc(nodes, func(n membership.Node) bool { return n.Excluded == "" && n.DrainReason == "" }) {
 		t.Fatalf("%+v: %+v decides", nodes, n)
 	}

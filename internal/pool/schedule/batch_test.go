@@ -16,7 +16,7 @@ import (
 func TestWhichPoolsGoOneAfterTheOther(t *testing.T) {
 	at := seconds(1000)
 	change := func(name string, since time.Duration) Group {
-		return Group{Pool: lb.PoolKey(name), Namespace: "a", hasFirstAttempt: true, FirstQueued: at.Add(-since)}
+		return Group{Pool: lb.PoolKey(name), Namespace: "a", hasNewChange: true, FirstQueued: at.Add(-since)}
 	}
 	apart := func(g Group) Group { g.history.MustBeAlone = true; return g }
 	parked := func(g Group) Group { g.ParkedUntil = at.Add(time.Minute); return g }
@@ -41,8 +41,8 @@ func TestWhichPoolsGoOneAfterTheOther(t *testing.T) {
 // A pool that waits for its pace is not written with others: it would cost a write.
 func TestWhatWaitsForItsPaceWaits(t *testing.T) {
 	at := seconds(1000)
-	due := Group{Pool: "due", hasFirstAttempt: true, FirstQueued: at.Add(-time.Minute)}
-	paced := Group{Pool: "paced", hasFirstAttempt: true, FirstQueued: at.Add(-time.Second), HoldFor: 20 * time.Second, history: History{LastChange: at.Add(-5 * time.Second)}}
+	due := Group{Pool: "due", hasNewChange: true, FirstQueued: at.Add(-time.Minute)}
+	paced := Group{Pool: "paced", hasNewChange: true, FirstQueued: at.Add(-time.Second), HoldFor: 20 * time.Second, history: History{LastChange: at.Add(-5 * time.Second)}}
 	if got := fmt.Sprint(SelectWrites([]Group{paced, due}, at, interval)); got != "[due]" {
 		t.Errorf("got %s", got)
 	}
@@ -55,7 +55,7 @@ func TestSelections(t *testing.T) {
 	var excluded, pending, later History
 	excluded.MustBeAlone, pending.Writes.PendingEtag, later.WaitUntil = true, "1", at.Add(time.Second)
 	three := []Group{check("c", History{}), check("a", History{}), check("b", History{})}
-	change := Group{Pool: "change", Namespace: "a", hasFirstAttempt: true, FirstQueued: at.Add(-time.Minute)}
+	change := Group{Pool: "change", Namespace: "a", hasNewChange: true, FirstQueued: at.Add(-time.Minute)}
 	drain := func(name string, queued time.Duration, failed int, h History) Group {
 		return Group{Pool: lb.PoolKey(name), Namespace: "a", history: h, Admin: &Operation{Admin: true, QueuedAt: at.Add(queued), FailedAttempts: failed}}
 	}

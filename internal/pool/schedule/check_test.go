@@ -21,8 +21,8 @@ func TestLooksAreSpreadEvenly(t *testing.T) {
 		if !at.After(now) || at.After(now.Add(period)) {
 			t.Fatalf("pool %d is looked at %s from now", i, at.Sub(now))
 		}
-		if again := NextResync(poolID(fmt.Sprintf("lb-%d", i), "web").Key(), at, period); !again.Equal(at.Add(period)) {
-			t.Fatalf("then %s later", again.Sub(at))
+		if next := NextResync(poolID(fmt.Sprintf("lb-%d", i), "web").Key(), at, period); !next.Equal(at.Add(period)) {
+			t.Fatalf("then %s later", next.Sub(at))
 		}
 		if other := NextResync(poolID(fmt.Sprintf("LB-%d", i), "other").Key(), now, period); !other.Equal(at) {
 			t.Fatalf("another pool of load balancer %d is looked at %s later", i, other.Sub(at))

@@ -102,14 +102,14 @@ func TestLawNoCallerStarves(t *testing.T) {
 			if len(of) == 0 {
 				continue
 			}
-			there := map[string]bool{}
+			seen := map[string]bool{}
 			var all []*pass
 			for _, p := range of {
-				there[p.namespace] = true
+				seen[p.namespace] = true
 				all = append(all, p)
 			}
-			line.SetNamespaces(keys(there))
-			line.UpdateRound(keys(there))
+			line.SetNamespaces(keys(seen))
+			line.UpdateRound(keys(seen))
 			for _, p := range all {
 				p.order, p.inNextRound = line.OrderOf(p.namespace), line.InNextRound(p.namespace)
 				p.countDown(all, namespaces, now, interval)

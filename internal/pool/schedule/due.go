@@ -15,13 +15,13 @@ const changeDebounce = 250 * time.Millisecond
 
 // Group is a pool's operations as scheduled. If it has none it is a resync, due since FirstQueued.
 type Group struct {
-	Pool            lb.PoolKey
-	Namespace       string
-	Order           uint64
-	InNextRound     bool
-	hasFirstAttempt bool
-	Retry           bool
-	HoldFor         time.Duration
+	Pool         lb.PoolKey
+	Namespace    string
+	Order        uint64
+	InNextRound  bool
+	hasNewChange bool
+	Retry        bool
+	HoldFor      time.Duration
 	// LongestHold is the longest wait after the last write if it exceeds an interval. QuotaNotBefore is when a used-up quota
 	// is available again.
 	LongestHold    time.Duration
@@ -63,7 +63,7 @@ func NewGroup(pool lb.PoolKey, ops []Operation, h History) Group {
 			continue
 		case op.isFirstAttempt():
 			g.ChangeCount += 1 + op.mergeCount
-			g.hasFirstAttempt, g.needsFill = true, g.needsFill || op.FillsPool && h.FinalError == "" && !h.MustBeAlone // a failing pool keeps its pace
+			g.hasNewChange, g.needsFill = true, g.needsFill || op.FillsPool && h.FinalError == "" && !h.MustBeAlone // a failing pool keeps its pace
 		default:
 			g.Retry = true
 		}
@@ -94,7 +94,7 @@ func (g Group) DueKinds(now time.Time, interval time.Duration) (member, admin bo
 	return (g.hasMemberChange() || g.Admin == nil) && !g.memberReadyAt(interval).After(now), g.Admin != nil && !g.AdminRetryAt().After(now)
 }
 
-func (g Group) hasMemberChange() bool { return g.hasFirstAttempt || g.Retry }
+func (g Group) hasMemberChange() bool { return g.hasNewChange || g.Retry }
 
 func (g Group) isResync() bool { return !g.hasMemberChange() && g.Admin == nil }
 
@@ -146,7 +146,7 @@ func (g Group) poolReadyAt(interval time.Duration) time.Time {
 	switch {
 	case g.Retry:
 		return ratelimit.MaxTime(t, g.history.LastAttempt.Add(interval))
-	case g.needsFill, !g.hasFirstAttempt:
+	case g.needsFill, !g.hasNewChange:
 		return ratelimit.MaxTime(t, g.FirstQueued)
 	}
 	t = ratelimit.MaxTime(t, g.FirstQueued.Add(changeDebounce))
@@ -168,7 +168,7 @@ func (g Group) pacedUntil(interval time.Duration) time.Time {
 
 // MayNeedPace is NeedsPace before LongestHold and QuotaNotBefore are known.
 func (g Group) MayNeedPace(now time.Time, interval time.Duration) bool {
-	return g.hasFirstAttempt && !g.Retry && !g.needsFill && g.history.LastChange.Add(ratelimit.MaxStretch*interval).After(now)
+	return g.hasNewChange && !g.Retry && !g.needsFill && g.history.LastChange.Add(ratelimit.MaxStretch*interval).After(now)
 }
 
 // NeedsPace reports whether the pool has a change that its pace may delay.

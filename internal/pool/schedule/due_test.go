@@ -59,7 +59,7 @@ func TestReadyAt(t *testing.T) {
 
 // Whatever its hold, a pool waits no longer than an interval, unless the share of writes is lowered or the quota used up.
 func TestAPaceIsBoundedByTheInterval(t *testing.T) {
-	g := Group{hasFirstAttempt: true, FirstQueued: seconds(1), HoldFor: time.Hour, history: History{LastChange: seconds(0)}}
+	g := Group{hasNewChange: true, FirstQueued: seconds(1), HoldFor: time.Hour, history: History{LastChange: seconds(0)}}
 	if got := g.ReadyAt(interval); !got.Equal(seconds(30)) {
 		t.Errorf("it may be written at +%s", got.Sub(start))
 	}
@@ -119,9 +119,9 @@ func TestDeferredByItsShare(t *testing.T) {
 
 func TestAdmit(t *testing.T) {
 	retry := Group{Pool: "retry", Retry: true, FirstQueued: seconds(0), history: History{LastAttempt: seconds(1)}}
-	fresh := Group{Pool: "fresh", hasFirstAttempt: true, FirstQueued: seconds(30)}
-	older := Group{Pool: "older", hasFirstAttempt: true, FirstQueued: seconds(29)}
-	waits := Group{Pool: "waits", hasFirstAttempt: true, FirstQueued: seconds(39.9)}
+	fresh := Group{Pool: "fresh", hasNewChange: true, FirstQueued: seconds(30)}
+	older := Group{Pool: "older", hasNewChange: true, FirstQueued: seconds(29)}
+	waits := Group{Pool: "waits", hasNewChange: true, FirstQueued: seconds(39.9)}
 	tests := []struct {
 		name   string
 		groups []Group
@@ -146,7 +146,7 @@ func TestAdmit(t *testing.T) {
 // Debouncing does not cut Retry-After short.
 func TestAPoolThatIsParkedJoinsNoCompany(t *testing.T) {
 	at := seconds(1000)
-	g := Group{hasFirstAttempt: true, FirstQueued: at.Add(-100 * time.Millisecond)}
+	g := Group{hasNewChange: true, FirstQueued: at.Add(-100 * time.Millisecond)}
 	if !g.isDebouncing(at, interval) {
 		t.Error("it waits for company alone")
 	}
@@ -186,7 +186,7 @@ func TestANewPoolIsNotKeptWaiting(t *testing.T) {
 // A new pool that cannot be filled keeps the normal pace.
 func TestANewPoolThatFailsKeepsItsPace(t *testing.T) {
 	for about, h := range map[string]History{"given up": {FinalError: "Terminal Poison"}, "refused": {MustBeAlone: true}} {
-		if g := NewGroup("p", []Operation{{FillsPool: true, ChangedAt: seconds(1)}}, h); g.needsFill || !g.hasFirstAttempt {
+		if g := NewGroup("p", []Operation{{FillsPool: true, ChangedAt: seconds(1)}}, h); g.needsFill || !g.hasNewChange {
 			t.Errorf("%s: it waits for no pace", about)
 		}
 	}
@@ -205,7 +205,7 @@ func TestGroupsSummarize(t *testing.T) {
 		{Ref: Ref{Namespace: "a"}, Admin: true, QueuedAt: seconds(1)},
 	}
 	g := NewGroup("p", ops, History{})
-	if g.Namespace != "a" || g.ChangeCount != 3 || !g.hasFirstAttempt || !g.Retry || !g.exempt || g.onlyChecks || g.impact.Stopping != 3 || !g.FirstQueued.Equal(seconds(4)) || !g.ParkedUntil.Equal(seconds(30)) {
+	if g.Namespace != "a" || g.ChangeCount != 3 || !g.hasNewChange || !g.Retry || !g.exempt || g.onlyChecks || g.impact.Stopping != 3 || !g.FirstQueued.Equal(seconds(4)) || !g.ParkedUntil.Equal(seconds(30)) {
 		t.Errorf("%+v", g)
 	}
 	if !g.OldestQueued().Equal(seconds(1)) || !g.NotBefore().Equal(seconds(30)) || !g.EligibleAt(seconds(29)).Equal(seconds(30)) || !g.EligibleAt(seconds(30)).IsZero() {

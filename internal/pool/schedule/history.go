@@ -68,7 +68,8 @@ func (h History) AfterAttempt(outcome diff.Outcome, f *armerror.Fault, cause Cau
 	return h
 }
 
-// AfterMachineWrite counts an attempt that finds a pool in sync after it was not as the delegated write.
+// AfterMachineWrite reports the write of machines as the attempt's own when the pool is first found in sync after it:
+// another goroutine has sent that write.
 func (h History) AfterMachineWrite(r *diff.Result) History {
 	done := r.StatesInSync() && r.MemberProgress == nil
 	if h.UncountedWrite && done && (r.MachineTarget == nil || r.InterfaceHash != h.UncountedHash) {
@@ -105,7 +106,8 @@ func (h History) EndMachineWait() (next History, woken bool) {
 	return h, true
 }
 
-// NotBeforeNow is for display: an attempt longer than the interval is followed by the next one at once.
+// NotBeforeNow returns at, or now if it has passed. It is for display: after an attempt that took longer than the
+// interval, the next one follows at once.
 func NotBeforeNow(at, now time.Time) time.Time {
 	if at.IsZero() {
 		return at
@@ -132,7 +134,7 @@ func NextResync(pool lb.PoolKey, now time.Time, period time.Duration) time.Time 
 
 const firstCheckDelay = time.Minute
 
-// nextCheck also checks a pool in trouble after one, two, four minutes and so on, below the period.
+// nextCheck returns the next resync, or an earlier check of a pool in trouble, after one, two, four minutes and so on.
 func nextCheck(pool lb.PoolKey, now time.Time, period time.Duration, failing time.Time) time.Time {
 	own := NextResync(pool, now, period)
 	if failing.IsZero() {

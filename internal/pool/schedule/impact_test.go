@@ -35,9 +35,9 @@ func TestWhichPoolHasMostToLose(t *testing.T) {
 		{"the same", Impact{Serving: 1, Stopping: 1}, Impact{Serving: 1, Stopping: 1}, true},
 		{"nothing at all, twice", Impact{}, Impact{Serving: 7}, true},
 	} {
-		there, back := tt.first.compareImpact(tt.then), tt.then.compareImpact(tt.first)
-		if there != -back || (there < 0) == tt.eitherWayRound || there > 0 {
-			t.Errorf("%s: %+v before %+v is %d, and the other way round %d", tt.about, tt.first, tt.then, there, back)
+		forward, back := tt.first.compareImpact(tt.then), tt.then.compareImpact(tt.first)
+		if forward != -back || (forward < 0) == tt.eitherWayRound || forward > 0 {
+			t.Errorf("%s: %+v before %+v is %d, and the other way round %d", tt.about, tt.first, tt.then, forward, back)
 		}
 	}
 }

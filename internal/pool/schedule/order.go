@@ -35,8 +35,8 @@ type claim struct {
 	ready       time.Time
 }
 
-// In intervals: maxChangeWait until a change is late, and a check a late check; maxAdminWait until an admin state is late;
-// maxCheckWait until a check ranks as a change. Late claims ignore impact.
+// Waits in intervals: a change is late after maxChangeWait, and a check becomes a late check; an admin state is late
+// after maxAdminWait; a check ranks as a change after maxCheckWait. Late claims ignore impact.
 const (
 	maxChangeWait = 1
 	maxAdminWait  = 10
@@ -250,6 +250,6 @@ func SelectWaiting(groups []Group, now time.Time, interval time.Duration) []lb.P
 }
 
 func (g Group) isDebouncing(now time.Time, interval time.Duration) bool {
-	return g.hasFirstAttempt && !g.Retry && !ratelimit.MaxTime(g.NotBefore(), g.history.WaitUntil).After(now) &&
+	return g.hasNewChange && !g.Retry && !ratelimit.MaxTime(g.NotBefore(), g.history.WaitUntil).After(now) &&
 		!g.poolReadyAt(interval).After(now.Add(changeDebounce)) && !g.deferredUntil().After(now)
 }

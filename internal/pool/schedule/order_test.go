@@ -22,10 +22,10 @@ func TestWhichAdminStatesGoFirst(t *testing.T) {
 	groups := map[string]Group{
 		"most":     {Admin: admin(3, 0)},
 		"one":      {Admin: admin(1, 0)},
-		"overdue":  {hasFirstAttempt: true, FirstQueued: at.Add(-time.Hour)},
+		"overdue":  {hasNewChange: true, FirstQueued: at.Add(-time.Hour)},
 		"failed":   {Admin: admin(9, 1)},
 		"flapping": {Admin: admin(9, 0), history: History{LastAdmin: at.Add(-interval / 2)}},
-		"fresh":    {hasFirstAttempt: true, FirstQueued: at.Add(-time.Second)},
+		"fresh":    {hasNewChange: true, FirstQueued: at.Add(-time.Second)},
 		"retry":    {Retry: true, history: History{LastAttempt: at.Add(-interval)}},
 	}
 	var order []string
@@ -50,7 +50,7 @@ func TestWhichAdminStatesGoFirst(t *testing.T) {
 
 // A check ranks last, uses no turn, and is not a waiting operation.
 func TestALookStandsBackBehindChanges(t *testing.T) {
-	fresh := Group{Pool: "fresh", hasFirstAttempt: true, FirstQueued: seconds(30)}
+	fresh := Group{Pool: "fresh", hasNewChange: true, FirstQueued: seconds(30)}
 	retry := Group{Pool: "retry", Retry: true, history: History{LastAttempt: seconds(0)}}
 	look := Group{Pool: "a look", FirstQueued: seconds(25)}
 	if pick, _, _ := SelectPool([]Group{look, retry, fresh}, seconds(50), interval); pick != "fresh" {

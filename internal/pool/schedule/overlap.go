@@ -21,7 +21,8 @@ const (
 	// minRecovery is the number of writes before two overlap again; it doubles with each failure.
 	minRecovery    = 8
 	maxRecoveryLog = 7
-	// minKeptGroups is how many groups have to persist before ends of overtaken writes are not awaited (design 0083).
+	// minKeptGroups is how many groups of overtaken writes must persist before Weir stops waiting for each write to end
+	// (design 0083).
 	minKeptGroups = 3
 )
 
@@ -47,7 +48,8 @@ func (o Overlap) Limit() int {
 // AwaitsEach reports whether the ends of overtaken writes are awaited: they might roll back.
 func (o Overlap) AwaitsEach() bool { return o.keptGroups < minKeptGroups }
 
-// AfterSuccess returns the state after writes that succeeded; overtaken ones ran when the next was accepted.
+// AfterSuccess returns the state after writes that succeeded; overtaken counts those that still ran when Azure accepted
+// the next one.
 func (o Overlap) AfterSuccess(writes, overtaken int) Overlap {
 	if overtaken > 0 {
 		o.keptGroups, o.failures = min(o.keptGroups+1, minKeptGroups), 0

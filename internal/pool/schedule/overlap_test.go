@@ -91,12 +91,12 @@ func TestLawOfOverlap(t *testing.T) {
 			}
 			never = never.AfterSuccess(1, 0)
 		}
-		most := 3 + n/(minRecovery<<maxRecoveryLog)
+		limit := 3 + n/(minRecovery<<maxRecoveryLog)
 		for w := n / minRecovery; w > 0; w /= 2 {
-			most++
+			limit++
 		}
-		if failures > most {
-			t.Fatalf("%d of %d writes are rejected, want %d at most", failures, n, most)
+		if failures > limit {
+			t.Fatalf("%d of %d writes are rejected, want %d at most", failures, n, limit)
 		}
 	})
 }

@@ -40,9 +40,9 @@ func (n Notifications) Of(s ServiceName) Notification {
 }
 
 // With replaces the last notification of a Service.
-func (n Notifications) With(s ServiceName, is Notification) Notifications {
+func (n Notifications) With(s ServiceName, notification Notification) Notifications {
 	n = slices.DeleteFunc(n, func(last lastNotification) bool { return last.service == s })
-	return append(n, lastNotification{s, is})
+	return append(n, lastNotification{s, notification})
 }
 
 type resultAction struct {
@@ -52,7 +52,8 @@ type resultAction struct {
 	notify       Notification
 }
 
-// givenUp is for operations without a change after giving up, extra for those that were not due.
+// actionSet has the action for each kind of operation. givenUp is for operations without a change after giving up, extra
+// for those that were not due.
 type actionSet struct{ retriesLeft, noRetries, givenUp, admin, extra resultAction }
 
 var (

@@ -162,7 +162,7 @@ func TestAdminStatesAfterRestartAreNoPoolReport(t *testing.T) {
 	} {
 		tt.op.Service = ServiceName{"shop", "web"}
 		v := ResolveOperations(diff.Written, "", time.Time{}, []Operation{tt.op}, 3, PoolStatus{OnlyAdminStates: tt.states, LastNotifications: Notifications{}.With(tt.op.Service, tt.last)})
-		if told := len(v.Notifications[tt.want]) == 1; told != (tt.want != notifyNone) || tt.want == notifyNone && len(v.Notifications) > 0 {
+		if notified := len(v.Notifications[tt.want]) == 1; notified != (tt.want != notifyNone) || tt.want == notifyNone && len(v.Notifications) > 0 {
 			t.Errorf("%s: told %v, want %q", tt.about, v.Notifications, tt.want)
 		}
 	}

@@ -71,11 +71,11 @@ func TestLawATurnServesEachNamespaceOnce(t *testing.T) {
 			groups = append(groups, ofNamespace(rapid.SampledFrom([]string{"a", "a", "a", "b", "c"}).Draw(t, "namespace"), fmt.Sprint("p", i)))
 		}
 		for {
-			left := turn.FilterRemaining(groups, start, time.Minute)
-			if len(left) == 0 {
+			remaining := turn.FilterRemaining(groups, start, time.Minute)
+			if len(remaining) == 0 {
 				break
 			}
-			pick := rapid.SampledFrom(left).Draw(t, "pick")
+			pick := rapid.SampledFrom(remaining).Draw(t, "pick")
 			turn.StartAttempt()
 			turn.AddAttempt(pick.Namespace)
 			if attempts++; rapid.IntRange(0, 3).Draw(t, "given back") > 0 {

@@ -84,8 +84,9 @@ func (c *Config) writeIfNeeded(ctx context.Context, t target, observed lb.Pool, 
 	return r.VerifyWrite(shown)
 }
 
-// prepareWrite computes and records a write; without machines, it returns errMachineMembers if network interfaces are
-// wanted. Members are handed over once per attempt, at its end: a handover returns new failures.
+// prepareWrite computes a write and records it. If network interfaces are wanted and machines is false, it returns
+// errMachineMembers: members are handed over only at the end of an attempt, because a handover returns each failure
+// once.
 func (c *Config) prepareWrite(ctx context.Context, ref schedule.Ref, observed lb.Pool, r *diff.Result, machines bool) (write bool, err error) {
 	want, err := c.desiredPool(ref)
 	isMachines := err == nil && want.Machines != nil
@@ -163,7 +164,8 @@ func (c *Config) prepareMembers(ctx context.Context, observed lb.Pool, want diff
 	return r.PrepareMembers(observed, want, c.AdminState)
 }
 
-// setMachineTarget hands over even a pool in sync: other writes of its machines must keep them in it.
+// setMachineTarget hands over the machines even of a pool that is in sync, so that other writes of these machines keep
+// them in it.
 func (c *Config) setMachineTarget(t target, r *diff.Result) error {
 	if r.MachineTarget == nil {
 		return nil
@@ -183,7 +185,8 @@ const codeInterfaceMember = "ModificationOfNICIpConfigBackendPoolNotSupported"
 
 const maxOwnWriteIntervals = 3
 
-// retryOnce never repeats, nor before Retry-After: a conflict, a joined interface or a Failed load balancer.
+// retryOnce tries a second time within the attempt after a conflict, a joined interface or a Failed load balancer,
+// unless Azure has set a Retry-After.
 func (c *Config) retryOnce(ctx context.Context, t target, before diff.Result, r *diff.Result, met error) error {
 	f := armerror.FromError(met)
 	joins := f.Code == codeInterfaceMember && !r.HoldsInterfaces
@@ -204,7 +207,8 @@ func (c *Config) retryOnce(ctx context.Context, t target, before diff.Result, r 
 	return c.readAndWrite(ctx, t, before, r, met)
 }
 
-// readAndWrite: a write with 412 may have landed, if the SDK sent it twice and the second conflicted with the first.
+// readAndWrite reads the pool again and writes it if needed. A write rejected with 412 may still have landed: the SDK
+// may have sent it twice, and the second request conflicted with the first.
 func (c *Config) readAndWrite(ctx context.Context, t target, before diff.Result, r *diff.Result, met error) error {
 	f, patience := armerror.FromError(met), c.Interval
 	landed, members := f.IsPreconditionFailed() && f.MayBeApplied, r.ChangesMembers
@@ -231,7 +235,8 @@ func (c *Config) readAndWrite(ctx context.Context, t target, before diff.Result,
 	return err
 }
 
-// readIdle waits for a running write: its end changes the etag again. Up to an interval this is cheaper than a retry.
+// readIdle reads the pool once no write of it runs, because the end of a write changes the etag again. Waiting for up to
+// an interval is cheaper than a retry.
 func (c *Config) readIdle(ctx context.Context, pool lb.PoolID, patience time.Duration) (lb.Pool, error) {
 	end, apart := time.Now().Add(patience), ratelimit.Exponential{Initial: time.Second, Max: 10 * time.Second}
 	for n := 1; ; n++ {

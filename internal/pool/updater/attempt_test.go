@@ -141,14 +141,14 @@ func TestTheSecondReadWaitsForTheOthersEnd(t *testing.T) {
 		o := &outside{updating: start.Add(5 * time.Second)}
 		c := Config{Interval: 30 * time.Second, Azure: o}
 		p, err := c.readIdle(t.Context(), lb.PoolID{}, c.Interval)
-		if took := time.Since(start); err != nil || p.Provisioning == lb.Updating || took > 10*time.Second {
-			t.Errorf("%v after %s: %v", p.Provisioning, took, err)
+		if elapsed := time.Since(start); err != nil || p.Provisioning == lb.Updating || elapsed > 10*time.Second {
+			t.Errorf("%v after %s: %v", p.Provisioning, elapsed, err)
 		}
 		start = time.Now()
 		o.updating = start.Add(time.Hour)
 		p, err = c.readIdle(t.Context(), lb.PoolID{}, c.Interval)
-		if took := time.Since(start); err != nil || p.Provisioning != lb.Updating || took < 10*time.Second || took > c.Interval {
-			t.Errorf("%v after %s: %v", p.Provisioning, took, err)
+		if elapsed := time.Since(start); err != nil || p.Provisioning != lb.Updating || elapsed < 10*time.Second || elapsed > c.Interval {
+			t.Errorf("%v after %s: %v", p.Provisioning, elapsed, err)
 		}
 	})
 }

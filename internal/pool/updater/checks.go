@@ -13,10 +13,11 @@ import (
 	"weir.dev/weir/internal/ratelimit"
 )
 
-// sharedReadTimeout is a little more than a slow Azure's minute. After it each pool is read separately.
+// sharedReadTimeout is a little more than the minute that a slow Azure takes. After it each pool is read separately.
 const sharedReadTimeout = 75 * time.Second
 
-// sharedReadTTL limits the use of one read while other work is due: each new status is an API server request.
+// sharedReadTTL limits how long one read is used while other work is due: each new status is a request to the API
+// server.
 const sharedReadTTL = time.Second
 
 // checkPools checks pools by one read. Those out of sync get their own attempts. The caller holds l.slot and the lease.
@@ -105,7 +106,8 @@ func (q *queue) markDueChecks(now time.Time) {
 	}
 }
 
-// checkOthers checks the pools that were not written: they lose their effect, too, if a write fails at its end.
+// checkOthers requests a check of the pools that were not written: a write that fails at its end may undo their changes,
+// too.
 func (q *queue) checkOthers(isWritten func(lb.PoolKey) bool, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -172,7 +172,7 @@ func TestLooksAreSharedBesideAPoolThatChanges(t *testing.T) {
 		}
 		of := map[string]bool{}
 		for _, call := range w.calls {
-			if _, read, is := strings.Cut(call, " GET "); is && read != pools[0].Name {
+			if _, read, ok := strings.Cut(call, " GET "); ok && read != pools[0].Name {
 				of[read] = true
 			}
 		}

@@ -52,8 +52,8 @@ func asksAbout(t *testing.T, pools int) time.Duration {
 		id := poolID("kubernetes", fmt.Sprint("web-", i))
 		l.queue.enqueue(now, schedule.Operation{Ref: schedule.Ref{Name: id.Name}, Pool: id, ChangedAt: now})
 		if i > 0 {
-			took := l.queue.takeBatch(id.Key(), now)
-			l.queue.finishBatch(took, nil, took.history, new(uint64), nil)
+			update := l.queue.takeBatch(id.Key(), now)
+			l.queue.finishBatch(update, nil, update.history, new(uint64), nil)
 		}
 	}
 	now = now.Add(time.Second)
@@ -99,8 +99,8 @@ func TestMemoryOfAPoolInSync(t *testing.T) {
 		service := schedule.ServiceName{Name: id.Name}
 		q.enqueue(now, schedule.Operation{Ref: schedule.Ref{Name: id.Name}, Pool: id, Service: service, ChangedAt: now})
 		q.behindWait(id.Key()) // reports that it waits
-		took := q.takeBatch(id.Key(), now)
-		q.finishBatch(took, nil, took.history, new(uint64), map[schedule.Notification][]schedule.ServiceName{schedule.NotifyUpdated: {service}})
+		update := q.takeBatch(id.Key(), now)
+		q.finishBatch(update, nil, update.history, new(uint64), map[schedule.Notification][]schedule.ServiceName{schedule.NotifyUpdated: {service}})
 	}
 	each := (inUse() - before) / pools
 	if t.Logf("%d bytes", each); each > most || len(q.pools) != pools {

@@ -32,12 +32,12 @@ func TestADueChangeRunsBetweenTwoWritesOfTheLoadBalancer(t *testing.T) {
 		stopped, longest := make(chan struct{}), time.Duration(0)
 		go func() {
 			defer close(stopped)
-			for asked := time.Now(); ; asked = time.Now() {
+			for startedAt := time.Now(); ; startedAt = time.Now() {
 				unlock, err := w.lanes.Lock(ctx, web.LoadBalancer)
 				if err != nil {
 					return
 				}
-				longest = max(longest, time.Since(asked))
+				longest = max(longest, time.Since(startedAt))
 				time.Sleep(writes)
 				unlock()
 			}
@@ -52,8 +52,8 @@ func TestADueChangeRunsBetweenTwoWritesOfTheLoadBalancer(t *testing.T) {
 		}
 		stop()
 		<-stopped
-		if most := w.writeTime + 4*w.readTime; longest > most {
-			t.Errorf("a write of the load balancer waited for %s, want at most %s", longest, most)
+		if limit := w.writeTime + 4*w.readTime; longest > limit {
+			t.Errorf("a write of the load balancer waited for %s, want at most %s", longest, limit)
 		}
 	})
 }

@@ -43,8 +43,8 @@ func TestARetryDoesNotStarve(t *testing.T) {
 				}
 				w.change(web, "n1=10.0.0.1")
 				w.wait(time.Second)
-				most := 2*interval + time.Duration(neighbours+1)*w.writeTime
-				for i := 0; time.Since(w.start) < most; i++ {
+				limit := 2*interval + time.Duration(neighbours+1)*w.writeTime
+				for i := 0; time.Since(w.start) < limit; i++ {
 					for j, id := range busy {
 						w.change(id, fmt.Sprintf("m=10.%d.%d.%d", j+1, i/250, i%250+1))
 					}
@@ -287,7 +287,7 @@ func TestPeopleAskForRetriesAllTheTime(t *testing.T) {
 	}
 	alone, asked := writes(t, false), writes(t, true)
 	t.Logf("%d writes in ten minutes, %d where somebody asks each second", alone, asked)
-	if most := alone + 2*int(10*time.Minute/interval); asked <= alone || asked > most {
-		t.Errorf("%d writes in ten minutes, want more than %d and at most %d", asked, alone, most)
+	if limit := alone + 2*int(10*time.Minute/interval); asked <= alone || asked > limit {
+		t.Errorf("%d writes in ten minutes, want more than %d and at most %d", asked, alone, limit)
 	}
 }

@@ -90,8 +90,8 @@ func (w *world) nics(id lb.PoolID, names string) {
 }
 
 // withStates returns the held interfaces with the written admin states.
-func withStates(held, written []lb.Address) []lb.Address {
-	next := slices.Clone(held)
+func withStates(current, written []lb.Address) []lb.Address {
+	next := slices.Clone(current)
 	for i, a := range next {
 		if at := slices.IndexFunc(written, func(b lb.Address) bool { return a.Interface == b.Interface }); at >= 0 {
 			next[i].AdminState = written[at].AdminState

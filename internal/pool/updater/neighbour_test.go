@@ -70,15 +70,15 @@ func TestLawNeighbours(t *testing.T) {
 			add(rapid.SampledFrom(spaces).Draw(t, "namespace"), i)
 			now = now.Add(time.Duration(rapid.IntRange(0, 20).Draw(t, "pause")) * time.Second)
 		}
-		mine := poolID("kubernetes", "mine")
-		q.enqueue(now, schedule.Operation{Ref: schedule.Ref{Namespace: "mine", Name: "mine"}, Pool: mine, ChangedAt: now})
+		own := poolID("kubernetes", "mine")
+		q.enqueue(now, schedule.Operation{Ref: schedule.Ref{Namespace: "mine", Name: "mine"}, Pool: own, ChangedAt: now})
 		now = now.Add(debounce)
 		for turn := range len(spaces) + 1 {
 			pick, ok, _ := q.nextPool(now)
 			if !ok {
 				t.Fatal("nothing is ready")
 			}
-			if pick == mine.Key() {
+			if pick == own.Key() {
 				return
 			}
 			q.finishBatch(q.takeBatch(pick, now), nil, schedule.History{}, nil, nil)
@@ -98,17 +98,17 @@ func TestAGroupIsShared(t *testing.T) {
 		id := poolID("kubernetes", fmt.Sprint("crowd-", i))
 		q.enqueue(now, schedule.Operation{Ref: schedule.Ref{Namespace: "crowd", Name: id.Name}, Pool: id, ChangedAt: now})
 	}
-	var mine []lb.PoolKey
+	var own []lb.PoolKey
 	for i := range mostTogether / 2 {
 		id := poolID("kubernetes", fmt.Sprint("mine-", i))
-		mine = append(mine, id.Key())
+		own = append(own, id.Key())
 		q.enqueue(now, schedule.Operation{Ref: schedule.Ref{Namespace: "mine", Name: id.Name}, Pool: id, ChangedAt: now})
 	}
 	together := map[lb.PoolKey]bool{}
 	for _, key := range q.selectPools(schedule.SelectWrites, now.Add(debounce)) {
 		together[key] = true
 	}
-	for _, key := range mine {
+	for _, key := range own {
 		if !together[key] {
 			t.Errorf("%s is left out", key)
 		}

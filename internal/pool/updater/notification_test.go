@@ -11,10 +11,10 @@ import (
 )
 
 // takenOver checks a pool in a new process, given the status of the previous one.
-func (w *world) takenOver(told schedule.LastNotification) {
+func (w *world) takenOver(last schedule.LastNotification) {
 	w.pool(web, "")
 	w.set(func() { w.wanted[web.Name] = addresses("n1=10.0.0.1") })
-	w.lanes.Add(schedule.Operation{Ref: schedule.Ref{Name: web.Name}, Pool: web, Service: schedule.ServiceName{Name: web.Name}, LastNotification: told})
+	w.lanes.Add(schedule.Operation{Ref: schedule.Ref{Name: web.Name}, Pool: web, Service: schedule.ServiceName{Name: web.Name}, LastNotification: last})
 }
 
 // Notifications of an earlier process are not repeated.

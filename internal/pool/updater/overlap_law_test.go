@@ -73,9 +73,9 @@ func TestLawOfOverlappingWrites(t *testing.T) {
 	answers := []behavior.Result{"", behavior.SupersedeDiscard, behavior.SupersedeDiscardLate, behavior.Lock, behavior.Conflict}
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(2, 6).Draw(rt, "pools")
-		is := make([]string, n)
+		names := make([]string, n)
 		for i := range n {
-			is[i] = rapid.SampledFrom([]string{isDue, isDue, isDue, drains, isQuiet, isParked, isNIC}).Draw(rt, fmt.Sprint("p", i+1))
+			names[i] = rapid.SampledFrom([]string{isDue, isDue, isDue, drains, isQuiet, isParked, isNIC}).Draw(rt, fmt.Sprint("p", i+1))
 		}
 		meets, at := rapid.SampledFrom(slices.Sorted(maps.Keys(faults))).Draw(rt, "meets"), rapid.IntRange(0, n-1).Draw(rt, "at")
 		other := rapid.IntRange(-1, n-1).Draw(rt, "another client writes")
@@ -84,7 +84,7 @@ func TestLawOfOverlappingWrites(t *testing.T) {
 			w.drainAll(pools, "n1=10.0.0.1/Down")
 			w.wait(time.Minute)
 			for i, id := range pools {
-				switch is[i] {
+				switch names[i] {
 				case isParked:
 					w.failingPool("PUT", id, 1, func() armerror.Failure {
 						return armerror.Failure{Status: 429, RetryAt: time.Now().Add(time.Hour)}
@@ -102,7 +102,7 @@ func TestLawOfOverlappingWrites(t *testing.T) {
 			w.sent()
 			hasMet, hasWritten := w.meets(meets, pools[at], other, pools)
 			for i, id := range pools {
-				switch is[i] {
+				switch names[i] {
 				case isDue, isNIC:
 					w.change(id, "n1=10.0.0.1/Down n2=10.0.0.2")
 				case drains:
@@ -113,7 +113,7 @@ func TestLawOfOverlappingWrites(t *testing.T) {
 			terminal := *hasMet && (meets == "400" || meets == "503")
 			for i, id := range pools {
 				want, words := "n1=10.0.0.1/Down ", ""
-				switch is[i] {
+				switch names[i] {
 				case isDue:
 					if want, words = "n1=10.0.0.1/Down n2=10.0.0.2 ", "Updated"; i == at && terminal {
 						words = "Failed" // and a check writes it later
@@ -126,10 +126,10 @@ func TestLawOfOverlappingWrites(t *testing.T) {
 				}
 				want += "vm=10.9.9.9"
 				if got := w.entries(id); got != want {
-					rt.Errorf("%s, which is %s, holds %s, want %s: %q", id.Name, is[i], got, want, w.calls)
+					rt.Errorf("%s, which is %s, holds %s, want %s: %q", id.Name, names[i], got, want, w.calls)
 				}
 				if got := w.final(id); got != words && (got != "Failed" || i != at || meets != "failed") { // alone at its end it is its own
-					rt.Errorf("%s, which is %s, is told %q, want %q: %q", id.Name, is[i], got, words, w.calls)
+					rt.Errorf("%s, which is %s, is told %q, want %q: %q", id.Name, names[i], got, words, w.calls)
 				}
 			}
 			if meets == "nothing" && other < 0 {

@@ -39,7 +39,8 @@ type pipelinedUpdate struct {
 	ctx, attemptCtx, sendCtx context.Context //nolint:containedctx // it lives as long as the attempt
 	valid                    func() bool
 	sentWrites               []sentWrite
-	// awaitsEach is true until this process has seen overtaken writes persist: an end might roll one back.
+	// awaitsEach is true until this process has seen overtaken writes persist. Before that, the end of one write might
+	// roll back another.
 	awaitsEach bool
 	startedAt  time.Time
 	pending    sync.WaitGroup
@@ -49,7 +50,8 @@ type sentWrite struct {
 	poolUpdate
 	accepted   AcceptedWrite
 	waitForEnd func() (lb.Pool, error) // waits for completion
-	// wasOvertaken is true if it ran when Azure accepted the next, guarded by an etag that its end changes.
+	// wasOvertaken is true if the write still ran when Azure accepted the next one, and the etag that it sent proves
+	// that.
 	wasOvertaken bool
 }
 
@@ -82,7 +84,8 @@ func (p *pipelinedUpdate) nextDue(attempted map[lb.PoolKey]bool) []lb.PoolKey {
 	})
 }
 
-// sendOne reports whether the next may follow. After a 412 it reads again once: the last write's end changes the etag.
+// sendOne sends one write and reports whether the next may follow. After a 412 it reads and sends once more, because the
+// end of the previous write changes the etag.
 func (p *pipelinedUpdate) sendOne(update poolUpdate) (next bool) {
 	err := p.sendWrite(&update)
 	if f := armerror.FromError(err); f.IsPreconditionFailed() && f.RetryAt.IsZero() && update.needsWrite {
@@ -151,8 +154,8 @@ func (p *pipelinedUpdate) newWaiter(accepted AcceptedWrite) func() (lb.Pool, err
 	return func() (lb.Pool, error) { <-over; return shown, err }
 }
 
-// handleUnsent reports whether the next may be sent. A rejection because of Weir's previous write is no attempt.
-// Failures that a retry may fix are left to a separate write.
+// handleUnsent handles a write that was not accepted, and reports whether the next may be sent. A rejection because of
+// Weir's own previous write does not count as an attempt. Failures that a retry may fix are left to a separate write.
 func (p *pipelinedUpdate) handleUnsent(update poolUpdate, err error) (next bool) {
 	l, f := p.worker, armerror.FromError(err)
 	switch {
@@ -171,8 +174,8 @@ func (p *pipelinedUpdate) handleUnsent(update poolUpdate, err error) (next bool)
 	return err == nil || f.Class == armerror.Stale || update.result.Outcome == diff.Rejected || isNotReady(err)
 }
 
-// waitAndResolve awaits the last write, or all if any may be rolled back. Only the read that follows counts: superseded
-// writes are no failure, and earlier successes prove nothing.
+// waitAndResolve waits for the last write, or for all if one may be rolled back. Only the read that follows decides: a
+// superseded write has not failed, and an earlier success proves nothing.
 func (p *pipelinedUpdate) waitAndResolve() {
 	l := p.worker
 	if len(p.sentWrites) == 0 {
@@ -211,7 +214,8 @@ func (p *pipelinedUpdate) waitAndResolve() {
 
 const endPollInterval = 250 * time.Millisecond
 
-// waitForEnds reports whether each write succeeded or was superseded. Admin states that have become due cut it short.
+// waitForEnds waits, and reports whether each write succeeded or was superseded. It returns early when admin states
+// become due.
 func (p *pipelinedUpdate) waitForEnds() (trusted, isCutShort bool) {
 	if !p.awaitsEach {
 		return true, false
@@ -233,7 +237,7 @@ func (p *pipelinedUpdate) waitForEnds() (trusted, isCutShort bool) {
 	}
 }
 
-// requeueAll writes each pool again, unless newer operations do: Azure may still roll back even one in sync.
+// requeueAll requeues each pool unless it has newer operations: Azure may still roll back even one that is in sync.
 func (p *pipelinedUpdate) requeueAll() {
 	for _, w := range p.sentWrites {
 		p.worker.requeueUpdate(w.poolUpdate, false, func(h *schedule.History) {
@@ -249,7 +253,8 @@ func (p *pipelinedUpdate) hasUrgent() bool {
 	return len(p.worker.queue.selectPools(schedule.SelectUrgent, time.Now())) > 0
 }
 
-// resolveAll settles pools by one read. trusted is false after a failure without detail, or an unknown result.
+// resolveAll ends the attempts of all pools by one read. trusted is false after a failure without detail or an unknown
+// result.
 func (p *pipelinedUpdate) resolveAll(trusted bool) {
 	l := p.worker
 	b, err := p.readIdle()
@@ -330,7 +335,7 @@ func (p *pipelinedUpdate) recordObserved(b lb.LoadBalancer, index map[lb.PoolKey
 	return lost > 0
 }
 
-// hasProof reports whether a write certainly ran when the next was accepted: it was superseded, or Azure heeds etags.
+// hasProof reports whether a write certainly ran when Azure accepted the next: it was superseded, or Azure heeds etags.
 func (p *pipelinedUpdate) hasProof(w sentWrite) bool {
 	if !p.awaitsEach || p.worker.cfg.Behaviour.PoolIfMatch == behavior.Enforced {
 		return true

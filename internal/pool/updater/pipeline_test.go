@@ -50,7 +50,7 @@ type runningWrite struct {
 
 // overtake applies the answer to the running write. The caller holds w.mu.
 func (w *piped) overtake() error {
-	if was := w.running; !time.Now().Before(was.ends) {
+	if running := w.running; !time.Now().Before(running.ends) {
 		return nil
 	}
 	switch w.answer {
@@ -61,10 +61,10 @@ func (w *piped) overtake() error {
 	case behavior.SupersedeDiscard:
 		w.running.rollback()
 	case behavior.SupersedeDiscardLate:
-		was := w.running
+		running := w.running
 		go func() {
-			time.Sleep(time.Until(was.ends))
-			w.set(was.rollback)
+			time.Sleep(time.Until(running.ends))
+			w.set(running.rollback)
 		}()
 	}
 	return nil
@@ -116,8 +116,8 @@ func (w *piped) Begin(_ context.Context, p lb.Pool) (AcceptedWrite, error) {
 	defer w.mu.Unlock()
 	name := p.ID.Name
 	w.calls = append(w.calls, fmt.Sprintf("+%s BEGIN %s", time.Since(w.start), name))
-	held := w.pools[p.ID.Key()]
-	if held.Etag != p.Etag && !w.ignoresEtags {
+	stored := w.pools[p.ID.Key()]
+	if stored.Etag != p.Etag && !w.ignoresEtags {
 		return AcceptedWrite{}, armerror.Classify(armerror.Failure{Status: 412}, errors.New("etag"))
 	}
 	if w.begins != nil {
@@ -128,14 +128,14 @@ func (w *piped) Begin(_ context.Context, p lb.Pool) (AcceptedWrite, error) {
 	if err := w.overtake(); err != nil {
 		return AcceptedWrite{}, err
 	}
-	before := held.Addresses
-	held.Addresses = p.Addresses
+	before := stored.Addresses
+	stored.Addresses = p.Addresses
 	w.newest++
-	mine, begun := w.newest, AcceptedWrite{Completed: w.noop[name], Etag: w.retag()}
+	version, begun := w.newest, AcceptedWrite{Completed: w.noop[name], Etag: w.retag()}
 	ends := time.Now().Add(w.writeTime)
-	w.running = runningWrite{mine, ends, func() { // another client's member is kept
-		others := slices.DeleteFunc(slices.Clone(held.Addresses), func(a lb.Address) bool { return a.Name != "vm2" || slices.Contains(before, a) })
-		held.Addresses = append(slices.Clone(before), others...)
+	w.running = runningWrite{version, ends, func() { // another client's member is kept
+		others := slices.DeleteFunc(slices.Clone(stored.Addresses), func(a lb.Address) bool { return a.Name != "vm2" || slices.Contains(before, a) })
+		stored.Addresses = append(slices.Clone(before), others...)
 	}}
 	begun.Wait = func(ctx context.Context, looks bool) (lb.Pool, error) {
 		if !looks {
@@ -150,13 +150,13 @@ func (w *piped) Begin(_ context.Context, p lb.Pool) (AcceptedWrite, error) {
 		defer w.mu.Unlock()
 		w.calls = append(w.calls, fmt.Sprintf("+%s END %s", time.Since(w.start), name))
 		switch err := w.failing[name]; {
-		case mine == w.newest:
+		case version == w.newest:
 			w.retag()
-			return *held, err
+			return *stored, err
 		case err == nil && !w.endsInOrder:
-			return *held, armerror.Classify(armerror.Failure{OperationFailed: true, Codes: []string{"Canceled", "CanceledAndSupersededDueToAnotherOperation"}}, errors.New("superseded"))
+			return *stored, armerror.Classify(armerror.Failure{OperationFailed: true, Codes: []string{"Canceled", "CanceledAndSupersededDueToAnotherOperation"}}, errors.New("superseded"))
 		default:
-			return *held, err
+			return *stored, err
 		}
 	}
 	if w.accepted != nil {

@@ -46,11 +46,11 @@ func TestPoolsBeyondTheShareOfTheirNamespace(t *testing.T) {
 		if pool, ok, askAt := l.queue.nextPool(time.Now()); ok || !askAt.Equal(time.Now().Add(pacePollInterval)) {
 			t.Fatalf("%s is attempted; asks at %s", pool, askAt)
 		}
-		told := l.queue.changedWaits(blocker{}, time.Now())
-		if len(told) != 3 {
-			t.Fatalf("%d waits are reported: %+v", len(told), told)
+		waits := l.queue.changedWaits(blocker{}, time.Now())
+		if len(waits) != 3 {
+			t.Fatalf("%d waits are reported: %+v", len(waits), waits)
 		}
-		for _, w := range told {
+		for _, w := range waits {
 			if wait := time.Until(w.Until); w.Cause != CauseShare || wait < time.Minute || wait > 6*time.Minute || !strings.Contains(w.Message, ": it used 400 of its 400 writes") {
 				t.Errorf("%+v", w)
 			}

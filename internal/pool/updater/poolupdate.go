@@ -69,8 +69,8 @@ func (l *worker) finishUpdate(ctx, timeoutCtx context.Context, p poolUpdate, err
 	}
 }
 
-// requeueUpdate requeues what is still needed. If the write may land, its etag is kept as that of a lost write: while
-// the pool has it, the pool is written even if in sync, which invalidates the lost write.
+// requeueUpdate requeues the operations that are still needed. If the write may land, its etag is kept as that of a lost
+// write: while the pool has this etag, it is written even if in sync, which invalidates the lost write.
 func (l *worker) requeueUpdate(p poolUpdate, mayLand bool, change func(h *schedule.History)) {
 	p.ops = l.cfg.filterNeeded(p.ops)
 	l.queue.mu.Lock()
@@ -142,7 +142,8 @@ func (q *queue) takeBatch(pool lb.PoolKey, now time.Time) takenUpdate {
 	return t
 }
 
-// finishBatch ranks retries before newer operations. A pool forgotten since is ignored, even if added again.
+// finishBatch requeues retries before newer operations. It ignores a pool that was forgotten in the meantime, even if it
+// was added again.
 func (q *queue) finishBatch(t takenUpdate, requeue []schedule.Operation, h schedule.History, inSync *uint64, notified map[schedule.Notification][]schedule.ServiceName) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -177,7 +178,8 @@ func (q *queue) requeueBatch(t takenUpdate) {
 	q.wakeWorker()
 }
 
-// requeue ends an attempt. Operations rank before newer ones; a check is none that waits. The caller holds q.mu.
+// requeue ends an attempt. Operations rank before newer ones, and a check does not count as waiting. The caller holds
+// q.mu.
 func (q *queue) requeue(t takenUpdate, ops []schedule.Operation) {
 	isResync := func(op schedule.Operation) bool { return op.Resync }
 	t.entry.inFlight, t.entry.resyncDue = false, t.entry.resyncDue || slices.ContainsFunc(ops, isResync)
@@ -256,7 +258,7 @@ func (l *worker) finishAttempt(ctx context.Context, p poolUpdate) {
 	l.queue.finishBatch(t, v.Requeue, h, r.SyncedFingerprint(), v.Notifications)
 }
 
-func (c *Config) logResult(ctx context.Context, ref schedule.Ref, id lb.PoolID, r diff.Result, reportedFault *armerror.Fault, again bool) {
+func (c *Config) logResult(ctx context.Context, ref schedule.Ref, id lb.PoolID, r diff.Result, reportedFault *armerror.Fault, isRepeated bool) {
 	attrs := []any{"backendPool", ref.Namespace + "/" + ref.Name, "loadBalancer", id.LoadBalancer.Name, "pool", id.Name,
 		"outcome", string(r.Outcome)}
 	if r.Observed >= 0 {
@@ -265,7 +267,7 @@ func (c *Config) logResult(ctx context.Context, ref schedule.Ref, id lb.PoolID, 
 	switch {
 	case r.MemberProgress != nil && r.MemberProgress.Outcome == diff.Postponed:
 		level := slog.LevelInfo
-		if again {
+		if isRepeated {
 			level = slog.LevelDebug
 		}
 		c.Log.Log(ctx, level, "machines of a pool are being written", append(attrs, "why", reportedFault.Error())...)

@@ -16,8 +16,8 @@ import (
 
 // Azure reads and writes backend pools. Its errors carry a *armerror.Fault. Safe for concurrent use.
 type Azure interface {
-	// Enter permits one attempt if until is zero. Otherwise why is what is closed, or empty if only the turn has not
-	// come.
+	// Enter permits one attempt if until is zero. Otherwise why names the closed gate, or is empty if only the turn has
+	// not come.
 	Enter(id lb.LoadBalancerID) (until time.Time, why string)
 	GetPool(ctx context.Context, id lb.PoolID) (lb.Pool, error)
 	// PutPool writes a pool that was read, guarded by its Etag, and returns it as shown on completion.
@@ -52,8 +52,8 @@ type AcceptedWrite struct {
 type Cluster interface {
 	// DesiredPool returns an error if the state is not known yet.
 	DesiredPool(ref schedule.Ref) (diff.Desired, error)
-	// IsNeeded reports whether the BackendPool is the same object, not paused and holds the pool, and the Service
-	// exists.
+	// IsNeeded reports whether the Service exists, and the BackendPool is the same object, not paused, and still refers
+	// to the pool.
 	IsNeeded(op schedule.Operation) bool
 }
 
@@ -82,7 +82,8 @@ type Lease interface {
 type Reporter interface {
 	// Report is called once per attempt, under l.slot, except for operations that are no longer needed.
 	Report(ctx context.Context, r Report)
-	// ReportWait reports a wait without a failed attempt, and again if it grows much longer. It blocks the worker.
+	// ReportWait reports a wait that no failed attempt explains, and reports it again if it grows much longer. It blocks
+	// the worker.
 	ReportWait(w Waiting)
 }
 
@@ -95,8 +96,8 @@ type Report struct {
 	Retrying, Failed, Updated []schedule.ServiceName
 	// FailureReason is why the last change was given up, or empty. It is persisted for the next process.
 	FailureReason string
-	// Admin is true if only admin states caused the attempt. Unless the pool is in sync, its other operations are
-	// unchanged.
+	// Admin is true if only admin states caused the attempt. Operations of the membership are then unchanged, unless the
+	// pool is in sync.
 	Admin bool
 	// AdminAttempted is true if the attempt included a due or settled admin state change.
 	AdminAttempted bool

@@ -83,8 +83,8 @@ func (q *queue) enqueue(now time.Time, ops ...schedule.Operation) (queued int, s
 		w.endWait()
 		q.setOps(key, w, schedule.MergeOperations(w.ops, op))
 		if wasWaiting {
-			is, _ := q.dueAt(key, w, now)
-			sooner = sooner || is.Before(due)
+			newDue, _ := q.dueAt(key, w, now)
+			sooner = sooner || newDue.Before(due)
 		}
 	}
 	return q.depth - before, sooner
@@ -133,7 +133,7 @@ func (q *queue) removeMatching(match func(schedule.Operation) bool) int {
 	return removed
 }
 
-// resetRetries works once per interval and pool: tenants request it, and admin states have no pace.
+// resetRetries acts at most once per interval and pool: tenants can request it, and admin states are not paced.
 func resetRetries(q *queue, ref schedule.Ref, now time.Time) {
 	q.mu.Lock()
 	for _, w := range q.withOps {
@@ -178,7 +178,7 @@ func (q *queue) releaseHeld() {
 	q.wakeWorker()
 }
 
-// nextPool returns the pool to attempt, and counts it in a turn, or when to call again.
+// nextPool returns the pool to attempt and counts it in the turn, or returns when to call again.
 func (q *queue) nextPool(now time.Time) (lb.PoolKey, bool, time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -283,9 +283,9 @@ func deferExcess(q *queue, groups []schedule.Group, now time.Time) {
 }
 
 func (q *queue) groupAt(key lb.PoolKey, w *poolEntry, now time.Time) schedule.Group {
-	one := []schedule.Group{w.newGroup(key, q.debouncer)}
-	q.setPace(one, now)
-	return one[0]
+	groups := []schedule.Group{w.newGroup(key, q.debouncer)}
+	q.setPace(groups, now)
+	return groups[0]
 }
 
 func (w *poolEntry) newGroup(key lb.PoolKey, c schedule.Debouncer) schedule.Group {
@@ -311,7 +311,8 @@ func (q *queue) wakeWorker() {
 	}
 }
 
-// NotifyMachinesDone ends a pool's wait for its machines. A pool without some is checked: they may have joined.
+// NotifyMachinesDone ends a pool's wait for its machines. A pool that lacks some machines is checked: they may have
+// joined.
 func (ls *Workers) NotifyMachinesDone(pool lb.PoolID) {
 	if l := ls.findWorker(pool); l != nil {
 		endMachineWait(l.queue, pool.Key())

@@ -122,12 +122,12 @@ func (s *stage) GetPool(ctx context.Context, id lb.PoolID) (lb.Pool, error) {
 // PutPool implements Azure.
 func (s *stage) PutPool(ctx context.Context, p lb.Pool) (lb.Pool, error) {
 	err := s.serve(ctx, "PUT", p.ID, " "+spellMembers(p.Addresses), s.writeTakes, func() (string, error) {
-		held := s.pools[p.ID.Key()]
-		if held.Etag != p.Etag {
+		stored := s.pools[p.ID.Key()]
+		if stored.Etag != p.Etag {
 			return "412", armerror.Classify(armerror.Failure{Status: http.StatusPreconditionFailed}, errors.New("another etag"))
 		}
 		p.Etag, p.Provisioning = nextEtag(p.Etag), lb.Succeeded
-		*held = p
+		*stored = p
 		return "200", nil
 	})
 	return p, err
@@ -135,27 +135,27 @@ func (s *stage) PutPool(ctx context.Context, p lb.Pool) (lb.Pool, error) {
 
 // serve is one call. After its duration it returns the queued response, or else the result of work.
 func (s *stage) serve(ctx context.Context, call string, id lb.PoolID, body string, takes time.Duration, work func() (string, error)) error {
-	said := call + " " + spellPool(id)
-	s.set(func() { s.callBegins(said, id) })
+	line := call + " " + spellPool(id)
+	s.set(func() { s.callBegins(line, id) })
 	if takes > 0 {
-		s.set(func() { s.say("%s%s ...", said, body) })
+		s.set(func() { s.say("%s%s ...", line, body) })
 		body = ""
 		select {
 		case <-time.After(takes):
 		case <-ctx.Done():
-			s.set(func() { s.say("%s -> no answer: %v", said, ctx.Err()) })
+			s.set(func() { s.say("%s -> no answer: %v", line, ctx.Err()) })
 			return armerror.Classify(armerror.Failure{ResultUnknown: call == "PUT"}, ctx.Err())
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a, scripted := s.lined(said)
+	a, scripted := s.lined(line)
 	if !scripted {
 		says, err := work()
-		s.say("%s%s -> %s", said, body, says)
+		s.say("%s%s -> %s", line, body, says)
 		return err
 	}
-	s.say("%s%s -> %s", said, body, a.says)
+	s.say("%s%s -> %s", line, body, a.says)
 	if a.thenStop {
 		s.stopNow()
 	}

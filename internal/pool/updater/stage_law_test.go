@@ -114,9 +114,9 @@ func TestLawHoweverItEndsNothingIsLost(t *testing.T) {
 		lands := time.Duration(rapid.IntRange(0, 120).Draw(rt, "lands after")) * time.Second
 		keeps := rapid.Bool().Draw(rt, "an unchanged write keeps the etag")
 		drift := map[bool]time.Duration{true: period}[keeps]
-		is := azure{rapid.Bool().Draw(rt, "ignores"), rapid.Bool().Draw(rt, "makes empty")}
+		arm := azure{rapid.Bool().Draw(rt, "ignores"), rapid.Bool().Draw(rt, "makes empty")}
 		inWorldOf(t, Config{MaxRetries: 3, ResyncPeriod: drift}, func(w *world) {
-			w.keeps, w.azure = keeps, is
+			w.keeps, w.azure = keeps, arm
 			late := s.play(w)
 			w.wait(lands)
 			unlock := w.hold() // Azure does one write at a time
@@ -153,8 +153,8 @@ func (s scene) expectInSync(t *rapid.T, w *world, id lb.PoolID) {
 	if !slices.Equal(want, got) {
 		t.Errorf("%s holds %v, want %v: %q", id.Name, got, want, w.calls)
 	}
-	went := slices.ContainsFunc(s.steps, func(st step) bool { return st.goes && st.change == id })
-	if went { // a write may recreate it after the last check: the next one trims the record
+	started := slices.ContainsFunc(s.steps, func(st step) bool { return st.goes && st.change == id })
+	if started { // a write may recreate it after the last check: the next one trims the record
 		if !contains(w.ledger[id.Name], wanted, w.nodes) {
 			t.Errorf("the ledger of %s holds %v, and lacks some of %v", id.Name, w.ledger[id.Name], wanted)
 		}

@@ -60,13 +60,13 @@ func (w *world) putWhole(next []lb.Pool) (shown []lb.Pool, ok bool) {
 	w.calls = append(w.calls, line)
 	for _, p := range next {
 		p.ID = poolID("kubernetes", p.ID.Name)
-		if held := w.pools[p.ID.Key()]; held == nil && p.Etag != "" || held != nil && held.Etag != p.Etag {
+		if stored := w.pools[p.ID.Key()]; stored == nil && p.Etag != "" || stored != nil && stored.Etag != p.Etag {
 			return nil, false
 		}
 	}
 	changes := slices.ContainsFunc(next, func(p lb.Pool) bool {
-		held := w.pools[poolID("kubernetes", p.ID.Name).Key()]
-		return held == nil || !sameContent(p, *held)
+		stored := w.pools[poolID("kubernetes", p.ID.Name).Key()]
+		return stored == nil || !sameContent(p, *stored)
 	})
 	for _, p := range next {
 		p.ID = poolID("kubernetes", p.ID.Name)
@@ -87,13 +87,13 @@ func (w *world) putWhole(next []lb.Pool) (shown []lb.Pool, ok bool) {
 // azure is what a load balancer write does with the addresses of its pools.
 type azure struct{ ignores, makesEmpty bool }
 
-// whole returns a pool's content after such a write; was is nil for a new pool.
-func (a azure) whole(was *lb.Pool, sent []lb.Address) []lb.Address {
+// whole returns a pool's content after such a write; old is nil for a new pool.
+func (a azure) whole(old *lb.Pool, sent []lb.Address) []lb.Address {
 	switch {
-	case was == nil && a.makesEmpty:
+	case old == nil && a.makesEmpty:
 		return nil
-	case was != nil && a.ignores:
-		return was.Addresses
+	case old != nil && a.ignores:
+		return old.Addresses
 	}
 	return sent
 }

@@ -85,7 +85,7 @@ func (w *poolEntry) hasChange() bool {
 	return slices.ContainsFunc(w.ops, func(op schedule.Operation) bool { return !op.IsCheck() })
 }
 
-// currentWait returns what a pool waits for. Waits after a failure were in that attempt's report.
+// currentWait returns what a pool waits for. It omits waits after a failure, which the report of that attempt has.
 func (w *poolEntry) currentWait(g schedule.Group, blocked blocker, now time.Time, interval time.Duration) (Waiting, bool) {
 	if len(w.ops) == 0 || w.inFlight {
 		return Waiting{}, false // a resync is no change

@@ -106,8 +106,8 @@ func TestAWaitIsSeenAfterTheAttemptBeforeIt(t *testing.T) {
 		time.Sleep(time.Second)
 		ended := time.Now()
 		q.finishBatch(attempt, nil, attempt.history, nil, nil)
-		if w, told := q.behindWait(web.Key()); !told || w.Since.Before(ended) {
-			t.Errorf("told %v, seen %v before the end", told, ended.Sub(w.Since))
+		if w, ok := q.behindWait(web.Key()); !ok || w.Since.Before(ended) {
+			t.Errorf("told %v, seen %v before the end", ok, ended.Sub(w.Since))
 		}
 	})
 }

@@ -19,7 +19,8 @@ type worker struct {
 	id    lb.LoadBalancerID
 	cfg   *Config
 	queue *queue
-	// slot is the worker's lock, also for other writers of the load balancer: a channel, as it is held for seconds.
+	// slot is the worker's lock, also for other writers of the load balancer. It is a channel because it is held for
+	// seconds.
 	slot         chan struct{}
 	stopped      chan struct{}
 	removeIfIdle func()
@@ -135,7 +136,8 @@ func (l *worker) checkGate() blocker {
 	return blocker{retryAt: until, until: until, cause: CauseGate, message: reason}
 }
 
-// runTurn attempts what is due before a waiting write of the load balancer. If blocked, it took nothing.
+// runTurn attempts what is due before a waiting write of the load balancer. If it returns a blocker, it took nothing
+// from the queue.
 func (l *worker) runTurn(ctx context.Context) (blocked blocker) {
 	if l.isLocked() { // another writer of the load balancer
 		l.reportWaits(blocker{cause: CauseBehind}, time.Now())
@@ -217,9 +219,9 @@ func (l *worker) updatePool(ctx context.Context, pool lb.PoolKey, valid func() b
 func (l *worker) setOverlap(ctx context.Context, next schedule.Overlap) {
 	before := l.overlap.IsLimited()
 	l.overlap = next
-	switch is := next.IsLimited(); {
-	case is == before:
-	case is:
+	switch limited := next.IsLimited(); {
+	case limited == before:
+	case limited:
 		l.cfg.Log.InfoContext(ctx, "Azure rejected or discarded a pool write while another of its load balancer ran: each write waits for the one before until several have succeeded",
 			"loadBalancer", l.id.Name)
 	default:

@@ -34,7 +34,8 @@ type Config struct {
 	AdminState   bool
 	Azure        Azure
 	Behaviour    behavior.Behavior
-	// LoadBalancers reads all pools of a load balancer at once, and rewrites Failed ones; nil is never.
+	// LoadBalancers reads all pools of a load balancer at once, and rewrites Failed load balancers. If nil, neither
+	// happens.
 	LoadBalancers LoadBalancers
 	// Pipeline starts pool writes without waiting for their ends; nil is never. It requires LoadBalancers.
 	Pipeline    Pipeline
@@ -102,9 +103,9 @@ func (ls *Workers) Add(ops ...schedule.Operation) {
 			behind = append(behind, op.Pool)
 		}
 	}
-	for l, its := range byWorker {
-		queued, sooner := l.queue.enqueue(now, its...)
-		ls.coalescedCount.Add(uint64(len(its) - queued))
+	for l, ops := range byWorker {
+		queued, sooner := l.queue.enqueue(now, ops...)
+		ls.coalescedCount.Add(uint64(len(ops) - queued))
 		if queued > 0 || sooner {
 			l.queue.wakeWorker()
 		}
@@ -254,9 +255,10 @@ func (ls *Workers) listWorkers() []*worker {
 	return slices.Collect(maps.Values(ls.workers))
 }
 
-// StagePools returns the pools for a write of the whole load balancer: new ones, without an etag, empty, because Azure
-// was seen to ignore existing pools and to create new ones empty. The caller holds Lock, also for written, which takes
-// the pools after the write, or nil if it failed or was not sent; mayLand is then true if it may still take effect.
+// StagePools returns the pools for a write of the whole load balancer. New pools, which have no etag, are made empty:
+// Azure was seen to ignore existing pools in such a write, and to create new ones empty. The caller holds Lock, also
+// when it calls written with the pools after the write, or with nil if the write failed or was not sent; mayLand is then
+// true if it may still take effect.
 func (ls *Workers) StagePools(id lb.LoadBalancerID, pools []lb.Pool) (next []lb.Pool, written func(shown []lb.Pool, mayLand bool)) {
 	ls.mu.Lock()
 	l := ls.getWorker(id)
@@ -286,7 +288,7 @@ func (ls *Workers) StagePools(id lb.LoadBalancerID, pools []lb.Pool) (next []lb.
 	}
 }
 
-// fillPools fills pools that a write has created empty. Nothing else reveals that a pool was recreated.
+// fillPools fills pools that a write has created empty. Nothing else shows that a pool was recreated.
 func (q *queue) fillPools(created []lb.PoolKey, match func(*poolEntry) bool) {
 	q.mu.Lock()
 	for _, key := range created {

@@ -84,7 +84,7 @@ func TestSteadyChurnCostsWhatIsLeft(t *testing.T) {
 	t.Run("plenty", func(t *testing.T) { churn(t, 1, 260, 301) })
 }
 
-func churn(t *testing.T, share float64, least, most int) {
+func churn(t *testing.T, share float64, least, maximum int) {
 	inWorldOf(t, Config{MaxRetries: 3, Writes: ratelimit.New(share, interval)}, func(w *world) {
 		w.pool(web, "")
 		for i := range 600 { // ten minutes, one change per second
@@ -93,8 +93,8 @@ func churn(t *testing.T, share float64, least, most int) {
 		}
 		w.wait(2 * interval)
 		w.expectPool(web, "n599=10.0.2.87")
-		if n := len(w.reports); n < least || n > most {
-			t.Errorf("%d writes in ten minutes of churn, want %d to %d", n, least, most)
+		if n := len(w.reports); n < least || n > maximum {
+			t.Errorf("%d writes in ten minutes of churn, want %d to %d", n, least, maximum)
 		}
 		w.reports = nil
 	})

@@ -26,12 +26,12 @@ const (
 // ReadCapabilities returns the version and the kinds of a target. It fails if any group version cannot be
 // read, because a chart omits objects of missing kinds.
 func ReadCapabilities(ctx context.Context, target rest.Interface) (version string, apis []string, err error) {
-	var is struct{ GitVersion string }
-	if err := getJSON(ctx, target, "/version", &is); err != nil {
+	var info struct{ GitVersion string }
+	if err := getJSON(ctx, target, "/version", &info); err != nil {
 		return "", nil, fmt.Errorf("version of the target: %w", err)
 	}
-	if len(is.GitVersion) > maxVersion {
-		return "", nil, fmt.Errorf("version of the target: it has %d bytes, and at most %d are read", len(is.GitVersion), maxVersion)
+	if len(info.GitVersion) > maxVersion {
+		return "", nil, fmt.Errorf("version of the target: it has %d bytes, and at most %d are read", len(info.GitVersion), maxVersion)
 	}
 	r := &kindReader{target: target}
 	versions, err := r.readGroupVersions(ctx)
@@ -50,7 +50,7 @@ func ReadCapabilities(ctx context.Context, target rest.Interface) (version strin
 	if err := all.Wait(); err != nil {
 		return "", nil, fmt.Errorf("kinds of the target: %w", err)
 	}
-	return is.GitVersion, slices.Concat(of...), nil
+	return info.GitVersion, slices.Concat(of...), nil
 }
 
 type kindReader struct {

@@ -200,7 +200,7 @@ func TestAChildHasRoom(t *testing.T) {
 		least = min(least, debug.SetMemoryLimit(-1))
 		runtime.Gosched()
 	}
-	if now := debug.SetMemoryLimit(-1); least != 332<<20 || now != 460<<20 {
-		t.Errorf("%d MiB while a chart is rendered, then %d", least>>20, now>>20)
+	if current := debug.SetMemoryLimit(-1); least != 332<<20 || current != 460<<20 {
+		t.Errorf("%d MiB while a chart is rendered, then %d", least>>20, current>>20)
 	}
 }

@@ -96,7 +96,7 @@ func checkInstall(c *chart.Chart, version *common.KubeVersion) error {
 		return fmt.Errorf("it is for Kubernetes %s, and the target is %s", want, version.Version)
 	}
 	for _, d := range c.Metadata.Dependencies {
-		if !slices.ContainsFunc(c.Dependencies(), func(has *chart.Chart) bool { return has.Name() == d.Name }) {
+		if !slices.ContainsFunc(c.Dependencies(), func(dependency *chart.Chart) bool { return dependency.Name() == d.Name }) {
 			return fmt.Errorf("the chart %s, on which it depends, is not in it: run helm dependency build before helm package", d.Name)
 		}
 	}

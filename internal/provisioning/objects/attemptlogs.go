@@ -43,8 +43,8 @@ func KeepLog(ctx context.Context, api client.Client, p *v1alpha1.Provision, text
 	if err != nil {
 		return err
 	}
-	is := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: log.Namespace, Name: log.Name}}
-	err = api.Patch(ctx, is, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(k8s.FieldOwner))
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: log.Namespace, Name: log.Name}}
+	err = api.Patch(ctx, cm, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(k8s.FieldOwner))
 	if apierrors.IsNotFound(err) {
 		return api.Create(ctx, log, client.FieldOwner(k8s.FieldOwner))
 	}

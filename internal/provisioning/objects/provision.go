@@ -94,11 +94,11 @@ const (
 
 // CachedWanted returns the Wanted of a cached Provision.
 func CachedWanted(p *v1alpha1.Provision) Wanted {
-	is := Wanted{Job: p.Annotations[cachedJob]}
+	wanted := Wanted{Job: p.Annotations[cachedJob]}
 	if why := p.Annotations[cachedRejection]; why != "" {
-		is.Rejection = errors.New(why)
+		wanted.Rejection = errors.New(why)
 	}
-	return is
+	return wanted
 }
 
 var requestAnnotations = []string{v1alpha1.CancelAnnotation, v1alpha1.RetryNowAnnotation, v1alpha1.ResetAnnotation}
@@ -118,7 +118,7 @@ func StripProvision(p *v1alpha1.Provision) {
 		keep(cachedJob, metadata.Intern(wanted.Job)) // many have the same steps
 	}
 	for _, name := range requestAnnotations {
-		if value, is := annotations[name]; is {
+		if value, ok := annotations[name]; ok {
 			keep(name, cutRequest(value))
 		}
 	}

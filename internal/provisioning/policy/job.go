@@ -30,21 +30,21 @@ const (
 
 // NextJobAction returns the action for a step's Job; nil means none exists. begun is set if the step
 // was started with its current input, which the Job then has.
-func NextJobAction(is *Job, begun bool, attempt int64) JobAction {
+func NextJobAction(job *Job, begun bool, attempt int64) JobAction {
 	switch {
-	case is == nil:
+	case job == nil:
 		return CreateJob
-	case is.Deleting:
+	case job.Deleting:
 		return WaitForJob
 	case !begun:
 		return DeleteJob
-	case is.End == ResultSucceeded: // even if it ended unobserved
+	case job.End == ResultSucceeded: // even if it ended unobserved
 		return FinishJob
-	case is.End != "" && is.Attempt == attempt: // in this process or an earlier one
+	case job.End != "" && job.Attempt == attempt: // in this process or an earlier one
 		return FinishJob
-	case is.End != "":
+	case job.End != "":
 		return DeleteJob
-	case is.Attempt != attempt:
+	case job.Attempt != attempt:
 		return AdoptJob
 	}
 	return WaitForJob

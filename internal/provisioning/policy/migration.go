@@ -52,41 +52,41 @@ const (
 )
 
 // NextMigrationAction returns the action, and why. Requests of the target's users take precedence.
-func NextMigrationAction(is Migration, s MigrationStep) (MigrationAction, string) {
-	status, open := is.Status, is.Journal.IsOpen()
+func NextMigrationAction(migration Migration, s MigrationStep) (MigrationAction, string) {
+	status, open := migration.Status, migration.Journal.IsOpen()
 	ended := status.State == phase.ProgressNotNeeded || status.State == phase.ProgressDone ||
-		is.Journal.Done && status.State != phase.ProgressRejected && status.State != phase.ProgressFailed
-	switch stop := is.Requests.Stop; {
+		migration.Journal.Done && status.State != phase.ProgressRejected && status.State != phase.ProgressFailed
+	switch stop := migration.Requests.Stop; {
 	case ended && !open:
 		return FinishMigration, "no load balancer of the cluster is Basic any more"
 	case stop != nil && stop.Undo:
 		return RejectMigration, "it is being undone there, requested " + stop.String()
 	case stop != nil:
 		return RejectMigration, "it was stopped there, requested " + stop.String()
-	case !is.HasStatus:
+	case !migration.HasStatus:
 		return WaitForMigration, "no Weir of a version that supports it has led there yet"
 	case open && status.State != phase.ProgressFailed:
 		return WaitForMigration, progressMessage(status)
 	case status.State == phase.ProgressNoSKU:
 		return RejectMigration, `azure.json there does not say "loadBalancerSku": "standard"`
-	case is.Requests.Run != nil:
-		return WaitForMigration, appendWaits("the Weir there has not started it, requested "+is.Requests.Run.String(), status)
+	case migration.Requests.Run != nil:
+		return WaitForMigration, appendWaits("the Weir there has not started it, requested "+migration.Requests.Run.String(), status)
 	case s.RecordedID == "" && !s.WasRunning:
 		return RequestMigration, ""
 	}
-	return is.nextAfterRequest(s)
+	return migration.nextAfterRequest(s)
 }
 
-func (is Migration) nextAfterRequest(s MigrationStep) (MigrationAction, string) {
-	isOurs := s.RecordedID != "" && is.Status.AnsweredRequest != nil && is.Status.AnsweredRequest.ID == s.RecordedID
-	why := strings.Join(is.Status.Reasons, "; ")
+func (m Migration) nextAfterRequest(s MigrationStep) (MigrationAction, string) {
+	isOurs := s.RecordedID != "" && m.Status.AnsweredRequest != nil && m.Status.AnsweredRequest.ID == s.RecordedID
+	why := strings.Join(m.Status.Reasons, "; ")
 	switch {
-	case isOurs && is.Status.State == phase.ProgressRejected && !s.isRepeat():
+	case isOurs && m.Status.State == phase.ProgressRejected && !s.isRepeat():
 		return RejectMigration, "something keeps it from starting: " + why
-	case isOurs && is.Status.State == phase.ProgressFailed && s.RecordedID == s.RequestID:
+	case isOurs && m.Status.State == phase.ProgressFailed && s.RecordedID == s.RequestID:
 		return FailMigration, "it was given up: " + why
-	case is.Journal.CompletedUndo != nil && (isOurs || s.WasRunning) && !s.isRepeat():
-		return RejectMigration, "it was undone there, requested " + is.Journal.CompletedUndo.String()
+	case m.Journal.CompletedUndo != nil && (isOurs || s.WasRunning) && !s.isRepeat():
+		return RejectMigration, "it was undone there, requested " + m.Journal.CompletedUndo.String()
 	case isOurs && s.RecordedID == s.RequestID:
 		return FailMigration, "it was requested, and has not started"
 	}

@@ -24,15 +24,15 @@ func TestWhatIsDoneAboutAMigration(t *testing.T) {
 	stop := phase.UserRequests{Stop: &phase.UserRequest{By: "jane", Reason: "the shop is open"}}
 	undo := phase.UserRequests{Stop: &phase.UserRequest{By: "jane", Undo: true}}
 	told := func(word phase.ProgressState, answers string, why ...string) Migration {
-		is := Migration{HasStatus: true, Status: phase.NewProgress(word, why...)}
+		migration := Migration{HasStatus: true, Status: phase.NewProgress(word, why...)}
 		if answers != "" {
-			is.Status.AnsweredRequest = &phase.UserRequest{ID: answers}
+			migration.Status.AnsweredRequest = &phase.UserRequest{ID: answers}
 		}
-		return is
+		return migration
 	}
-	with := func(is Migration, j phase.Journal, asked phase.UserRequests) Migration {
-		is.Journal, is.Requests = j, asked
-		return is
+	with := func(migration Migration, j phase.Journal, asked phase.UserRequests) Migration {
+		migration.Journal, migration.Requests = j, asked
+		return migration
 	}
 	steps := phase.Steps{Phase: phase.PhaseDetach, WaitReasons: []string{"n1 is Updating"}}
 	under := Migration{HasStatus: true, Status: phase.NewStepProgress(steps, 1, 6)}
@@ -98,34 +98,34 @@ func TestLawAMigrationIsAskedForOnce(t *testing.T) {
 	some := func(t *rapid.T, name string) bool { return rapid.Bool().Draw(t, name) }
 	ids := rapid.SampledFrom([]string{"", "1", "2"})
 	rapid.Check(t, func(t *rapid.T) {
-		is := Migration{HasStatus: some(t, "speaks")}
-		is.Status.State = rapid.SampledFrom([]phase.ProgressState{phase.ProgressIdle, phase.ProgressNoSKU, phase.ProgressNotNeeded, phase.ProgressRejected, phase.ProgressFailed, phase.ProgressRunning, phase.ProgressUndone, phase.ProgressDone}).Draw(t, "word")
+		migration := Migration{HasStatus: some(t, "speaks")}
+		migration.Status.State = rapid.SampledFrom([]phase.ProgressState{phase.ProgressIdle, phase.ProgressNoSKU, phase.ProgressNotNeeded, phase.ProgressRejected, phase.ProgressFailed, phase.ProgressRunning, phase.ProgressUndone, phase.ProgressDone}).Draw(t, "word")
 		if some(t, "answered") {
-			is.Status.AnsweredRequest = &phase.UserRequest{ID: ids.Draw(t, "answers")}
+			migration.Status.AnsweredRequest = &phase.UserRequest{ID: ids.Draw(t, "answers")}
 		}
 		if some(t, "a journal") {
-			is.Journal = newOpenJournal()
-			is.Journal.Done = some(t, "done")
+			migration.Journal = newOpenJournal()
+			migration.Journal.Done = some(t, "done")
 		}
 		if some(t, "a stop") {
-			is.Requests.Stop = &phase.UserRequest{Undo: some(t, "undo")}
+			migration.Requests.Stop = &phase.UserRequest{Undo: some(t, "undo")}
 		}
 		if some(t, "a run") {
-			is.Requests.Run = &phase.UserRequest{ID: ids.Draw(t, "run")}
+			migration.Requests.Run = &phase.UserRequest{ID: ids.Draw(t, "run")}
 		}
 		s := MigrationStep{RequestID: "2", RecordedID: ids.Draw(t, "has"), WasRunning: some(t, "watched"), Retry: some(t, "again")}
-		if do, _ := NextMigrationAction(is, s); do != RequestMigration {
+		if do, _ := NextMigrationAction(migration, s); do != RequestMigration {
 			return
 		}
 		switch {
-		case is.Requests.Stop != nil || is.Requests.Run != nil || !is.HasStatus:
-			t.Fatalf("asks of %+v", is)
-		case is.Journal.IsOpen() && is.Status.State != phase.ProgressFailed:
-			t.Fatalf("asks for what is under way: %+v", is)
+		case migration.Requests.Stop != nil || migration.Requests.Run != nil || !migration.HasStatus:
+			t.Fatalf("asks of %+v", migration)
+		case migration.Journal.IsOpen() && migration.Status.State != phase.ProgressFailed:
+			t.Fatalf("asks for what is under way: %+v", migration)
 		}
-		is.Status.AnsweredRequest, s.RecordedID = &phase.UserRequest{ID: s.RequestID}, s.RequestID // requested and answered
-		if do, _ := NextMigrationAction(is, s); do == RequestMigration {
-			t.Fatalf("asks twice by one wish: %+v", is)
+		migration.Status.AnsweredRequest, s.RecordedID = &phase.UserRequest{ID: s.RequestID}, s.RequestID // requested and answered
+		if do, _ := NextMigrationAction(migration, s); do == RequestMigration {
+			t.Fatalf("asks twice by one wish: %+v", migration)
 		}
 	})
 }

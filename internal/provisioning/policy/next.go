@@ -23,13 +23,13 @@ func (s State) NextAction(in Input, now time.Time) (State, Decision) {
 	case s.Phase == Running:
 		// The attempt resumes with its remaining time, which bounds how often it can crash its
 		// process.
-		left := in.Policy.AttemptTimeout - max(0, now.Sub(s.StartedAt))
-		if left > 0 && in.Busy {
+		remaining := in.Policy.AttemptTimeout - max(0, now.Sub(s.StartedAt))
+		if remaining > 0 && in.Busy {
 			d.Action = NoAction
 			return s, d
 		}
-		if left > 0 {
-			d.Action, d.At = ResumeAttempt, now.Add(left)
+		if remaining > 0 {
+			d.Action, d.At = ResumeAttempt, now.Add(remaining)
 			return s, d
 		}
 		var events []Event
@@ -77,7 +77,7 @@ func targetOf(digest string) string {
 
 // startOver starts over for a changed spec, at once or at NotBefore. A cancellation still holds.
 func (s State) startOver(digest string, now time.Time) State {
-	if was := targetOf(s.SpecDigest); was != "" && was != targetOf(digest) {
+	if old := targetOf(s.SpecDigest); old != "" && old != targetOf(digest) {
 		s.NotBefore = time.Time{} // sent by another server
 	}
 	s.SpecDigest, s.Attempts, s.TotalWait = digest, 0, 0

@@ -117,8 +117,8 @@ func ResolvePolicy(layers ...Layer) (Policy, []Value, error) {
 		{Name: "horizon", Value: p.Horizon.String()}, {Name: "attemptTimeout", Value: p.AttemptTimeout.String()},
 	} {
 		v.From = FromDefault
-		if who, ok := from[v.Name]; ok {
-			v.From = who
+		if step, ok := from[v.Name]; ok {
+			v.From = step
 		}
 		all = append(all, v)
 	}

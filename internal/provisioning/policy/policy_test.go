@@ -48,8 +48,8 @@ func TestAYearOfADeadLink(t *testing.T) {
 	if !slices.Equal(got, []int{58, 196, 669, 7561}) {
 		t.Errorf("%v retries in a day, a week, a month and a year", got)
 	}
-	if most := 2*len(p.begins) + 1; p.writes > most {
-		t.Errorf("%d writes for %d attempts, want at most %d", p.writes, len(p.begins), most)
+	if limit := 2*len(p.begins) + 1; p.writes > limit {
+		t.Errorf("%d writes for %d attempts, want at most %d", p.writes, len(p.begins), limit)
 	}
 }
 

@@ -75,8 +75,8 @@ func (p *simulation) runStep() (time.Duration, bool) {
 	p.record(s, d.Events)
 	switch d.Action {
 	case StartAttempt, ResumeAttempt:
-		left := min(p.takes, d.At.Sub(p.now()))
-		p.working, p.ends = true, p.passed+left
+		remaining := min(p.takes, d.At.Sub(p.now()))
+		p.working, p.ends = true, p.passed+remaining
 		if d.Action == StartAttempt {
 			p.begins = append(p.begins, p.passed)
 			p.early = p.early || p.passed < p.until

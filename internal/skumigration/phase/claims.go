@@ -62,12 +62,12 @@ type AddressRelease struct {
 func (a UserRequests) ReleaseAddress(j Journal, ip netip.Addr, request UserRequest) (UserRequests, error) {
 	isClaim := false
 	for _, b := range j.openClaims() {
-		for _, has := range b.Addresses {
-			if has.IP != ip {
+		for _, address := range b.Addresses {
+			if address.IP != ip {
 				continue
 			}
-			if isClaim = true; a.FindRelease(has) == nil {
-				a.Releases = append(slices.Clone(a.Releases), AddressRelease{ip, has.Frontend, request})
+			if isClaim = true; a.FindRelease(address) == nil {
+				a.Releases = append(slices.Clone(a.Releases), AddressRelease{ip, address.Frontend, request})
 			}
 		}
 	}
@@ -75,10 +75,10 @@ func (a UserRequests) ReleaseAddress(j Journal, ip netip.Addr, request UserReque
 		return a, nil
 	}
 	for _, b := range j.LoadBalancers {
-		for _, has := range b.Addresses {
+		for _, address := range b.Addresses {
 			switch {
-			case has.IP != ip:
-			case has.RejectReason != "" && j.IsOpen():
+			case address.IP != ip:
+			case address.RejectReason != "" && j.IsOpen():
 				return a, fmt.Errorf("%s cannot be given up: the migration waits until Azure has released it. weir migrate status shows what holds it", ip)
 			default:
 				return a, fmt.Errorf("%s cannot be given up: Azure has not refused it", ip)

@@ -90,9 +90,9 @@ func removePools(i lb.NetworkInterface, managed nic.ManagedPools) (next lb.Netwo
 	i.IPConfigurations = slices.Clone(i.IPConfigurations)
 	for at := range i.IPConfigurations {
 		c := &i.IPConfigurations[at]
-		left := slices.DeleteFunc(slices.Clone(c.Pools), managed.HasPool)
-		changed = changed || len(left) != len(c.Pools)
-		c.Pools = left
+		remaining := slices.DeleteFunc(slices.Clone(c.Pools), managed.HasPool)
+		changed = changed || len(remaining) != len(c.Pools)
+		c.Pools = remaining
 	}
 	return i, changed
 }

@@ -45,12 +45,12 @@ func (s Snapshot) applySteps(done Steps) Snapshot {
 		s.clearPools()
 	}
 	for _, b := range done.Delete {
-		s.LoadBalancers = slices.DeleteFunc(s.LoadBalancers, func(has lb.LoadBalancer) bool { return has.ID.Key() == b.ID.Key() })
+		s.LoadBalancers = slices.DeleteFunc(s.LoadBalancers, func(balancer lb.LoadBalancer) bool { return balancer.ID.Key() == b.ID.Key() })
 		s.setUsedBy(b, "")
 	}
 	for _, b := range done.Put {
 		b.Etag, b.Provisioning = "rehearsed", lb.Succeeded
-		s.LoadBalancers = slices.DeleteFunc(s.LoadBalancers, func(has lb.LoadBalancer) bool { return has.ID.Key() == b.ID.Key() })
+		s.LoadBalancers = slices.DeleteFunc(s.LoadBalancers, func(balancer lb.LoadBalancer) bool { return balancer.ID.Key() == b.ID.Key() })
 		s.LoadBalancers = append(s.LoadBalancers, b)
 		s.setUsedBy(b, b.ID.String()+"/frontendIPConfigurations/")
 	}

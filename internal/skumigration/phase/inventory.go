@@ -102,7 +102,7 @@ func BuildJournal(j Journal, snapshot Snapshot, services []Service, location str
 
 // recordZones records the zones that a Service names for its private frontends.
 func (j *Journal) recordZones(s Service) {
-	at := slices.IndexFunc(j.LoadBalancers, func(has LoadBalancer) bool { return has.ID.Key() == s.LoadBalancer.Key() })
+	at := slices.IndexFunc(j.LoadBalancers, func(balancer LoadBalancer) bool { return balancer.ID.Key() == s.LoadBalancer.Key() })
 	if at < 0 {
 		return
 	}
@@ -116,7 +116,7 @@ func (j *Journal) recordZones(s Service) {
 }
 
 func (j *Journal) findOrAdd(b LoadBalancer) *LoadBalancer {
-	at := slices.IndexFunc(j.LoadBalancers, func(has LoadBalancer) bool { return has.ID.Key() == b.ID.Key() })
+	at := slices.IndexFunc(j.LoadBalancers, func(balancer LoadBalancer) bool { return balancer.ID.Key() == b.ID.Key() })
 	if at < 0 {
 		at = len(j.LoadBalancers)
 		j.LoadBalancers = append(j.LoadBalancers, b)
@@ -126,8 +126,8 @@ func (j *Journal) findOrAdd(b LoadBalancer) *LoadBalancer {
 
 // addAddress skips a recorded frontend or public IP.
 func (b *LoadBalancer) addAddress(a Address) {
-	for _, has := range b.Addresses {
-		if strings.EqualFold(has.Frontend, a.Frontend) || a.PublicIP != "" && strings.EqualFold(has.PublicIP, a.PublicIP) {
+	for _, address := range b.Addresses {
+		if strings.EqualFold(address.Frontend, a.Frontend) || a.PublicIP != "" && strings.EqualFold(address.PublicIP, a.PublicIP) {
 			return
 		}
 	}
@@ -136,19 +136,19 @@ func (b *LoadBalancer) addAddress(a Address) {
 
 // setAddress replaces entries with the same frontend or address.
 func (b *LoadBalancer) setAddress(a Address) {
-	same := func(has Address) bool {
-		return strings.EqualFold(has.Frontend, a.Frontend) || a.PublicIP != "" && strings.EqualFold(has.PublicIP, a.PublicIP) ||
-			a.PublicIP == "" && has.IP == a.IP && strings.EqualFold(has.Subnet, a.Subnet)
+	isSame := func(address Address) bool {
+		return strings.EqualFold(address.Frontend, a.Frontend) || a.PublicIP != "" && strings.EqualFold(address.PublicIP, a.PublicIP) ||
+			a.PublicIP == "" && address.IP == a.IP && strings.EqualFold(address.Subnet, a.Subnet)
 	}
-	at := slices.IndexFunc(b.Addresses, same)
+	at := slices.IndexFunc(b.Addresses, isSame)
 	if at < 0 {
 		b.Addresses = append(b.Addresses, a)
 		return
 	}
-	if was := b.Addresses[at]; !a.IP.IsValid() && strings.EqualFold(was.PublicIP, a.PublicIP) {
-		a.IP = was.IP // currently not shown
+	if old := b.Addresses[at]; !a.IP.IsValid() && strings.EqualFold(old.PublicIP, a.PublicIP) {
+		a.IP = old.IP // currently not shown
 	}
-	later := slices.DeleteFunc(slices.Clone(b.Addresses[at+1:]), same)
+	later := slices.DeleteFunc(slices.Clone(b.Addresses[at+1:]), isSame)
 	b.Addresses = append(append(b.Addresses[:at], a), later...)
 }
 
@@ -189,9 +189,9 @@ func (s Snapshot) HasMissingFrontend(of Service) bool {
 
 func (s Snapshot) hasFrontend(f lb.Frontend, shown netip.Addr) bool {
 	return slices.ContainsFunc(s.LoadBalancers, func(b lb.LoadBalancer) bool {
-		return slices.ContainsFunc(b.Frontends, func(is lb.Frontend) bool {
-			return strings.EqualFold(is.Name, f.Name) || f.PublicIP != "" && strings.EqualFold(is.PublicIP, f.PublicIP) ||
-				f.PublicIP == "" && is.PrivateIP.IsValid() && is.PrivateIP == shown
+		return slices.ContainsFunc(b.Frontends, func(frontend lb.Frontend) bool {
+			return strings.EqualFold(frontend.Name, f.Name) || f.PublicIP != "" && strings.EqualFold(frontend.PublicIP, f.PublicIP) ||
+				f.PublicIP == "" && frontend.PrivateIP.IsValid() && frontend.PrivateIP == shown
 		})
 	})
 }

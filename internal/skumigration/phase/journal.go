@@ -156,8 +156,8 @@ func (j Journal) IsOpen() bool { return len(j.LoadBalancers) > 0 && !j.Done && j
 // private addresses.
 func (j Journal) HasDeletedLoadBalancer(snapshot Snapshot) bool {
 	return j.IsOpen() && slices.ContainsFunc(j.LoadBalancers, func(b LoadBalancer) bool {
-		has, exists := snapshot.findLoadBalancer(b.ID)
+		balancer, exists := snapshot.findLoadBalancer(b.ID)
 		statusOnly := len(b.Addresses) > 0 && !slices.ContainsFunc(b.Addresses, func(a Address) bool { return !a.StatusOnly })
-		return !statusOnly && (!exists || has.SKU != lb.Basic)
+		return !statusOnly && (!exists || balancer.SKU != lb.Basic)
 	})
 }

@@ -38,10 +38,10 @@ func (p *preflightChecks) checkLimits(j Journal, services []Service) {
 	}
 	reported := map[string]bool{}
 	for _, b := range j.LoadBalancers {
-		has, _ := p.snapshot.findLoadBalancer(b.ID)
+		balancer, _ := p.snapshot.findLoadBalancer(b.ID)
 		frontends := len(b.Addresses)
-		if has.SKU != lb.Basic {
-			frontends = len(has.Frontends) + len(b.missingFrontends(has, p.snapshot))
+		if balancer.SKU != lb.Basic {
+			frontends = len(balancer.Frontends) + len(b.missingFrontends(balancer, p.snapshot))
 		}
 		if frontends > maxFrontends {
 			p.addBlocker(ReasonLimitReached, "load balancer %s would have %d frontends, and a Standard one has at most %d: move Services to another load balancer, or have them share addresses", b.ID.Name, frontends, maxFrontends)
@@ -92,11 +92,11 @@ func (p *preflightChecks) requiredQuota(j Journal) map[string]int {
 	need := map[string]int{}
 	count := func(subscription, name string) { need[strings.ToLower(subscription+"/"+name)]++ }
 	for _, b := range j.LoadBalancers {
-		has, exists := p.snapshot.findLoadBalancer(b.ID)
+		balancer, exists := p.snapshot.findLoadBalancer(b.ID)
 		if !exists {
 			count(b.ID.SubscriptionID, "LoadBalancers")
 		}
-		if !exists || has.SKU == lb.Basic {
+		if !exists || balancer.SKU == lb.Basic {
 			count(b.ID.SubscriptionID, "StandardSkuLoadBalancers")
 		}
 	}

@@ -21,11 +21,11 @@ type Location struct {
 func (a Address) Locate(of LoadBalancer, snapshot Snapshot) Location {
 	on, exists := snapshot.findLoadBalancer(of.ID)
 	if a.PublicIP == "" {
-		has := exists && slices.ContainsFunc(on.Frontends, func(f lb.Frontend) bool {
+		hasFrontend := exists && slices.ContainsFunc(on.Frontends, func(f lb.Frontend) bool {
 			return f.PrivateIP == a.IP && strings.EqualFold(f.Subnet, a.Subnet)
 		})
 		switch {
-		case has:
+		case hasFrontend:
 			return Location{Text: fmt.Sprintf("on load balancer %s, %s", on.ID.Name, on.SKU)}
 		case a.IsClaim:
 			return Location{Text: a.claimText(), IsClaim: true}

@@ -95,14 +95,14 @@ func (j Journal) withMembers(snapshot Snapshot) Journal {
 	if j.Members != nil {
 		next = j.Members.clone()
 	}
-	managed, has := snapshot.managedPools(), j.Members.ResourceIDs()
+	managed, resources := snapshot.managedPools(), j.Members.ResourceIDs()
 	for _, i := range snapshot.Interfaces {
-		if in := next.poolIndexes(managed, "", i.InterfaceConfiguration); len(in) > 0 && has[i.ID.Key()].Name == "" {
+		if in := next.poolIndexes(managed, "", i.InterfaceConfiguration); len(in) > 0 && resources[i.ID.Key()].Name == "" {
 			next.addInterface(i.ID, in)
 		}
 	}
 	for _, set := range snapshot.ScaleSets {
-		if has[set.ID.Key()].Name == "" {
+		if resources[set.ID.Key()].Name == "" {
 			next.addSet(set, managed)
 		}
 	}
@@ -149,7 +149,7 @@ func configurationKey(prefix string, i lb.InterfaceConfiguration, c lb.IPConfigu
 
 // poolIndex adds the pool if necessary.
 func (m *Members) poolIndex(id string) int {
-	at := slices.IndexFunc(m.Pools, func(has string) bool { return strings.EqualFold(has, id) })
+	at := slices.IndexFunc(m.Pools, func(pool string) bool { return strings.EqualFold(pool, id) })
 	if at < 0 {
 		at, m.Pools = len(m.Pools), append(m.Pools, id)
 	}

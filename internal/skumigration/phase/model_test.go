@@ -85,7 +85,7 @@ func (m *model) delete(b lb.LoadBalancer) error {
 	for _, f := range b.Frontends {
 		m.free(f)
 	}
-	m.seen.LoadBalancers = slices.DeleteFunc(m.seen.LoadBalancers, func(has lb.LoadBalancer) bool { return has.ID == b.ID })
+	m.seen.LoadBalancers = slices.DeleteFunc(m.seen.LoadBalancers, func(balancer lb.LoadBalancer) bool { return balancer.ID == b.ID })
 	return nil
 }
 
@@ -99,7 +99,7 @@ func (m *model) free(f lb.Frontend) {
 }
 
 func (m *model) put(b lb.LoadBalancer) error {
-	at := slices.IndexFunc(m.seen.LoadBalancers, func(has lb.LoadBalancer) bool { return has.ID == b.ID })
+	at := slices.IndexFunc(m.seen.LoadBalancers, func(balancer lb.LoadBalancer) bool { return balancer.ID == b.ID })
 	if at >= 0 && m.seen.LoadBalancers[at].SKU != b.SKU {
 		return fmt.Errorf("LoadBalancerSkuCannotBeChanged: %s", b.ID.Name)
 	}
@@ -145,7 +145,7 @@ func (m *model) writes(s phase.Steps) (all []func() error) {
 	}
 	for _, i := range s.Interfaces {
 		all = append(all, func() error {
-			at := slices.IndexFunc(m.seen.Interfaces, func(has lb.NetworkInterface) bool { return has.ID == i.ID })
+			at := slices.IndexFunc(m.seen.Interfaces, func(nic lb.NetworkInterface) bool { return nic.ID == i.ID })
 			i.Provisioning = lb.Succeeded
 			m.seen.Interfaces[at] = i
 			return nil

@@ -221,11 +221,11 @@ func (s *Steps) addCreateFor(j Journal, snapshot Snapshot, of func(LoadBalancer)
 
 // missingFrontends puts rejected frontends last: those held by a deletion together, others alone, the least
 // rejected first.
-func (b LoadBalancer) missingFrontends(has lb.LoadBalancer, snapshot Snapshot) []lb.Frontend {
+func (b LoadBalancer) missingFrontends(balancer lb.LoadBalancer, snapshot Snapshot) []lb.Frontend {
 	var add, deleting, retry []lb.Frontend
 	times := 0
 	for _, a := range b.Addresses {
-		f, lacks := a.missingFrontend(has, snapshot, b.Location)
+		f, lacks := a.missingFrontend(balancer, snapshot, b.Location)
 		switch {
 		case !lacks:
 		case a.RejectReason == "":
@@ -249,8 +249,8 @@ func (b LoadBalancer) missingFrontends(has lb.LoadBalancer, snapshot Snapshot) [
 }
 
 // missingFrontend reports whether a load balancer lacks the address and can get it.
-func (a Address) missingFrontend(has lb.LoadBalancer, snapshot Snapshot, location string) (lb.Frontend, bool) {
-	if a.IsClaim || slices.ContainsFunc(has.Frontends, func(f lb.Frontend) bool {
+func (a Address) missingFrontend(balancer lb.LoadBalancer, snapshot Snapshot, location string) (lb.Frontend, bool) {
+	if a.IsClaim || slices.ContainsFunc(balancer.Frontends, func(f lb.Frontend) bool {
 		return strings.EqualFold(f.Name, a.Frontend) || a.PublicIP != "" && strings.EqualFold(f.PublicIP, a.PublicIP) ||
 			a.PublicIP == "" && f.PrivateIP == a.IP && strings.EqualFold(f.Subnet, a.Subnet)
 	}) {

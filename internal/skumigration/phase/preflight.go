@@ -228,7 +228,7 @@ func (p *preflightChecks) checkService(j Journal, s Service) {
 		if at < 0 || s.Frontends[at].PublicIP == "" {
 			continue
 		}
-		kept := slices.ContainsFunc(p.snapshot.PublicIPs, func(has lb.PublicIP) bool { return has.Address == ip })
+		kept := slices.ContainsFunc(p.snapshot.PublicIPs, func(publicIP lb.PublicIP) bool { return publicIP.Address == ip })
 		for _, b := range j.LoadBalancers {
 			kept = kept || slices.ContainsFunc(b.Addresses, func(a Address) bool { return a.IP == ip })
 		}

@@ -27,10 +27,10 @@ func (j Journal) RecordRejection(id lb.LoadBalancerID, snapshot Snapshot, code, 
 	}
 	j = j.clone()
 	b := &j.LoadBalancers[at]
-	has, _ := snapshot.findLoadBalancer(id)
-	missing := b.missingFrontends(has, snapshot)
+	balancer, _ := snapshot.findLoadBalancer(id)
+	missing := b.missingFrontends(balancer, snapshot)
 	holder, by := j.findHolder(message)
-	if has.SKU == lb.Standard && holder == holderMigration { // the load balancer is the requester, not a holder being deleted
+	if balancer.SKU == lb.Standard && holder == holderMigration { // the load balancer is the requester, not a holder being deleted
 		holder = holderUnknown
 	}
 	named, changed := parseAddresses(message), false
@@ -91,18 +91,18 @@ var resourcePattern = regexp.MustCompile(`(?i)/providers/[a-z]+\.[a-z]+/([a-z]+)
 
 // findHolder parses Azure's message, which may also name the requesting load balancer, the subnet or
 // the public IP.
-func (j Journal) findHolder(message string) (is addressHolder, by string) {
+func (j Journal) findHolder(message string) (holder addressHolder, by string) {
 	for _, found := range resourcePattern.FindAllStringSubmatch(message, -1) {
 		switch kind := strings.ToLower(found[1]); {
 		case kind == "virtualnetworks" || kind == "publicipaddresses":
 		case kind == "loadbalancers" && j.hasLoadBalancer(found[2]):
-			is, by = holderMigration, found[1]+"/"+found[2]
+			holder, by = holderMigration, found[1]+"/"+found[2]
 		default:
 			return holderOther, found[1] + "/" + found[2]
 		}
 	}
-	if is == holderMigration {
-		return is, by
+	if holder == holderMigration {
+		return holder, by
 	}
 	for _, word := range strings.FieldsFunc(message, func(r rune) bool { return strings.ContainsRune(" '\"`,;()", r) }) {
 		if word = strings.TrimRight(word, ".:"); j.hasLoadBalancer(word) {

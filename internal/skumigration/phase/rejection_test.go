@@ -60,9 +60,9 @@ func TestWhatARefusedAddressWaitsFor(t *testing.T) {
 			now := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 			j, _ = j.RecordRejection(id, seen, tt.code, tt.message, now)
 			j, changed := j.RecordRejection(id, seen, tt.code, tt.message, now.Add(tt.after))
-			is := j.LoadBalancers[0].Addresses[0]
-			if is.RejectReason == "" || is.IsClaim != tt.owed || changed == (tt.owed && tt.after == 0) {
-				t.Errorf("%+v, changed %t", is, changed)
+			address := j.LoadBalancers[0].Addresses[0]
+			if address.RejectReason == "" || address.IsClaim != tt.owed || changed == (tt.owed && tt.after == 0) {
+				t.Errorf("%+v, changed %t", address, changed)
 			}
 			if s := NextSteps(j, seen); !tt.owed && (s.Phase != PhaseCreate || len(s.Put) != 1 || len(s.WaitReasons) != 1 || !strings.Contains(s.WaitReasons[0], tt.code)) {
 				t.Errorf("next is %+v", s)

@@ -64,37 +64,37 @@ func NextUndoSteps(j Journal, snapshot Snapshot) Steps {
 }
 
 // reattachInterface takes nil for a network interface that no longer exists.
-func (s *Steps) reattachInterface(m Members, name string, is *lb.NetworkInterface, in PoolIndexes) (missing []string) {
-	what := "network interface " + name
-	if is == nil || is.Provisioning == lb.Deleting {
-		return []string{what + " is gone"}
+func (s *Steps) reattachInterface(m Members, name string, nic *lb.NetworkInterface, in PoolIndexes) (missing []string) {
+	resource := "network interface " + name
+	if nic == nil || nic.Provisioning == lb.Deleting {
+		return []string{resource + " is gone"}
 	}
-	shown := *is
+	shown := *nic
 	next, changed := m.withPools([]lb.InterfaceConfiguration{shown.InterfaceConfiguration}, "", in)
 	switch {
 	case !changed && shown.Provisioning != lb.Failed: // after a failed write, the state may not be in effect
 	case isUpdating(shown.Provisioning):
-		s.addWait(what + " is " + string(shown.Provisioning))
+		s.addWait(resource + " is " + string(shown.Provisioning))
 	default:
 		shown.InterfaceConfiguration = next[0]
 		s.Interfaces = append(s.Interfaces, shown)
 	}
-	return in.missingConfigurations(what, "", shown.InterfaceConfiguration)
+	return in.missingConfigurations(resource, "", shown.InterfaceConfiguration)
 }
 
 // reattachScaleSet restores the model first, so that new instances join the pools.
 func (s *Steps) reattachScaleSet(m Members, of ScaleSetMembers, snapshot Snapshot) (missing []string) {
 	at := slices.IndexFunc(snapshot.ScaleSets, func(set ScaleSet) bool { return set.ID.Key() == of.ID.Key() })
-	what := "scale set " + of.ID.Name
+	name := "scale set " + of.ID.Name
 	if at < 0 || snapshot.ScaleSets[at].Provisioning == lb.Deleting {
-		return []string{what + " is gone"}
+		return []string{name + " is gone"}
 	}
 	set := snapshot.ScaleSets[at]
-	missing = of.Model.missingConfigurations(what, scaleSetSeparator, set.Interfaces...)
+	missing = of.Model.missingConfigurations(name, scaleSetSeparator, set.Interfaces...)
 	next, changed := m.withPools(set.Interfaces, scaleSetSeparator, of.Model)
 	switch {
 	case changed && isUpdating(set.Provisioning):
-		s.addWait(what + " is " + string(set.Provisioning))
+		s.addWait(name + " is " + string(set.Provisioning))
 		return missing
 	case changed:
 		model := set.ScaleSet
@@ -177,14 +177,14 @@ func (m Members) mergePools(shown []string, wanted []int) []string {
 }
 
 func (p PoolIndexes) missingConfigurations(what, prefix string, interfaces ...lb.InterfaceConfiguration) (missing []string) {
-	has := map[string]bool{}
+	present := map[string]bool{}
 	for _, i := range interfaces {
 		for _, c := range i.IPConfigurations {
-			has[configurationKey(prefix, i, c)] = true
+			present[configurationKey(prefix, i, c)] = true
 		}
 	}
 	for name := range p {
-		if !has[name] {
+		if !present[name] {
 			missing = append(missing, what+" has no IP configuration "+name+" any more")
 		}
 	}

@@ -304,11 +304,11 @@ func TestInstancesComeBack(t *testing.T) {
 func TestHowManyMembersAreKept(t *testing.T) {
 	for n, fits := range map[int]bool{5000: true, 20000: false} {
 		seen, services := small()
-		one := seen.Interfaces[0]
+		nic := seen.Interfaces[0]
 		seen.ScaleSets, seen.Interfaces = nil, nil
 		for i := range n {
-			one.ID.Name = fmt.Sprintf("aks-nodepool1-12345678-vmss-nic-%06d", i)
-			seen.Interfaces = append(seen.Interfaces, one)
+			nic.ID.Name = fmt.Sprintf("aks-nodepool1-12345678-vmss-nic-%06d", i)
+			seen.Interfaces = append(seen.Interfaces, nic)
 		}
 		seen.PublicIPs[0].Static = true
 		j := phase.BuildJournal(phase.Journal{}, seen, services, "eastus")
@@ -384,8 +384,8 @@ func TestAskingToTakeItBack(t *testing.T) {
 		t.Errorf("asked twice: %+v, %v", again.Stop, err)
 	}
 	stopped := phase.UserRequests{Stop: &phase.UserRequest{By: "joe"}}
-	if now, err := stopped.RequestUndo(j, phase.UserRequest{By: "jane"}); err != nil || now.Stop.By != "jane" || !now.Stop.Undo || stopped.Stop.Undo {
-		t.Errorf("it was stopped: %+v, %v", now.Stop, err)
+	if current, err := stopped.RequestUndo(j, phase.UserRequest{By: "jane"}); err != nil || current.Stop.By != "jane" || !current.Stop.Undo || stopped.Stop.Undo {
+		t.Errorf("it was stopped: %+v, %v", current.Stop, err)
 	}
 	for _, tt := range []struct {
 		j    phase.Journal
@@ -394,8 +394,8 @@ func TestAskingToTakeItBack(t *testing.T) {
 		{j.PrepareFor(phase.NextSteps(j, m.shown()), m.shown()), "the migration cannot be undone: Basic load balancers are deleted, or about to be"},
 		{phase.Journal{}, "nothing is to be taken back: none is under way"},
 	} {
-		if now, err := stopped.RequestUndo(tt.j, phase.UserRequest{}); err == nil || !strings.Contains(err.Error(), tt.says) || *now.Stop != *stopped.Stop {
-			t.Errorf("%s: %+v, %v", tt.says, now.Stop, err)
+		if current, err := stopped.RequestUndo(tt.j, phase.UserRequest{}); err == nil || !strings.Contains(err.Error(), tt.says) || *current.Stop != *stopped.Stop {
+			t.Errorf("%s: %+v, %v", tt.says, current.Stop, err)
 		}
 	}
 }

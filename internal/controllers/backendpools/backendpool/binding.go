@@ -55,8 +55,8 @@ func (e Binding) AllowsUpdates() bool {
 	return e.State == Active && !e.Deleting || e.RemovesMembers()
 }
 
-func (e Binding) withState(is State, reason, why string) Binding {
-	e.State, e.Reason, e.Message = is, reason, why
+func (e Binding) withState(state State, reason, why string) Binding {
+	e.State, e.Reason, e.Message = state, reason, why
 	return e
 }
 
@@ -158,10 +158,10 @@ func (c *Controller) PoolOwner(pool lb.PoolID) *v1alpha1.BackendPool {
 // compareClaims orders BackendPools with equal permission; negative if a comes first.
 func (c *Controller) compareClaims(a, b *v1alpha1.BackendPool) int {
 	for _, first := range []func(*v1alpha1.BackendPool) bool{c.statuses.HasRecord, c.Owner.IsCreatedByWeir} {
-		switch is, other := first(a), first(b); {
-		case is && !other:
+		switch aFirst, bFirst := first(a), first(b); {
+		case aFirst && !bFirst:
 			return -1
-		case other && !is:
+		case bFirst && !aFirst:
 			return 1
 		}
 	}

@@ -59,7 +59,7 @@ func hasOutcome(last *v1alpha1.AttemptOutcome, outcome v1alpha1.AttemptOutcome) 
 
 // setAttemptConditions sets the conditions after an attempt. A paused BackendPool, or one that lost its pool, keeps its
 // Synced condition.
-func setAttemptConditions(s *v1alpha1.BackendPoolStatus, is Binding, set membership.Set, r updater.Report, generation int64) {
+func setAttemptConditions(s *v1alpha1.BackendPoolStatus, binding Binding, set membership.Set, r updater.Report, generation int64) {
 	if r.NextEligibleAt.After(r.At) {
 		setParked(s, generation, r.NextEligibleAt, v1alpha1.ReasonRetryAfter, retryAfterMessage(r.NextEligibleAt))
 	} else {
@@ -68,13 +68,13 @@ func setAttemptConditions(s *v1alpha1.BackendPoolStatus, is Binding, set members
 	if !r.WillRetry && r.AdminRetryAt.IsZero() {
 		setIdle(s, generation, r.At)
 	}
-	if !is.AllowsUpdates() {
+	if !binding.AllowsUpdates() {
 		return
 	}
 	status, reason, why := metav1.ConditionFalse, "", ""
 	switch {
-	case r.InSync && is.RemovesMembers():
-		reason, why = removalMessage(is, len(s.WrittenAddresses) > 0)
+	case r.InSync && binding.RemovesMembers():
+		reason, why = removalMessage(binding, len(s.WrittenAddresses) > 0)
 	case r.InSync:
 		status, reason, why = metav1.ConditionTrue, v1alpha1.ReasonInSync, InSyncMessage(WithoutUnusable(set, r.Unusable))
 	case r.Outcome == diff.Stale:
@@ -87,7 +87,7 @@ func setAttemptConditions(s *v1alpha1.BackendPoolStatus, is Binding, set members
 		reason, why = v1alpha1.ReasonRetrying, adminRetryingMessage(r)
 	case r.WillRetry:
 		reason, why = v1alpha1.ReasonRetrying, retryingMessage(r)
-	case is.RemovesMembers():
+	case binding.RemovesMembers():
 		reason, why = v1alpha1.ReasonFailed, removalFailedMessage(r)
 	default:
 		reason, why = v1alpha1.ReasonFailed, failedMessage(r)
@@ -100,8 +100,8 @@ func setAttemptConditions(s *v1alpha1.BackendPoolStatus, is Binding, set members
 
 func setCondition(s *v1alpha1.BackendPoolStatus, generation int64, kind string, status metav1.ConditionStatus, reason, why string) {
 	why = humanize.FormatMessage(why, humanize.MaxMessage)
-	if is := meta.FindStatusCondition(s.Conditions, kind); is != nil && humanize.EqualMessages(is.Message, why) {
-		why = is.Message // do not write a status that differs only in a request ID of Azure
+	if cond := meta.FindStatusCondition(s.Conditions, kind); cond != nil && humanize.EqualMessages(cond.Message, why) {
+		why = cond.Message // do not write a status that differs only in a request ID of Azure
 	}
 	meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: why, ObservedGeneration: generation})
 }

@@ -119,10 +119,10 @@ func TestSinceWhenAPoolIsOutOfSync(t *testing.T) {
 		} {
 			setCondition(&e.status, 1, v1alpha1.ConditionSynced, step.status, step.reason, "")
 			n := 0
-			c.statuses.Synced(func(of schedule.Ref, is metav1.Condition) {
+			c.statuses.Synced(func(of schedule.Ref, cond metav1.Condition) {
 				n++
-				if got := is.LastTransitionTime.Sub(start); of != RefOf(p) || is.Reason != step.reason || got != step.since {
-					t.Errorf("%v is %s since %v, want %s since %v", of, is.Reason, got, step.reason, step.since)
+				if got := cond.LastTransitionTime.Sub(start); of != RefOf(p) || cond.Reason != step.reason || got != step.since {
+					t.Errorf("%v is %s since %v, want %s since %v", of, cond.Reason, got, step.reason, step.since)
 				}
 			})
 			if n != 1 {

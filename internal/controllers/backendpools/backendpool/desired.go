@@ -20,20 +20,20 @@ func (c *Controller) IsNeeded(op schedule.Operation) bool {
 	if p == nil || string(p.UID) != op.Ref.UID || !hasFinalizer(p) {
 		return false
 	}
-	is := c.ResolveBinding(p, time.Now())
-	if !is.AllowsUpdates() {
+	binding := c.ResolveBinding(p, time.Now())
+	if !binding.AllowsUpdates() {
 		if e := c.statuses.GetEntry(op.Ref); e != nil { // the operation is dropped, as for a suspended pool
-			e.setIdleInput(operationInput{state: is.State, generation: p.Generation})
+			e.setIdleInput(operationInput{state: binding.State, generation: p.Generation})
 		}
-		if is.State == Paused { // the clock may have been set back to before the pause ends: wait for it again
+		if binding.State == Paused { // the clock may have been set back to before the pause ends: wait for it again
 			c.Queue(op.Ref)
 		}
 		return false
 	}
-	if is.Pool.Key() != op.Pool.Key() {
+	if binding.Pool.Key() != op.Pool.Key() {
 		return false
 	}
-	return op.Service == (schedule.ServiceName{}) || !is.RemovesMembers() && op.Service == is.Service
+	return op.Service == (schedule.ServiceName{}) || !binding.RemovesMembers() && op.Service == binding.Service
 }
 
 // errUpdateNotAllowed means the BackendPool may not write to its pool now.
@@ -61,17 +61,17 @@ func (c *Controller) DesiredPool(ref schedule.Ref) (diff.Desired, error) {
 	if want.Machines == nil && !c.Owner.IsCreatedByWeir(p) { // other clusters may share the pool
 		want.ClusterMark = diff.ClusterMark(c.Cluster.UID())
 	}
-	is := c.ResolveBinding(p, time.Now())
+	binding := c.ResolveBinding(p, time.Now())
 	switch {
-	case !is.AllowsUpdates():
-		e.recordInput(membership.Set{}, operationInput{state: is.State, generation: p.Generation}) // as for a suspended pool
+	case !binding.AllowsUpdates():
+		e.recordInput(membership.Set{}, operationInput{state: binding.State, generation: p.Generation}) // as for a suspended pool
 		return none, errUpdateNotAllowed
-	case is.RemovesMembers():
+	case binding.RemovesMembers():
 		set := membership.Set{}
-		if !is.Deleting { // the Service may still exist
+		if !binding.Deleting { // the Service may still exist
 			set = retainMembers(c, e, set)
 		}
-		e.recordInput(set, newOperationInput(p, is, set))
+		e.recordInput(set, newOperationInput(p, binding, set))
 		e.limitShown(set)
 		want.Addresses, want.Retained = set.Addresses, set.Retained
 		if want.Machines != nil && c.Owner.IsCreatedByWeir(p) { // a scale set adds machines that no record lists
@@ -79,7 +79,7 @@ func (c *Controller) DesiredPool(ref schedule.Ref) (diff.Desired, error) {
 		}
 	default:
 		set, err := membersOf(c, p, e)
-		e.recordInput(set, newOperationInput(p, is, set))
+		e.recordInput(set, newOperationInput(p, binding, set))
 		if err != nil {
 			return none, err
 		}

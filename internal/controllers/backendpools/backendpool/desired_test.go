@@ -59,16 +59,16 @@ func TestRelevant(t *testing.T) {
 
 // In pools that Weir created there is no other writer.
 func TestOtherWritersOfPool(t *testing.T) {
-	for _, made := range []bool{true, false} {
+	for _, created := range []bool{true, false} {
 		p := bp("a", 0, took, func(p *v1alpha1.BackendPool) {
 			p.Spec.ServiceRef, p.Spec.Nodes = nil, &v1alpha1.NodeMembers{}
-			if made {
+			if created {
 				p.Status.MadeFor = v1alpha1.MadeForNodes
 			}
 		})
 		c, e := newLoadedPool(t, p, nil, "n1")
-		if want := c.desiredOf(t, e.ref); want.IsExclusive != made || len(want.Addresses) != 1 {
-			t.Errorf("made by Weir: %v; %+v", made, want)
+		if want := c.desiredOf(t, e.ref); want.IsExclusive != created || len(want.Addresses) != 1 {
+			t.Errorf("made by Weir: %v; %+v", created, want)
 		}
 	}
 }
@@ -76,17 +76,17 @@ func TestOtherWritersOfPool(t *testing.T) {
 // In an interface pool that Weir created, every node is removed, recorded or not, because a scale set adds
 // members itself. In other pools only recorded ones are.
 func TestMembersLeavingInterfacePool(t *testing.T) {
-	for _, made := range []bool{true, false} {
+	for _, created := range []bool{true, false} {
 		p := bp("a", 0, took, deleting, func(p *v1alpha1.BackendPool) {
 			p.Spec.ServiceRef, p.Spec.Nodes, p.Spec.Membership = nil, &v1alpha1.NodeMembers{}, v1alpha1.MembershipNetworkInterface
-			if made {
+			if created {
 				p.Status.MadeFor = v1alpha1.MadeForNodes
 			}
 		})
 		c, e := newLoadedPool(t, p, nil, "n1")
 		want := c.desiredOf(t, e.ref)
-		if want.Machines == nil || !want.Machines.Every || len(want.Addresses) > 0 || want.IsOwnAddress(nodeIP("n1")) != made {
-			t.Errorf("made by Weir: %v; %+v", made, want)
+		if want.Machines == nil || !want.Machines.Every || len(want.Addresses) > 0 || want.IsOwnAddress(nodeIP("n1")) != created {
+			t.Errorf("made by Weir: %v; %+v", created, want)
 		}
 	}
 }

@@ -174,10 +174,10 @@ func isPaused(e *Entry) metav1.ConditionStatus {
 
 // recordInput stores the members and the situation of an attempt. If the situation differs at the next
 // reconciliation, an operation is queued.
-func (e *Entry) recordInput(set membership.Set, now operationInput) {
+func (e *Entry) recordInput(set membership.Set, input operationInput) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.set, e.lastInput = &set, now
+	e.set, e.lastInput = &set, input
 }
 
 // attemptMembers returns the members of the last attempt; nil if it brought the pool in sync.

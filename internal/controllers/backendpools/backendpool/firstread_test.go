@@ -58,11 +58,11 @@ func (a *countingAPI) Apply(_ context.Context, ref schedule.Ref, version string,
 
 func (a *countingAPI) SetFinalizer(_ context.Context, p *v1alpha1.BackendPool, _ bool) (*v1alpha1.BackendPool, error) {
 	a.finalizers++
-	is := a.stored[p.Name]
-	if is.ResourceVersion == p.ResourceVersion { // otherwise it is read again and has one
-		is.Finalizers, is.ResourceVersion = []string{v1alpha1.Finalizer}, is.ResourceVersion+"f"
+	pool := a.stored[p.Name]
+	if pool.ResourceVersion == p.ResourceVersion { // otherwise it is read again and has one
+		pool.Finalizers, pool.ResourceVersion = []string{v1alpha1.Finalizer}, pool.ResourceVersion+"f"
 	}
-	return is.DeepCopy(), nil
+	return pool.DeepCopy(), nil
 }
 
 // newClusterWith returns a Controller with a cache equal to the API server's content.
@@ -150,8 +150,8 @@ func TestANewBackendPoolCostsThreeWrites(t *testing.T) {
 		if api.reads != 0 || api.lists != 0 || api.finalizers != 1 || api.writes != 2 {
 			t.Errorf("%d reads, %d lists, %d finalizers, %d statuses; want 0, 0, 1 and 2", api.reads, api.lists, api.finalizers, api.writes)
 		}
-		if is := api.stored["p0"].Status; syncedReason(is.Conditions) != v1alpha1.ReasonInSync || len(is.WrittenAddresses) != 1 {
-			t.Errorf("%+v", is)
+		if status := api.stored["p0"].Status; syncedReason(status.Conditions) != v1alpha1.ReasonInSync || len(status.WrittenAddresses) != 1 {
+			t.Errorf("%+v", status)
 		}
 	})
 }
@@ -199,16 +199,16 @@ func TestWhatWeirCannotMakeIsRead(t *testing.T) {
 func TestAnOldSightOfABackendPoolIsReadAnew(t *testing.T) {
 	api := newCountingAPI(1, func(p *v1alpha1.BackendPool) { p.Finalizers = nil })
 	c := newClusterWith(t, api)
-	is := api.stored["p0"]
-	is.Finalizers, is.ResourceVersion = []string{v1alpha1.Finalizer}, "2"
-	is.Status.PoolID, is.Status.WrittenAddresses = "taken", []string{"10.0.0.9"}
+	pool := api.stored["p0"]
+	pool.Finalizers, pool.ResourceVersion = []string{v1alpha1.Finalizer}, "2"
+	pool.Status.PoolID, pool.Status.WrittenAddresses = "taken", []string{"10.0.0.9"}
 	for range 2 { // the finalizer exists first, then the cache has it
 		if _, err := c.Reconcile(t.Context(), "shop", "p0", time.Now()); err != nil && !errors.Is(err, metadata.ErrDeleted) {
 			t.Fatal(err)
 		}
-		c.world.addObjects(is.DeepCopy())
+		c.world.addObjects(pool.DeepCopy())
 	}
-	if got := fmt.Sprint(c.statuses.GetEntry(RefOf(is)).MemberRecord().Written); got != "[10.0.0.9]" || api.lists != 1 {
+	if got := fmt.Sprint(c.statuses.GetEntry(RefOf(pool)).MemberRecord().Written); got != "[10.0.0.9]" || api.lists != 1 {
 		t.Errorf("on record are %s, after %d lists", got, api.lists)
 	}
 }

@@ -64,7 +64,7 @@ func mergeInstances(a, b []v1alpha1.WrittenInstances) []v1alpha1.WrittenInstance
 		all = map[string]netip.Addr{}
 	}
 	for machine, ip := range other {
-		if _, is := all[machine]; !is {
+		if _, ok := all[machine]; !ok {
 			all[machine] = ip
 		}
 	}

@@ -36,15 +36,15 @@ func recordLastEvent(s *v1alpha1.BackendPoolStatus, p *v1alpha1.BackendPool, own
 // recordProblem records the problem that the Synced condition shows. It returns the recorded one that ended because
 // the pool is in sync, and a new one with its message.
 func recordProblem(s *v1alpha1.BackendPoolStatus) (ended, began, why string) {
-	t, is := lastEvent(s), syncedReason(s.Conditions)
+	t, reason := lastEvent(s), syncedReason(s.Conditions)
 	switch {
 	case problemReason(s.Conditions) != "":
-		if is != t.Problem {
-			began, why = is, meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionSynced).Message
+		if reason != t.Problem {
+			began, why = reason, meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionSynced).Message
 		}
-		t.Problem = is
-	case slices.Contains(recoveredReasons, is):
-		if is == v1alpha1.ReasonInSync {
+		t.Problem = reason
+	case slices.Contains(recoveredReasons, reason):
+		if reason == v1alpha1.ReasonInSync {
 			ended = t.Problem
 		}
 		t.Problem = ""

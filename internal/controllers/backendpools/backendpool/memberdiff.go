@@ -32,9 +32,9 @@ func limitedMembers(m diff.MemberList, nodeAt func(netip.Addr) string) *v1alpha1
 	if m.Count == 0 {
 		return nil
 	}
-	some := &v1alpha1.MemberSample{Count: int32(m.Count)} //nolint:gosec // a pool has at most some thousands
+	sample := &v1alpha1.MemberSample{Count: int32(m.Count)} //nolint:gosec // a pool has at most some thousands
 	for _, ip := range m.Listed {
-		some.Named = append(some.Named, v1alpha1.Member{Node: nodeAt(ip), Address: metadata.Intern(ip.String())})
+		sample.Named = append(sample.Named, v1alpha1.Member{Node: nodeAt(ip), Address: metadata.Intern(ip.String())})
 	}
-	return some
+	return sample
 }

@@ -25,13 +25,13 @@ func ParseDown(down []v1alpha1.DownAddress) []netip.Addr {
 
 // RecordOf returns the recorded members of a pool.
 func RecordOf(s *v1alpha1.BackendPoolStatus) membership.MemberRecord {
-	has := membership.MemberRecord{Written: ParseAddresses(s.WrittenAddresses), Down: make(map[netip.Addr]membership.DownRecord, len(s.Down))}
+	record := membership.MemberRecord{Written: ParseAddresses(s.WrittenAddresses), Down: make(map[netip.Addr]membership.DownRecord, len(s.Down))}
 	for _, d := range s.Down {
 		if ip, err := netip.ParseAddr(d.Address); err == nil {
-			has.Down[ip] = membership.DownRecord{Since: d.Since.Time, Reason: d.Reason}
+			record.Down[ip] = membership.DownRecord{Since: d.Since.Time, Reason: d.Reason}
 		}
 	}
-	return has
+	return record
 }
 
 // SetDown sets the addresses that Weir set Down.

@@ -196,8 +196,8 @@ func TestTheUnionOfTwoRecords(t *testing.T) {
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := record.Draw(t, "a"), record.Draw(t, "b")
-		is := a.DeepCopy()
-		MergeRecord(is, b)
+		status := a.DeepCopy()
+		MergeRecord(status, b)
 		has := func(s *v1alpha1.BackendPoolStatus, ip string) (written, down bool) {
 			return slices.Contains(s.WrittenAddresses, ip), slices.Contains(ParseDown(s.Down), netip.MustParseAddr(ip))
 		}
@@ -205,13 +205,13 @@ func TestTheUnionOfTwoRecords(t *testing.T) {
 			ip := netip.AddrFrom4([4]byte{10, 0, 0, byte(n)}).String()
 			wa, da := has(a, ip)
 			wb, db := has(b, ip)
-			if w, d := has(is, ip); w != (wa || wb) || d != (da || db) {
+			if w, d := has(status, ip); w != (wa || wb) || d != (da || db) {
 				t.Fatalf("%s: written %t, down %t", ip, w, d)
 			}
 		}
-		again := is.DeepCopy()
+		again := status.DeepCopy()
 		MergeRecord(again, b)
-		if statusHash(again) != statusHash(is) {
+		if statusHash(again) != statusHash(status) {
 			t.Fatal("united again, it is another")
 		}
 	})

@@ -22,7 +22,7 @@ func MergeRecord(s, other *v1alpha1.BackendPoolStatus) {
 	}
 	s.WrittenInstances = mergeInstances(s.WrittenInstances, other.WrittenInstances)
 	for _, d := range other.Down {
-		if !slices.ContainsFunc(s.Down, func(is v1alpha1.DownAddress) bool { return is.Address == d.Address }) {
+		if !slices.ContainsFunc(s.Down, func(known v1alpha1.DownAddress) bool { return known.Address == d.Address }) {
 			s.Down = append(s.Down, d)
 		}
 	}

@@ -104,15 +104,15 @@ func wrongMembersMessage(r updater.Report) (reason, why string) {
 }
 
 // removalMessage returns the condition once Weir's addresses are no longer wanted.
-func removalMessage(is Binding, left bool) (reason, why string) {
-	reason, why = is.Reason, is.Message
+func removalMessage(binding Binding, hasMembers bool) (reason, why string) {
+	reason, why = binding.Reason, binding.Message
 	if reason == "" { // an active BackendPool is being deleted
 		reason, why = v1alpha1.ReasonUpdating, "this BackendPool is being deleted"
 	}
 	switch {
-	case !is.HasRecord:
+	case !binding.HasRecord:
 		return reason, why + "; Weir wrote nothing to the pool"
-	case left:
+	case hasMembers:
 		return reason, why + "; its addresses are being removed from the pool"
 	}
 	return reason, why + "; its addresses were removed from the pool"

@@ -27,12 +27,12 @@ type operationInput struct {
 	retry string
 }
 
-func newOperationInput(p *v1alpha1.BackendPool, is Binding, set membership.Set) operationInput {
-	now := operationInput{state: is.State, deleting: is.Deleting, generation: p.Generation, serviceUID: is.ServiceUID, retry: p.Annotations[v1alpha1.RetryNowAnnotation]}
-	if p.Spec.Nodes != nil && !is.RemovesMembers() {
-		now.members = set.Fingerprint()
+func newOperationInput(p *v1alpha1.BackendPool, binding Binding, set membership.Set) operationInput {
+	input := operationInput{state: binding.State, deleting: binding.Deleting, generation: p.Generation, serviceUID: binding.ServiceUID, retry: p.Annotations[v1alpha1.RetryNowAnnotation]}
+	if p.Spec.Nodes != nil && !binding.RemovesMembers() {
+		input.members = set.Fingerprint()
 	}
-	return now
+	return input
 }
 
 // needsOperation reports whether to queue an operation: the situation changed, or nextCheckAt has passed.
@@ -106,7 +106,7 @@ func (e *Entry) timeToNextCheck(now time.Time) time.Duration {
 }
 
 // scheduleAfterAttempt sets when to recheck without a change.
-func (e *Entry) scheduleAfterAttempt(is Binding, r updater.Report, c Config) {
+func (e *Entry) scheduleAfterAttempt(binding Binding, r updater.Report, c Config) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	missing := r.Outcome == diff.Stale || r.Outcome == diff.Rejected
@@ -117,16 +117,16 @@ func (e *Entry) scheduleAfterAttempt(is Binding, r updater.Report, c Config) {
 	if r.Outcome == diff.Stale && r.Fault != nil && r.Fault.Code == armerror.CodeNotFound && !e.hadUnnamedNotFound {
 		// A proxy may have returned a 404 that names no resource: require a second one before giving up
 		// Weir's addresses.
-		e.hadUnnamedNotFound, missing = true, missing && !is.RemovesMembers()
+		e.hadUnnamedNotFound, missing = true, missing && !binding.RemovesMembers()
 	} else {
 		e.hadUnnamedNotFound = false
 	}
 	switch {
 	// A pool that was deleted, or recreated for network interfaces, contains no address of Weir. If the
 	// attempt still had members for its interfaces, it may have set an admin state.
-	case is.RemovesMembers() && (missing && is.Deleting && (!r.StatesInSync || r.Desired == 0) || r.InSync && len(r.Written) == 0):
-		e.isReleased, e.nextCheckAt = is.Deleting, time.Time{}
-	case is.RemovesMembers() && !missing:
+	case binding.RemovesMembers() && (missing && binding.Deleting && (!r.StatesInSync || r.Desired == 0) || r.InSync && len(r.Written) == 0):
+		e.isReleased, e.nextCheckAt = binding.Deleting, time.Time{}
+	case binding.RemovesMembers() && !missing:
 		e.nextCheckAt = r.At.Add(c.ReleaseRetryInterval)
 	case len(r.Overlapping) > 0: // the other cluster may be about to remove them
 		e.nextCheckAt = r.At.Add(c.ReleaseRetryInterval)

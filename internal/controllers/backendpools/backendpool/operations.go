@@ -21,7 +21,7 @@ import (
 // updater and writes at most one log message.
 func (c *Controller) EndpointsChanged(ctx context.Context, name schedule.ServiceName, now time.Time) error {
 	log := c.Log.With("service", objectKey(name.Namespace, name.Name))
-	if s, there := c.Cluster.Service(name); !there || s.Deleting {
+	if s, ok := c.Cluster.Service(name); !ok || s.Deleting {
 		if n := c.Workers.RemoveService(name); n > 0 {
 			log.DebugContext(ctx, "operations of a deleted Service were dropped", "operations", n)
 		}
@@ -33,12 +33,12 @@ func (c *Controller) EndpointsChanged(ctx context.Context, name schedule.Service
 		if e == nil || !hasFinalizer(p) {
 			continue
 		}
-		is := c.ResolveBinding(p, now)
-		if is.State != Active || is.Deleting {
-			log.DebugContext(ctx, "endpoints change nothing", "backendPool", p.Name, "why", is.Message)
+		binding := c.ResolveBinding(p, now)
+		if binding.State != Active || binding.Deleting {
+			log.DebugContext(ctx, "endpoints change nothing", "backendPool", p.Name, "why", binding.Message)
 			continue
 		}
-		if err := c.queueIfNeeded(ctx, p, e, is, true, now); err != nil && !isDeleted(err) {
+		if err := c.queueIfNeeded(ctx, p, e, binding, true, now); err != nil && !isDeleted(err) {
 			failed = append(failed, fmt.Errorf("BackendPool %s: %w", p.Name, err))
 		}
 	}
@@ -46,19 +46,19 @@ func (c *Controller) EndpointsChanged(ctx context.Context, name schedule.Service
 }
 
 // queueIfNeeded queues an operation unless the pool is known to be in sync.
-func (c *Controller) queueIfNeeded(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Binding, changed bool, now time.Time) error {
+func (c *Controller) queueIfNeeded(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, binding Binding, changed bool, now time.Time) error {
 	set, err := membersOf(c, p, e)
 	if err != nil {
 		return err
 	}
-	c.notifyRetainedMembers(p, e, is, set)
+	c.notifyRetainedMembers(p, e, binding, set)
 	log := c.Log.With("backendPool", objectKey(p.Namespace, p.Name), "members", len(set.Addresses))
 	if set.EndpointsWithoutNode > 0 || set.UnsupportedSlices > 0 {
 		log.DebugContext(ctx, "some endpoints make no node a member", "withoutNode", set.EndpointsWithoutNode, "slicesWithoutIPs", set.UnsupportedSlices)
 	}
 	// The updater may know the pool from before a pause or for another BackendPool: trust it only if the
 	// status agrees.
-	if e.currentReason() == v1alpha1.ReasonInSync && c.Workers.IsInSync(is.Pool, set.Fingerprint()) {
+	if e.currentReason() == v1alpha1.ReasonInSync && c.Workers.IsInSync(binding.Pool, set.Fingerprint()) {
 		log.DebugContext(ctx, "in sync already")
 		if changed && e.timeToNextCheck(now) > 0 {
 			c.Queue(e.ref) // no attempt follows, and only a reconciliation sets the timer
@@ -66,8 +66,8 @@ func (c *Controller) queueIfNeeded(ctx context.Context, p *v1alpha1.BackendPool,
 		return c.refreshSyncedStatus(ctx, p, e, set)
 	}
 	op := schedule.Operation{
-		Ref: e.ref, Pool: is.Pool, Service: is.Service, NotBefore: e.notBefore,
-		LastNotification: e.lastNotification(is.Service.Name), FillsPool: c.isNew(p, e, is),
+		Ref: e.ref, Pool: binding.Pool, Service: binding.Service, NotBefore: e.notBefore,
+		LastNotification: e.lastNotification(binding.Service.Name), FillsPool: c.isNew(p, e, binding),
 	}
 	if changed {
 		op.ChangedAt = now
@@ -92,9 +92,9 @@ func membersOf(c *Controller, p *v1alpha1.BackendPool, e *Entry) (membership.Set
 
 // retainMembers adds retained members and schedules a recheck for when the next one expires.
 func retainMembers(c *Controller, e *Entry, set membership.Set) membership.Set {
-	set, again := c.Retention.RetainMembers(e.ref, set, func() membership.MemberRecord { return memberRecord(e) }, time.Now())
-	if !again.IsZero() {
-		e.scheduleCheck(again)
+	set, recheckAt := c.Retention.RetainMembers(e.ref, set, func() membership.MemberRecord { return memberRecord(e) }, time.Now())
+	if !recheckAt.IsZero() {
+		e.scheduleCheck(recheckAt)
 	}
 	return set
 }
@@ -132,8 +132,8 @@ func hasMemberDiff(e *Entry, set membership.Set) bool {
 }
 
 // isNew reports whether Weir has just created the pool and not yet written to it.
-func (c *Controller) isNew(p *v1alpha1.BackendPool, e *Entry, is Binding) bool {
-	return c.Owner.IsCreatedByWeir(p) && (!is.HasRecord || e.IsPoolMissing())
+func (c *Controller) isNew(p *v1alpha1.BackendPool, e *Entry, binding Binding) bool {
+	return c.Owner.IsCreatedByWeir(p) && (!binding.HasRecord || e.IsPoolMissing())
 }
 
 // isExempt reports whether a change bypasses the namespace's share: a member no longer has a node, or Weir

@@ -20,19 +20,19 @@ const (
 
 // DescribePause describes a pause: until when, by which user, and why, as far as known.
 func DescribePause(p *v1alpha1.BackendPool) string {
-	is := p.Spec.Pause
-	if is == nil {
+	pause := p.Spec.Pause
+	if pause == nil {
 		return "spec.paused is set"
 	}
 	text := "paused"
-	if is.Until != nil {
-		text += " until " + humanize.FormatTime(is.Until.Time)
+	if pause.Until != nil {
+		text += " until " + humanize.FormatTime(pause.Until.Time)
 	}
-	if is.By != "" {
-		text += "; reported by " + is.By
+	if pause.By != "" {
+		text += "; reported by " + pause.By
 	}
-	if is.Why != "" {
-		text += "; why: " + is.Why
+	if pause.Why != "" {
+		text += "; why: " + pause.Why
 	}
 	return text
 }
@@ -57,10 +57,10 @@ func PausedStatus(s *v1alpha1.BackendPoolStatus) metav1.ConditionStatus {
 }
 
 // PauseEvent returns the event for a change of the Paused condition; empty if none.
-func PauseEvent(p *v1alpha1.BackendPool, before, now metav1.ConditionStatus) (reason, text string) {
+func PauseEvent(p *v1alpha1.BackendPool, before, after metav1.ConditionStatus) (reason, text string) {
 	switch {
-	case before == now:
-	case now == metav1.ConditionTrue:
+	case before == after:
+	case after == metav1.ConditionTrue:
 		return EventPaused, humanize.FormatMessage(DescribePause(p)+": the pool remains unchanged in Azure", humanize.MaxMessage)
 	case before == metav1.ConditionTrue && p.Spec.Paused:
 		return EventResumed, "The pause has ended as scheduled; the pool is kept in sync again"

@@ -100,9 +100,9 @@ type Events interface {
 	OnPool(p *v1alpha1.BackendPool, e Event)
 	OnService(name schedule.ServiceName, e Event)
 	// RecordRetained reports members kept up although their eviction is announced.
-	RecordRetained(p *v1alpha1.BackendPool, is Binding, set membership.Set)
+	RecordRetained(p *v1alpha1.BackendPool, binding Binding, set membership.Set)
 	// AdminStates reports the admin states that an attempt changed.
-	AdminStates(p *v1alpha1.BackendPool, is Binding, r updater.Report, t AdminChanges)
+	AdminStates(p *v1alpha1.BackendPool, binding Binding, r updater.Report, t AdminChanges)
 }
 
 // Event is a Kubernetes event. Kind is Normal or Warning.

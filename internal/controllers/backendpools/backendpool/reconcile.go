@@ -86,31 +86,31 @@ func (c *Controller) Reconcile(ctx context.Context, namespace, name string, now 
 	if err := c.statuses.flushStatus(ctx, e, now); err != nil {
 		return Result{}, err
 	}
-	is, was := c.ResolveBinding(p, now), isPaused(e)
-	c.recordOwner(p, e, is.Pool, now)
-	err = c.applyBinding(ctx, p, e, is, now)
-	if kind, text := PauseEvent(p, was, isPaused(e)); kind != "" {
+	binding, old := c.ResolveBinding(p, now), isPaused(e)
+	c.recordOwner(p, e, binding.Pool, now)
+	err = c.applyBinding(ctx, p, e, binding, now)
+	if kind, text := PauseEvent(p, old, isPaused(e)); kind != "" {
 		c.Events.OnPool(p, Event{Normal, kind, text})
 	}
 	return Result{RequeueAfter(e.timeToNextCheck(now), p, now)}, err
 }
 
-func (c *Controller) applyBinding(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Binding, now time.Time) error {
+func (c *Controller) applyBinding(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, binding Binding, now time.Time) error {
 	switch {
-	case is.Deleting:
+	case binding.Deleting:
 		if needsServiceCheck(e) {
 			c.Owner.HandleDeletion(p)
 		}
-		return c.releasePool(ctx, p, e, is, now)
-	case is.State == Active:
-		return c.ensureMembers(ctx, p, e, is, now)
-	case is.State == ServiceMissing && e.IsReleased(): // the pool was deleted with its Service: not an error
+		return c.releasePool(ctx, p, e, binding, now)
+	case binding.State == Active:
+		return c.ensureMembers(ctx, p, e, binding, now)
+	case binding.State == ServiceMissing && e.IsReleased(): // the pool was deleted with its Service: not an error
 		e.setIdleInput(operationInput{})
 		return nil
-	case is.State == ServiceMissing:
-		return c.removeMembers(ctx, p, e, is, now)
+	case binding.State == ServiceMissing:
+		return c.removeMembers(ctx, p, e, binding, now)
 	}
-	return c.suspendPool(ctx, p, e, is, now)
+	return c.suspendPool(ctx, p, e, binding, now)
 }
 
 // recordOwner records the target and the owner of a BackendPool that Weir created. The next status write
@@ -126,7 +126,7 @@ func (c *Controller) recordOwner(p *v1alpha1.BackendPool, e *Entry, pool lb.Pool
 	e.changeStatusLater(now, func(s *v1alpha1.BackendPoolStatus) { s.MadeFor = owner })
 }
 
-func (c *Controller) ensureMembers(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Binding, now time.Time) error {
+func (c *Controller) ensureMembers(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, binding Binding, now time.Time) error {
 	if !hasFinalizer(p) {
 		e.setIdleInput(operationInput{})                // operations without the finalizer were dropped
 		return c.statuses.setFinalizer(ctx, e, p, true) // its watch event triggers the next reconciliation
@@ -135,25 +135,25 @@ func (c *Controller) ensureMembers(ctx context.Context, p *v1alpha1.BackendPool,
 	if err != nil {
 		return err
 	}
-	here := newOperationInput(p, is, set)
-	asked := isRetryRequested(e, here)
+	input := newOperationInput(p, binding, set)
+	retryRequested := isRetryRequested(e, input)
 	changeLater(e, now, func(s *v1alpha1.BackendPoolStatus) {
 		setSpecConditions(s, p, now)
 		clearPlanned(s)
 		reason := syncedReason(s.Conditions)
 		// A retry request for a pool that is in sync reads it again although nothing changed.
-		if !slices.Contains(attemptReasons, reason) || asked && reason == v1alpha1.ReasonInSync {
+		if !slices.Contains(attemptReasons, reason) || retryRequested && reason == v1alpha1.ReasonInSync {
 			setPending(s, p.Generation)
 		}
 	})
-	changed := e.hasChanged(here)
-	if asked {
+	changed := e.hasChanged(input)
+	if retryRequested {
 		c.Workers.Retry(e.ref)
 	}
-	if e.needsOperation(here, now) {
-		return c.queueIfNeeded(ctx, p, e, is, changed, now)
+	if e.needsOperation(input, now) {
+		return c.queueIfNeeded(ctx, p, e, binding, changed, now)
 	}
-	return c.refreshIfInSync(ctx, p, e, is, set)
+	return c.refreshIfInSync(ctx, p, e, binding, set)
 }
 
 // setPending sets Synced to Unknown before a pool is read.
@@ -166,74 +166,74 @@ func setPending(s *v1alpha1.BackendPoolStatus, generation int64) {
 }
 
 // refreshIfInSync refreshes the status of a pool of nodes; the Service reconciler handles the others.
-func (c *Controller) refreshIfInSync(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Binding, set membership.Set) error {
+func (c *Controller) refreshIfInSync(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, binding Binding, set membership.Set) error {
 	if p.Spec.Nodes != nil {
-		c.notifyRetainedMembers(p, e, is, set)
+		c.notifyRetainedMembers(p, e, binding, set)
 	}
-	if p.Spec.Nodes == nil || !c.Workers.IsInSync(is.Pool, set.Fingerprint()) {
+	if p.Spec.Nodes == nil || !c.Workers.IsInSync(binding.Pool, set.Fingerprint()) {
 		return nil
 	}
 	return c.refreshSyncedStatus(ctx, p, e, set)
 }
 
 // notifyRetainedMembers records an event when members begin to be retained.
-func (c *Controller) notifyRetainedMembers(p *v1alpha1.BackendPool, e *Entry, is Binding, set membership.Set) {
+func (c *Controller) notifyRetainedMembers(p *v1alpha1.BackendPool, e *Entry, binding Binding, set membership.Set) {
 	if e.setRetainsEvicted(len(set.KeptUp) > 0) {
-		c.Events.RecordRetained(p, is, set)
+		c.Events.RecordRetained(p, binding, set)
 	}
 }
 
-func (c *Controller) removeMembers(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Binding, now time.Time) error {
-	left := is.HasRecord && e.hasMembers()
-	if left && !hasFinalizer(p) {
+func (c *Controller) removeMembers(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, binding Binding, now time.Time) error {
+	hasMembers := binding.HasRecord && e.hasMembers()
+	if hasMembers && !hasFinalizer(p) {
 		e.setIdleInput(operationInput{})
 		return c.statuses.setFinalizer(ctx, e, p, true)
 	}
-	here := newOperationInput(p, is, membership.Set{})
-	if left && !e.needsOperation(here, now) {
+	input := newOperationInput(p, binding, membership.Set{})
+	if hasMembers && !e.needsOperation(input, now) {
 		return nil
 	}
 	err := c.updatePoolStatus(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
 		setSpecConditions(s, p, now)
 		clearPlanned(s)
-		if left && slices.Contains(failureReasons, syncedReason(s.Conditions)) {
+		if hasMembers && slices.Contains(failureReasons, syncedReason(s.Conditions)) {
 			return // keep the result of the last attempt until the next
 		}
-		if !left {
+		if !hasMembers {
 			setIdle(s, p.Generation, now)
 		}
-		reason, why := removalMessage(is, left)
+		reason, why := removalMessage(binding, hasMembers)
 		setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionFalse, reason, why)
 	})
-	if left {
-		c.queueRemoval(e, is, now)
+	if hasMembers {
+		c.queueRemoval(e, binding, now)
 	} else {
-		e.setIdleInput(here)
+		e.setIdleInput(input)
 	}
 	return err
 }
 
 // queueRemoval queues an operation that removes Weir's addresses, without events.
-func (c *Controller) queueRemoval(e *Entry, is Binding, now time.Time) {
+func (c *Controller) queueRemoval(e *Entry, binding Binding, now time.Time) {
 	e.scheduleCheck(now.Add(c.ReleaseRetryInterval))
-	c.Workers.Add(schedule.Operation{Ref: e.ref, Pool: is.Pool, ChangedAt: now, NotBefore: e.notBefore, Exempt: true})
+	c.Workers.Add(schedule.Operation{Ref: e.ref, Pool: binding.Pool, ChangedAt: now, NotBefore: e.notBefore, Exempt: true})
 }
 
 // suspendPool keeps the pool unchanged and sets the reason.
-func (c *Controller) suspendPool(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Binding, now time.Time) error {
-	e.setIdleInput(operationInput{state: is.State, generation: p.Generation})
+func (c *Controller) suspendPool(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, binding Binding, now time.Time) error {
+	e.setIdleInput(operationInput{state: binding.State, generation: p.Generation})
 	c.Workers.Drop(e.ref)
 	status := metav1.ConditionFalse
-	if is.State == Paused || is.State == DryRun || is.Reason == v1alpha1.ReasonPending {
+	if binding.State == Paused || binding.State == DryRun || binding.Reason == v1alpha1.ReasonPending {
 		status = metav1.ConditionUnknown
 	}
 	return c.updatePoolStatus(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
 		setSpecConditions(s, p, now)
 		setIdle(s, p.Generation, now)
-		if is.State != DryRun {
+		if binding.State != DryRun {
 			clearPlanned(s)
 		}
-		setCondition(s, p.Generation, v1alpha1.ConditionSynced, status, is.Reason, is.Message)
+		setCondition(s, p.Generation, v1alpha1.ConditionSynced, status, binding.Reason, binding.Message)
 	})
 }
 

@@ -15,36 +15,36 @@ import (
 // releasePool removes the finalizer of a deleted BackendPool once the pool contains none of Weir's addresses, or
 // immediately if they must remain. While the Service releases its load balancer, and possibly the pool, it
 // waits.
-func (c *Controller) releasePool(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Binding, now time.Time) error {
+func (c *Controller) releasePool(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, binding Binding, now time.Time) error {
 	if !hasFinalizer(p) {
 		e.setIdleInput(operationInput{}) // another controller's finalizer blocks deletion
 		return nil
 	}
-	if is.State == Releasing && is.HasRecord && !e.IsReleased() {
-		return c.suspendPool(ctx, p, e, is, now) // others may keep the pool: retain the record until that is known
+	if binding.State == Releasing && binding.HasRecord && !e.IsReleased() {
+		return c.suspendPool(ctx, p, e, binding, now) // others may keep the pool: retain the record until that is known
 	}
-	if is.RemovesMembers() && !e.IsReleased() && !c.Owner.IsInUse(p) {
-		if !e.needsOperation(newOperationInput(p, is, membership.Set{}), now) {
+	if binding.RemovesMembers() && !e.IsReleased() && !c.Owner.IsInUse(p) {
+		if !e.needsOperation(newOperationInput(p, binding, membership.Set{}), now) {
 			return nil
 		}
-		c.queueRemoval(e, is, now)
+		c.queueRemoval(e, binding, now)
 		return c.updatePoolStatus(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
-			reason, why := removalMessage(is, true)
+			reason, why := removalMessage(binding, true)
 			setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionFalse, reason, why)
 		})
 	}
-	if !is.AllowsUpdates() && !is.HasRecord && !e.tryAbandon() {
+	if !binding.AllowsUpdates() && !binding.HasRecord && !e.tryAbandon() {
 		c.Queue(e.ref) // it was taken just now: evaluate again
 		return nil
 	}
-	if why := map[State]string{Paused: "deleted while paused", NotAllowed: "deleted while its namespace may not bind the pool"}[is.State]; why != "" && is.HasRecord {
-		c.recordWarning(p, EventLeftInPlace, why+": "+DescribePool(is.Pool)+" was left as it is, with the addresses that Weir wrote")
+	if why := map[State]string{Paused: "deleted while paused", NotAllowed: "deleted while its namespace may not bind the pool"}[binding.State]; why != "" && binding.HasRecord {
+		c.recordWarning(p, EventLeftInPlace, why+": "+DescribePool(binding.Pool)+" was left as it is, with the addresses that Weir wrote")
 	}
 	// Forget before releasing, so that no state of the next owner is dropped.
-	if is.State != Duplicate && is.State != Invalid && is.State != NotAllowed {
-		c.Workers.Forget(is.Pool)
+	if binding.State != Duplicate && binding.State != Invalid && binding.State != NotAllowed {
+		c.Workers.Forget(binding.Pool)
 	}
-	c.retainRecord(p, e, is)
+	c.retainRecord(p, e, binding)
 	return c.statuses.setFinalizer(ctx, e, p, false)
 }
 

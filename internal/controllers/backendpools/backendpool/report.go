@@ -23,13 +23,13 @@ func (c *Controller) Report(ctx context.Context, r updater.Report) {
 	if p == nil || r.Outcome == diff.Shutdown {
 		return
 	}
-	is := c.ResolveBinding(p, time.Now())
+	binding := c.ResolveBinding(p, time.Now())
 	if r.Outcome == diff.Postponed && !r.StatesInSync {
-		c.recordPostponed(ctx, p, e, is, r)
+		c.recordPostponed(ctx, p, e, binding, r)
 		return
 	}
 	event := ""
-	if p.Spec.Nodes != nil && is.AllowsUpdates() && !is.RemovesMembers() {
+	if p.Spec.Nodes != nil && binding.AllowsUpdates() && !binding.RemovesMembers() {
 		if event = e.nextEventReason(eventReason(r)); isRepair(r) {
 			event = EventUpdated // each repair has one
 		}
@@ -40,12 +40,12 @@ func (c *Controller) Report(ctx context.Context, r updater.Report) {
 	if r.InSync || r.StatesInSync {
 		e.recordDown(set)
 	}
-	c.Events.AdminStates(p, is, r, turned)
+	c.Events.AdminStates(p, binding, r, turned)
 	if c.MembersShown != nil {
 		e.recordShown(r)
 		defer c.MembersShown(r.Ref)
 	}
-	e.scheduleAfterAttempt(is, r, c.Config)
+	e.scheduleAfterAttempt(binding, r, c.Config)
 	contested, why := contention(r)
 	began := contested != "" && !hasConflict(e)
 	err := c.updatePoolStatus(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
@@ -53,7 +53,7 @@ func (c *Controller) Report(ctx context.Context, r updater.Report) {
 		SetMemberDiff(s, r, c.Cluster.NodeAt)
 		recordLastEvent(s, p, event, r)
 		setConflictCondition(s, r, p.Generation)
-		setAttemptConditions(s, is, set, r, p.Generation)
+		setAttemptConditions(s, binding, set, r, p.Generation)
 	})
 	c.recordNodePoolEvent(p, event, r)
 	if began && !isDeleted(err) {
@@ -80,8 +80,8 @@ func (c *Controller) membersOfAttempt(p *v1alpha1.BackendPool, e *Entry) members
 
 // recordPostponed records why an attempt was postponed without using a retry. A failed write is only logged: the
 // pool is then waiting for the API server.
-func (c *Controller) recordPostponed(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Binding, r updater.Report) {
-	if !is.AllowsUpdates() {
+func (c *Controller) recordPostponed(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, binding Binding, r updater.Report) {
+	if !binding.AllowsUpdates() {
 		return
 	}
 	err := c.updatePoolStatus(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {

@@ -46,9 +46,9 @@ func (u *retainedRecords) forgetRecord(r updater.Report) {
 	delete(u.byPool, r.Pool.Key())
 }
 
-func (c *Controller) retainRecord(p *v1alpha1.BackendPool, e *Entry, is Binding) {
-	if is.HasRecord && c.Owner.IsCreatedByWeir(p) {
-		c.retained.setRecord(is.Pool.Key(), e.MemberRecord().Written)
+func (c *Controller) retainRecord(p *v1alpha1.BackendPool, e *Entry, binding Binding) {
+	if binding.HasRecord && c.Owner.IsCreatedByWeir(p) {
+		c.retained.setRecord(binding.Pool.Key(), e.MemberRecord().Written)
 	}
 }
 

@@ -66,9 +66,9 @@ func TestNextBackendPoolKeepsForeignMembers(t *testing.T) {
 			t.Errorf("%s process takes %s, want %s", about.process, got, about.ours)
 		}
 		// The record replaces the memory.
-		is := c.ResolveBinding(next, time.Now())
-		c.Report(t.Context(), updater.Report{Ref: RefOf(next), Pool: is.Pool, Outcome: diff.Written, InSync: true})
-		if _, known := c.retained.getRecord(is.Pool.Key()); known {
+		binding := c.ResolveBinding(next, time.Now())
+		c.Report(t.Context(), updater.Report{Ref: RefOf(next), Pool: binding.Pool, Outcome: diff.Written, InSync: true})
+		if _, known := c.retained.getRecord(binding.Pool.Key()); known {
 			t.Error("what is on record is still remembered")
 		}
 	}

@@ -44,35 +44,35 @@ func (w *waitRecords) set(ref schedule.Ref, next map[netip.Addr]membership.WaitR
 
 // RetainMembers returns set plus the retained members, and when the next of them expires; zero if none does. record
 // returns the recorded members of the pool.
-func (k *RetentionPolicy) RetainMembers(ref schedule.Ref, set membership.Set, record func() membership.MemberRecord, now time.Time) (kept membership.Set, again time.Time) {
+func (k *RetentionPolicy) RetainMembers(ref schedule.Ref, set membership.Set, record func() membership.MemberRecord, now time.Time) (kept membership.Set, recheckAt time.Time) {
 	stale := k.Stale != nil && k.Stale(now)
 	early, startsEnd := k.joinEarly(ref, set, record, now)
 	if kept = early; stale || len(set.ServingExcluded) > 0 || set.DeletedMayServe || set.MayKeepLastUp() {
-		has := record()
-		leaving, excludedEnd := early.RetainLeaving(has, now)
-		up, upEnd := k.keepLastUp(ref, leaving, has, now)
-		deleted, deletedEnd := k.retainDeleted(ref, up, has, now)
-		if kept, again = deleted, earlier(excludedEnd, earlier(upEnd, deletedEnd)); stale {
-			kept = kept.RetainRemoved(has, k.NodeAt)
+		recorded := record()
+		leaving, excludedEnd := early.RetainLeaving(recorded, now)
+		up, upEnd := k.keepLastUp(ref, leaving, recorded, now)
+		deleted, deletedEnd := k.retainDeleted(ref, up, recorded, now)
+		if kept, recheckAt = deleted, earlier(excludedEnd, earlier(upEnd, deletedEnd)); stale {
+			kept = kept.RetainRemoved(recorded, k.NodeAt)
 		}
 	} else {
 		k.forgetWaits(ref)
 	}
-	again = earlier(again, startsEnd)
+	recheckAt = earlier(recheckAt, startsEnd)
 	if stale {
 		k.recordHeld(ref, kept.RetainedStale)
 	}
-	return kept, again
+	return kept, recheckAt
 }
 
-func (k *RetentionPolicy) joinEarly(ref schedule.Ref, set membership.Set, record func() membership.MemberRecord, now time.Time) (joined membership.Set, again time.Time) {
-	var has membership.MemberRecord
+func (k *RetentionPolicy) joinEarly(ref schedule.Ref, set membership.Set, record func() membership.MemberRecord, now time.Time) (joined membership.Set, recheckAt time.Time) {
+	var recorded membership.MemberRecord
 	if set.EarlyJoin == membership.JoinUnknown && len(set.Starting) > 0 {
-		has = record()
+		recorded = record()
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	joined, next, again := set.JoinEarly(k.starts[ref], has, now)
+	joined, next, recheckAt := set.JoinEarly(k.starts[ref], recorded, now)
 	switch {
 	case len(next) == 0:
 		delete(k.starts, ref)
@@ -81,24 +81,24 @@ func (k *RetentionPolicy) joinEarly(ref schedule.Ref, set membership.Set, record
 	default:
 		k.starts[ref] = next
 	}
-	return joined, again
+	return joined, recheckAt
 }
 
-func (k *RetentionPolicy) retainDeleted(ref schedule.Ref, set membership.Set, has membership.MemberRecord, now time.Time) (kept membership.Set, again time.Time) {
+func (k *RetentionPolicy) retainDeleted(ref schedule.Ref, set membership.Set, record membership.MemberRecord, now time.Time) (kept membership.Set, recheckAt time.Time) {
 	hasNode := func(ip netip.Addr) bool { _, known := k.NodeAt(ip); return known }
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	kept, next, again := set.RetainDeleted(k.deleted[ref], has, hasNode, now)
+	kept, next, recheckAt := set.RetainDeleted(k.deleted[ref], record, hasNode, now)
 	k.deleted.set(ref, next)
-	return kept, again
+	return kept, recheckAt
 }
 
-func (k *RetentionPolicy) keepLastUp(ref schedule.Ref, set membership.Set, has membership.MemberRecord, now time.Time) (kept membership.Set, again time.Time) {
+func (k *RetentionPolicy) keepLastUp(ref schedule.Ref, set membership.Set, record membership.MemberRecord, now time.Time) (kept membership.Set, recheckAt time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	kept, next, again := set.KeepLastUp(k.draining[ref], has, now)
+	kept, next, recheckAt := set.KeepLastUp(k.draining[ref], record, now)
 	k.draining.set(ref, next)
-	return kept, again
+	return kept, recheckAt
 }
 
 func (k *RetentionPolicy) forgetWaits(ref schedule.Ref) {
@@ -137,24 +137,24 @@ func (k *RetentionPolicy) Forget(ref schedule.Ref) {
 
 // recordHeld records how many members a pool keeps only because the cache is stale. The entry remains until ReleaseHeld,
 // even with 0: a later caller may only read the members, and without the entry nothing would requeue the pool.
-func (k *RetentionPolicy) recordHeld(ref schedule.Ref, held int) {
+func (k *RetentionPolicy) recordHeld(ref schedule.Ref, count int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if _, isHeld := k.heldCounts[ref]; held == 0 && !isHeld {
+	if _, isHeld := k.heldCounts[ref]; count == 0 && !isHeld {
 		return
 	}
 	if k.heldCounts == nil {
 		k.heldCounts = map[schedule.Ref]int{}
 	}
-	k.heldCounts[ref] = held
+	k.heldCounts[ref] = count
 }
 
 // CountHeld returns the number of members retained because of a stale cache.
 func (k *RetentionPolicy) CountHeld() (n int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, held := range k.heldCounts {
-		n += held
+	for _, count := range k.heldCounts {
+		n += count
 	}
 	return n
 }

@@ -55,7 +55,7 @@ func TestStartsOfPools(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	web, api := schedule.Ref{Namespace: "shop", Name: "web"}, schedule.Ref{Namespace: "shop", Name: "api"}
 	k := &RetentionPolicy{}
-	starts := membership.Set{EarlyJoin: membership.JoinStarting, Starting: []lb.Address{{Name: "n1", IP: netip.MustParseAddr("10.0.0.1")}}}
+	starts := membership.Set{EarlyJoin: membership.JoinWhileStarting, Starting: []lb.Address{{Name: "n1", IP: netip.MustParseAddr("10.0.0.1")}}}
 	members := func(ref schedule.Ref, set membership.Set, after time.Duration) int {
 		kept, _ := k.RetainMembers(ref, set, func() membership.MemberRecord { return membership.MemberRecord{} }, noon.Add(after))
 		return len(kept.Addresses)
@@ -69,9 +69,9 @@ func TestStartsOfPools(t *testing.T) {
 	if at := starts.Starting[0].IP; !k.HasStartTimedOut(web, at, noon.Add(10*time.Minute)) || k.HasStartTimedOut(web, at, noon.Add(10*time.Minute-1)) || k.HasStartTimedOut(api, at, noon.Add(10*time.Minute)) {
 		t.Error("the timeout of a node is not that of its pool")
 	}
-	kept, again := k.RetainMembers(api, starts, nil, noon.Add(11*time.Minute))
-	if len(kept.Addresses) != 1 || !again.Equal(noon.Add(19*time.Minute)) {
-		t.Errorf("looked at again at %s", again)
+	kept, recheckAt := k.RetainMembers(api, starts, nil, noon.Add(11*time.Minute))
+	if len(kept.Addresses) != 1 || !recheckAt.Equal(noon.Add(19*time.Minute)) {
+		t.Errorf("looked at again at %s", recheckAt)
 	}
 	k.Forget(web)
 	ready := membership.Set{Addresses: starts.Starting}

@@ -165,8 +165,8 @@ func (l *life) Members(p *v1alpha1.BackendPool) (membership.Set, error) {
 
 // AddressOf implements Cluster.
 func (l *life) AddressOf(machine string, family lb.Family) (netip.Addr, bool) {
-	ip, there := l.nodes[machine]
-	return ip, there && family == lb.IPv4
+	ip, ok := l.nodes[machine]
+	return ip, ok && family == lb.IPv4
 }
 
 // MachineOf implements Cluster: a machine has the name of its node.
@@ -179,7 +179,7 @@ func (l *life) MachineOf(node string) (nic.Machine, error) {
 
 // Permission implements Owner.
 func (l *life) Permission(p *v1alpha1.BackendPool, at lb.PoolID) (Permission, Rejection) {
-	if has, there := l.permissions[p.Name]; there {
+	if has, ok := l.permissions[p.Name]; ok {
 		return has, l.rejection
 	}
 	return l.world.Permission(p, at)
@@ -278,7 +278,7 @@ func (l *life) Load(_ context.Context, ref schedule.Ref) (*v1alpha1.BackendPool,
 
 // Apply implements API and records the changed status lines.
 func (l *life) Apply(ctx context.Context, ref schedule.Ref, version string, status *v1alpha1.BackendPoolStatus) (string, error) {
-	if until, there := ctx.Deadline(); !there || time.Until(until) != statusTimeout {
+	if until, ok := ctx.Deadline(); !ok || time.Until(until) != statusTimeout {
 		l.Error("a write without its deadline")
 	}
 	if l.isConflicting {
@@ -312,9 +312,9 @@ func (l *life) SetFinalizer(_ context.Context, p *v1alpha1.BackendPool, want boo
 		return nil, err
 	}
 	l.version++
-	is := p.DeepCopy()
-	is.ResourceVersion = fmt.Sprint(l.version)
-	return is, nil
+	pool := p.DeepCopy()
+	pool.ResourceVersion = fmt.Sprint(l.version)
+	return pool, nil
 }
 
 func (l *life) statusLines(s *v1alpha1.BackendPoolStatus) map[string]string {

@@ -220,8 +220,8 @@ func TestLifeOfAPoolOfNodes(t *testing.T) {
 		l.endAttempt(diff.Written, withMembers("n1", "n2"), func(r *updater.Report) { r.Conflicting = []netip.Addr{nodeIP("n1")} })
 		l.endAttempt(diff.Written, withMembers("n1", "n2"), func(r *updater.Report) { r.Conflicting = []netip.Addr{nodeIP("n1")} })
 		inSync := 0
-		l.statuses.Synced(func(_ schedule.Ref, is metav1.Condition) {
-			if is.Reason == v1alpha1.ReasonInSync {
+		l.statuses.Synced(func(_ schedule.Ref, cond metav1.Condition) {
+			if cond.Reason == v1alpha1.ReasonInSync {
 				inSync++
 			}
 		})

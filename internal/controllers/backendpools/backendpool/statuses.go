@@ -162,13 +162,13 @@ func (s *Statuses) ListUnsaved() []schedule.Ref {
 }
 
 // Synced calls yield with the Synced condition of each BackendPool that has one, in O(n).
-func (s *Statuses) Synced(yield func(of schedule.Ref, is metav1.Condition)) {
+func (s *Statuses) Synced(yield func(of schedule.Ref, cond metav1.Condition)) {
 	for _, e := range s.listEntries() {
 		e.mu.Lock()
-		is := meta.FindStatusCondition(slices.Clone(e.status.Conditions), v1alpha1.ConditionSynced)
+		cond := meta.FindStatusCondition(slices.Clone(e.status.Conditions), v1alpha1.ConditionSynced)
 		e.mu.Unlock()
-		if is != nil {
-			yield(e.ref, *is)
+		if cond != nil {
+			yield(e.ref, *cond)
 		}
 	}
 }
@@ -196,13 +196,13 @@ func (s *Statuses) readStatus(p *v1alpha1.BackendPool, read func(*v1alpha1.Backe
 
 // HasRecord reports whether Weir has recorded anything in the pool.
 func (s *Statuses) HasRecord(p *v1alpha1.BackendPool) (taken bool) {
-	s.readStatus(p, func(is *v1alpha1.BackendPoolStatus) { taken = hasTakenPool(is) })
+	s.readStatus(p, func(status *v1alpha1.BackendPoolStatus) { taken = hasTakenPool(status) })
 	return taken
 }
 
 // ManagedFor returns the recorded owner of a BackendPool that Weir created; else "".
 func (s *Statuses) ManagedFor(p *v1alpha1.BackendPool) (owner string) {
-	s.readStatus(p, func(is *v1alpha1.BackendPoolStatus) { owner = is.MadeFor })
+	s.readStatus(p, func(status *v1alpha1.BackendPoolStatus) { owner = status.MadeFor })
 	return owner
 }
 
@@ -214,7 +214,7 @@ func (s *Statuses) IsInSync(p *v1alpha1.BackendPool) bool {
 
 // HasNoForeign reports whether an attempt found no foreign addresses in the pool.
 func (s *Statuses) HasNoForeign(p *v1alpha1.BackendPool) (none bool) {
-	s.readStatus(p, func(is *v1alpha1.BackendPoolStatus) { none = is.Foreign != nil && *is.Foreign == 0 })
+	s.readStatus(p, func(status *v1alpha1.BackendPoolStatus) { none = status.Foreign != nil && *status.Foreign == 0 })
 	return none
 }
 

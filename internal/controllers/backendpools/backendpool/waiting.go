@@ -20,12 +20,12 @@ func (c *Controller) ReportWait(w updater.Waiting) {
 		return
 	}
 	now := time.Now()
-	is := c.ResolveBinding(p, now)
-	if !is.AllowsUpdates() || is.Pool.Key() != w.Pool.Key() {
+	binding := c.ResolveBinding(p, now)
+	if !binding.AllowsUpdates() || binding.Pool.Key() != w.Pool.Key() {
 		return
 	}
 	desired := 0
-	if !is.RemovesMembers() {
+	if !binding.RemovesMembers() {
 		set, err := membersOf(c, p, e)
 		if err != nil {
 			return // the reconciler reports the error
@@ -62,14 +62,14 @@ func setWaitConditions(s *v1alpha1.BackendPoolStatus, generation int64, w update
 		return
 	}
 	s.Desired = new(int32(desired)) //nolint:gosec // a pool has at most some thousands
-	reason, what := v1alpha1.ReasonUpdating, "a change waits"
-	switch is := syncedReason(s.Conditions); {
+	reason, text := v1alpha1.ReasonUpdating, "a change waits"
+	switch synced := syncedReason(s.Conditions); {
 	case s.LastOutcome == nil:
-	case is == v1alpha1.ReasonFailed && s.LastOutcome.Code != "":
-		reason, what = v1alpha1.ReasonFailed, "the last attempt failed: "+s.LastOutcome.Code+"; a later change waits"
-	case is == v1alpha1.ReasonRetrying:
+	case synced == v1alpha1.ReasonFailed && s.LastOutcome.Code != "":
+		reason, text = v1alpha1.ReasonFailed, "the last attempt failed: "+s.LastOutcome.Code+"; a later change waits"
+	case synced == v1alpha1.ReasonRetrying:
 		reason = v1alpha1.ReasonRetrying
-		what = fmt.Sprintf("the last attempt failed: %s; retry %d of %d waits", s.LastOutcome.Code, int32Value(s.RetriesUsed), int32Value(s.RetryBudget))
+		text = fmt.Sprintf("the last attempt failed: %s; retry %d of %d waits", s.LastOutcome.Code, int32Value(s.RetriesUsed), int32Value(s.RetryBudget))
 	}
 	why := ""
 	switch w.Cause {
@@ -90,7 +90,7 @@ func setWaitConditions(s *v1alpha1.BackendPoolStatus, generation int64, w update
 	case updater.CauseBehind:
 		why = ": another write on its load balancer comes first"
 	}
-	setCondition(s, generation, v1alpha1.ConditionSynced, metav1.ConditionFalse, reason, what+why)
+	setCondition(s, generation, v1alpha1.ConditionSynced, metav1.ConditionFalse, reason, text+why)
 }
 
 func int32Value(n *int32) int32 {

@@ -49,8 +49,8 @@ func TestWhatAzureAskedForOutlivesTheAttempt(t *testing.T) {
 					t.Errorf("the next look is in %s, and the time is over in %s", wait, time.Until(until))
 				}
 				time.Sleep(wait)
-				if again := d.reconcileNow(); again != 0 {
-					t.Errorf("another look in %s", again)
+				if requeueAfter := d.reconcileNow(); requeueAfter != 0 {
+					t.Errorf("another look in %s", requeueAfter)
 				}
 				d.assertParked(false)
 			})

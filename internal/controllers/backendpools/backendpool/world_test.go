@@ -69,8 +69,8 @@ func (w *world) Target(p *v1alpha1.BackendPool) (lb.PoolID, error) {
 }
 
 func (w *world) Service(name schedule.ServiceName) (Service, bool) {
-	s, there := w.services[name]
-	return s, there
+	s, ok := w.services[name]
+	return s, ok
 }
 
 func (w *world) Members(p *v1alpha1.BackendPool) (membership.Set, error) {
@@ -94,8 +94,8 @@ func (w *world) IsNodeAddress(ip netip.Addr) bool {
 func (w *world) UID() string { return "" }
 
 func (w *world) NodeAt(ip netip.Addr) string {
-	for name, is := range w.nodes {
-		if is == ip {
+	for name, addr := range w.nodes {
+		if addr == ip {
 			return name
 		}
 	}
@@ -136,7 +136,7 @@ func (w *world) OnPool(p *v1alpha1.BackendPool, e Event) {
 }
 
 func (w *world) OnService(name schedule.ServiceName, e Event) {
-	if _, there := w.services[name]; there {
+	if _, ok := w.services[name]; ok {
 		w.events = append(w.events, objectEvent{"Service", objectKey(name.Namespace, name.Name), e})
 	}
 }

@@ -106,12 +106,12 @@ func (s *Statuses) flushStatus(ctx context.Context, e *Entry, now time.Time) err
 // server does not compare UIDs of status writes: a recreated BackendPool would get the status of the old one.
 // After a conflict it reads the object again and retries if the UID is the same. If the stored status is not
 // in written, another process wrote it: its record is merged, and its status returned.
-func (s *Statuses) ApplyStatus(ctx context.Context, ref schedule.Ref, version string, status *v1alpha1.BackendPoolStatus, written writtenStatuses) (is string, otherStatus *v1alpha1.BackendPoolStatus, err error) {
+func (s *Statuses) ApplyStatus(ctx context.Context, ref schedule.Ref, version string, status *v1alpha1.BackendPoolStatus, written writtenStatuses) (newVersion string, otherStatus *v1alpha1.BackendPoolStatus, err error) {
 	for range 5 {
-		now, err := s.applyOnce(ctx, ref, version, status)
+		newVersion, err := s.applyOnce(ctx, ref, version, status)
 		switch {
 		case err == nil:
-			return now, otherStatus, nil
+			return newVersion, otherStatus, nil
 		case isDeleted(err):
 			return version, otherStatus, metadata.ErrDeleted
 		case !errors.Is(err, metadata.ErrConflict):
@@ -153,16 +153,16 @@ func (s *Statuses) setFinalizer(ctx context.Context, e *Entry, p *v1alpha1.Backe
 		}
 		p = fresh
 	}
-	is, err := s.api.SetFinalizer(ctx, p, want)
+	pool, err := s.api.SetFinalizer(ctx, p, want)
 	if err != nil || !want {
 		return err
 	}
-	if !e.written.contains(&is.Status) {
+	if !e.written.contains(&pool.Status) {
 		s.forgetEntry(e.ref)
 		s.first.dropPool(e.ref)
 		return nil
 	}
-	e.version = is.ResourceVersion
+	e.version = pool.ResourceVersion
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.finalizerSeen = true

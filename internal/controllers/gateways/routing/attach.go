@@ -57,8 +57,8 @@ func (a *Attachment) attachRoute(r Route) {
 	}
 	attached := map[*listenerState]bool{}
 	for _, p := range r.Parents {
-		name, is := r.GatewayOf(p)
-		if !is || name != client.ObjectKeyFromObject(a.gateway) {
+		name, ok := r.GatewayOf(p)
+		if !ok || name != client.ObjectKeyFromObject(a.gateway) {
 			continue
 		}
 		reason, text := gatewayv1.RouteReasonNoMatchingParent, "the Gateway has no listener with this sectionName or port"
@@ -119,7 +119,7 @@ func (a *Attachment) addStatus(r Route, p gatewayv1.ParentReference, reason gate
 func (a *Attachment) Rules() []Rule {
 	var rules []Rule
 	for _, l := range a.listeners {
-		if rule, is := l.rule(); is {
+		if rule, ok := l.rule(); ok {
 			rules = append(rules, rule)
 		}
 	}
@@ -130,7 +130,7 @@ func (a *Attachment) Rules() []Rule {
 // there is none.
 func (a *Attachment) ReplaceBackends(replace func(Rule) (b Backend, problem string)) {
 	for _, l := range a.listeners {
-		if rule, is := l.rule(); is {
+		if rule, ok := l.rule(); ok {
 			b, problem := replace(rule)
 			l.replaced, l.notProgrammed = &b, problem
 		}
@@ -157,8 +157,8 @@ func (a *Attachment) AcceptedCondition() metav1.Condition {
 			valid++
 		}
 	}
-	condition := func(is bool, reason gatewayv1.GatewayConditionReason, text string) metav1.Condition {
-		return newCondition(string(gatewayv1.GatewayConditionAccepted), is, string(reason), text, a.gateway.Generation)
+	condition := func(isTrue bool, reason gatewayv1.GatewayConditionReason, text string) metav1.Condition {
+		return newCondition(string(gatewayv1.GatewayConditionAccepted), isTrue, string(reason), text, a.gateway.Generation)
 	}
 	if _, err := RequestedAddresses(a.gateway); err != nil {
 		return condition(false, gatewayv1.GatewayReasonUnsupportedAddress, err.Error())

@@ -73,7 +73,7 @@ func gateway(listeners ...gatewayv1.Listener) *gatewayv1.Gateway {
 func backend(text string) gatewayv1.BackendRef {
 	name, weight, weighted := strings.Cut(text, ":")
 	ref := gatewayv1.BackendRef{}
-	if ns, rest, is := strings.Cut(name, "/"); is {
+	if ns, rest, ok := strings.Cut(name, "/"); ok {
 		ref.Namespace, name = new(gatewayv1.Namespace(ns)), rest
 	}
 	ref.Name = gatewayv1.ObjectName(name)
@@ -244,8 +244,8 @@ func TestAcceptedCondition(t *testing.T) {
 		for _, value := range c.addresses {
 			gw.Spec.Addresses = append(gw.Spec.Addresses, gatewayv1.GatewaySpecAddress{Value: value})
 		}
-		is := Attach(gw, nil, newWorld()).AcceptedCondition()
-		if got := string(is.Status) + " " + is.Reason; got != c.want || is.ObservedGeneration != 3 {
+		cond := Attach(gw, nil, newWorld()).AcceptedCondition()
+		if got := string(cond.Status) + " " + cond.Reason; got != c.want || cond.ObservedGeneration != 3 {
 			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
 		}
 	}

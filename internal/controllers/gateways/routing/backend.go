@@ -45,8 +45,8 @@ func (r Route) protocol() corev1.Protocol {
 
 // resolveBackend returns the node port of a backend reference.
 func (r Route) resolveBackend(c Cluster, ref gatewayv1.BackendRef) (Backend, *refError) {
-	name, is := r.ServiceOf(ref)
-	if !is {
+	name, ok := r.ServiceOf(ref)
+	if !ok {
 		return Backend{}, &refError{gatewayv1.RouteReasonInvalidKind, fmt.Sprintf("backend %s is a %s: use a Service", ref.Name, ptr.Deref(ref.Kind, KindService))}
 	}
 	if name.Namespace != r.Object.GetNamespace() && !c.IsPermitted(r, name) {

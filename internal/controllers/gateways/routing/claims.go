@@ -48,9 +48,9 @@ func (c *Claims) Set(gw *gatewayv1.Gateway, ports []NodePort) (changed []types.N
 		c.ports[name] = append(c.ports[name], p)
 	}
 	for i, p := range touched {
-		now, _ := c.Holder(p)
-		for _, other := range []types.NamespacedName{before[i], now} {
-			if before[i] != now && other != name && other.Name != "" && !slices.Contains(changed, other) {
+		holder, _ := c.Holder(p)
+		for _, other := range []types.NamespacedName{before[i], holder} {
+			if before[i] != holder && other != name && other.Name != "" && !slices.Contains(changed, other) {
 				changed = append(changed, other)
 			}
 		}

@@ -51,8 +51,8 @@ func TestCopyOfAService(t *testing.T) {
 		t.Errorf("owners %+v", c.OwnerReferences)
 	}
 	want := CopySource{Gateway: types.NamespacedName{Namespace: "shop", Name: "edge"}, UID: "1", Listener: "alt", Backend: rule.Service}
-	if source, is := CopySourceOf(createdCopy(c)); !is || source != want {
-		t.Errorf("source %+v, %v", source, is)
+	if source, ok := CopySourceOf(createdCopy(c)); !ok || source != want {
+		t.Errorf("source %+v, %v", source, ok)
 	}
 
 	rule.HealthCheckNodePort = 31000
@@ -94,7 +94,7 @@ func TestServicesThatAreNoCopies(t *testing.T) {
 	} {
 		c := createdCopy(NewCopy(gw, rule, s))
 		edit(c)
-		if _, is := CopySourceOf(c); is {
+		if _, ok := CopySourceOf(c); ok {
 			t.Errorf("%s: taken for a copy", name)
 		}
 	}
@@ -124,7 +124,7 @@ func TestUpdateCopy(t *testing.T) {
 		if want.Name != c.Name || !UpdateCopy(c, want) {
 			t.Errorf("%s: not updated in place", name)
 		}
-		if _, is := CopySourceOf(c); !is || c.Spec.Ports[0].NodePort != 32000 {
+		if _, ok := CopySourceOf(c); !ok || c.Spec.Ports[0].NodePort != 32000 {
 			t.Errorf("%s: got %+v", name, c.Spec)
 		}
 	}

@@ -139,8 +139,8 @@ func (l *listenerState) allows(gw *gatewayv1.Gateway, r Route, c Cluster) bool {
 
 // status returns the status without the times of the conditions.
 func (l *listenerState) status(generation int64, programmed metav1.Condition) gatewayv1.ListenerStatus {
-	condition := func(kind gatewayv1.ListenerConditionType, is bool, reason gatewayv1.ListenerConditionReason, text string) metav1.Condition {
-		return newCondition(string(kind), is, string(reason), text, generation)
+	condition := func(kind gatewayv1.ListenerConditionType, isTrue bool, reason gatewayv1.ListenerConditionReason, text string) metav1.Condition {
+		return newCondition(string(kind), isTrue, string(reason), text, generation)
 	}
 	st := gatewayv1.ListenerStatus{Name: l.Name, SupportedKinds: l.kinds, AttachedRoutes: l.attached}
 	accepted, resolved := condition(gatewayv1.ListenerConditionAccepted, true, gatewayv1.ListenerReasonAccepted, ""),
@@ -168,9 +168,9 @@ func (l *listenerState) status(generation int64, programmed metav1.Condition) ga
 	return st
 }
 
-func newCondition(kind string, is bool, reason, text string, generation int64) metav1.Condition {
+func newCondition(kind string, isTrue bool, reason, text string, generation int64) metav1.Condition {
 	status := metav1.ConditionFalse
-	if is {
+	if isTrue {
 		status = metav1.ConditionTrue
 	}
 	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: text, ObservedGeneration: generation}

@@ -128,8 +128,8 @@ func TestWhatKeepsAServiceFromBeingClosed(t *testing.T) {
 		w.is("asked to admit [10.0.0.0/8] alone", told, "EnsuringLoadBalancer: Ensuring load balancer", "asked all for kubernetes")
 		w.answers = []error{locked, locked}
 		w.ends()
-		if again := w.looks(); again != time.Second {
-			t.Errorf("it comes back after %s", again)
+		if requeueAfter := w.looks(); requeueAfter != time.Second {
+			t.Errorf("it comes back after %s", requeueAfter)
 		}
 		time.Sleep(time.Second)
 		w.log = nil
@@ -188,11 +188,11 @@ func TestServicesWhoseAccessIsNotClosed(t *testing.T) {
 // written; closing never admits a client.
 func TestLawSourcesThatAreNotAllowedAreClosed(t *testing.T) {
 	clients := []netip.Addr{netip.MustParseAddr("10.1.0.1"), netip.MustParseAddr("10.2.0.1"), netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("203.0.113.1")}
-	admits := func(is service.Restriction, client netip.Addr) bool {
-		if !is.Access.IsLimited() {
-			return !is.Internal
+	admits := func(restriction service.Restriction, client netip.Addr) bool {
+		if !restriction.Access.IsLimited() {
+			return !restriction.Internal
 		}
-		return slices.ContainsFunc(is.Access.Ranges, func(p netip.Prefix) bool { return p.Contains(client) })
+		return slices.ContainsFunc(restriction.Access.Ranges, func(p netip.Prefix) bool { return p.Contains(client) })
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t, guarded)
@@ -252,9 +252,9 @@ func TestLawSourcesThatAreNotAllowedAreClosed(t *testing.T) {
 				brings(failed, false)
 			}
 		}
-		is := service.RestrictionOf(w.s.Object)
+		restriction := service.RestrictionOf(w.s.Object)
 		for _, client := range clients {
-			if in[client] && !admits(is, client) {
+			if in[client] && !admits(restriction, client) {
 				rt.Fatalf("%s stays in: %v %v\n%v", client, w.s.Object.SourceRanges, w.s.Object.Annotations, w.log)
 			}
 		}

@@ -20,7 +20,7 @@ func TestServicesAreCountedByState(t *testing.T) {
 	azures := &armerror.Fault{Class: armerror.Terminal, Code: "SubnetIsFull", Err: errors.New("full")}
 	r := New(Config{Settings: Settings{Class: "weir.dev/azure"}})
 	inSync := func(st *State) { st.Sync.request = &loadbalancer.Request{} }
-	trouble := func(is Condition) func(*State) { return func(st *State) { st.Events.failure = is } }
+	trouble := func(cond Condition) func(*State) { return func(st *State) { st.Events.failure = cond } }
 	for _, tt := range []struct {
 		about string
 		state func(*State)
@@ -52,10 +52,10 @@ func TestServicesAreCountedByState(t *testing.T) {
 			t.Errorf("%s: counted before it was looked at", tt.about)
 		}
 		tt.state(&e.State)
-		r.States.publishView(e, tt.ours, now)
+		r.States.updateView(e, tt.ours, now)
 		after := r.States.CountConditions()
-		if is := e.view.condition; is != tt.want || after[tt.want] != before[tt.want]+1 {
-			t.Errorf("%s: %s, want %s; %v, then %v", tt.about, is, tt.want, before, after)
+		if cond := e.view.condition; cond != tt.want || after[tt.want] != before[tt.want]+1 {
+			t.Errorf("%s: %s, want %s; %v, then %v", tt.about, cond, tt.want, before, after)
 		}
 	}
 	if n := len(r.States.CountConditions()); n != 9 {

@@ -89,17 +89,17 @@ func TestAServiceWithoutASecurityGroupShowsIt(t *testing.T) {
 			})
 			w.s.Object.Annotations = tt.annotations
 			w.looks()
-			is := w.verdicts[TypeSecurityGroup]
-			if is.Reason != tt.want || is.IsTrue() || tt.want != "" && !strings.Contains(is.Text, "securityGroupName") {
-				t.Errorf("%s: %+v", about, is)
+			cond := w.verdicts[TypeSecurityGroup]
+			if cond.Reason != tt.want || cond.IsTrue() || tt.want != "" && !strings.Contains(cond.Text, "securityGroupName") {
+				t.Errorf("%s: %+v", about, cond)
 			}
 			w.s.Object.Annotations = map[string]string{prefix + "azure-load-balancer-internal": "true"}
 			if w.asked != nil {
 				w.ends()
 			}
 			w.looks()
-			if is := w.verdicts[TypeSecurityGroup]; is.Reason != "" {
-				t.Errorf("%s: after it became internal %+v", about, is)
+			if cond := w.verdicts[TypeSecurityGroup]; cond.Reason != "" {
+				t.Errorf("%s: after it became internal %+v", about, cond)
 			}
 		})
 	}
@@ -147,8 +147,8 @@ func TestTheSameFailureIsWrittenOnce(t *testing.T) {
 		w.concluded = 0
 		for range 3 {
 			w.ends()
-			again := w.looks()
-			w.later += again
+			requeueAfter := w.looks()
+			w.later += requeueAfter
 			w.looks()
 		}
 		w.has(ConditionReasonAccepted, ConditionReasonFailed, 1)

@@ -26,8 +26,8 @@ func TestADeferredServiceAsksNothing(t *testing.T) {
 		}
 		for n := range 30 {
 			w.s.Object.Ports[0].Port = int32(81 + n)
-			if again := w.looks(); again != time.Until(until) {
-				t.Errorf("it comes back after %s, want %s", again, time.Until(until))
+			if requeueAfter := w.looks(); requeueAfter != time.Until(until) {
+				t.Errorf("it comes back after %s, want %s", requeueAfter, time.Until(until))
 			}
 			w.counts(ConditionDeferred)
 			time.Sleep(time.Second)
@@ -41,8 +41,8 @@ func TestADeferredServiceAsksNothing(t *testing.T) {
 		w.is("EnsuringLoadBalancer: Ensuring load balancer", "asked all for kubernetes")
 		w.answers = []error{armerror.NewDeferred(time.Now().Add(5*time.Second), errors.New("no room"))} // another Service used the budget
 		w.ends()
-		if again := w.looks(); again != 5*time.Second {
-			t.Errorf("it comes back after %s", again)
+		if requeueAfter := w.looks(); requeueAfter != 5*time.Second {
+			t.Errorf("it comes back after %s", requeueAfter)
 		}
 		w.is("LoadBalancerDeferred: Deferred: no room")
 		time.Sleep(5 * time.Second)

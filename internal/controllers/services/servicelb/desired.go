@@ -79,9 +79,9 @@ func (r *Reconciler) buildDesired(ctx context.Context, s Service) (Desired, erro
 	}
 	d.Problems, d.Flaws = slices.Concat(d.Problems, problems), w.Flaws
 	if len(d.Problems) > 0 {
-		var is service.Restriction
-		if is, d.HasRestriction = r.enforcedRestriction(s); d.HasRestriction && len(problems) > 0 {
-			d.Flaws = is.Flaws
+		var restriction service.Restriction
+		if restriction, d.HasRestriction = r.enforcedRestriction(s); d.HasRestriction && len(problems) > 0 {
+			d.Flaws = restriction.Flaws
 		}
 	}
 	if d.UnenforcedReason != "" && o.RequireEffectiveRestrictions {
@@ -143,7 +143,7 @@ func (o Settings) ByNamespace() bool {
 }
 
 func (o Settings) selectorResult(labels, namespace map[string]string) string {
-	var said []byte
+	var result []byte
 	for _, conf := range o.Configurations {
 		for _, by := range []struct {
 			selects service.Selector
@@ -151,15 +151,15 @@ func (o Settings) selectorResult(labels, namespace map[string]string) string {
 		}{{conf.Services, labels}, {conf.Namespaces, namespace}} {
 			switch {
 			case by.selects == nil:
-				said = append(said, '-')
+				result = append(result, '-')
 			case by.selects(by.labels):
-				said = append(said, 'y')
+				result = append(result, 'y')
 			default:
-				said = append(said, 'n')
+				result = append(result, 'n')
 			}
 		}
 	}
-	return string(said)
+	return string(result)
 }
 
 func (d Desired) properties() []string {

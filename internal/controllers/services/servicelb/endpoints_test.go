@@ -23,21 +23,21 @@ func TestServiceWithoutEndpointsReportsIt(t *testing.T) {
 		w.concluded = 0
 		for range 20 { // a restarting pod
 			w.empty = true
-			if again := w.after(noEndpointsDelay / 2); again != noEndpointsDelay {
-				t.Errorf("looked at again after %s", again)
+			if requeueAfter := w.after(noEndpointsDelay / 2); requeueAfter != noEndpointsDelay {
+				t.Errorf("looked at again after %s", requeueAfter)
 			}
 			w.empty = false
 			w.after(noEndpointsDelay / 2)
 		}
 		w.has(ConditionReasonAccepted, ConditionReasonProgrammed, 0)
 		w.empty = true
-		again := w.after(time.Second)
-		if again != noEndpointsDelay {
-			t.Errorf("looked at again after %s", again)
+		requeueAfter := w.after(time.Second)
+		if requeueAfter != noEndpointsDelay {
+			t.Errorf("looked at again after %s", requeueAfter)
 		}
 		w.has(ConditionReasonAccepted, ConditionReasonProgrammed, 0)
-		if again = w.after(again); again != 0 {
-			t.Errorf("it has said so, and is looked at again after %s", again)
+		if requeueAfter = w.after(requeueAfter); requeueAfter != 0 {
+			t.Errorf("it has said so, and is looked at again after %s", requeueAfter)
 		}
 		w.has(ConditionReasonAccepted, ConditionReasonNoEndpoints, 1)
 		if v := w.verdicts[TypeProgrammed]; !v.IsTrue() || strings.Contains(v.Text, "Local") {
@@ -83,20 +83,20 @@ func TestAServiceWithAnEmptyPoolIsNotProgrammed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := served(t)
 		w.emptyPool = "kubernetes"
-		if again := w.after(time.Second); again != noEndpointsDelay {
-			t.Errorf("looked at again after %s", again)
+		if requeueAfter := w.after(time.Second); requeueAfter != noEndpointsDelay {
+			t.Errorf("looked at again after %s", requeueAfter)
 		}
 		w.has(ConditionReasonAccepted, ConditionReasonProgrammed, 4) // a pool being filled is not reported
-		if again := w.after(noEndpointsDelay); again != noEndpointsDelay {
-			t.Errorf("looked at again after %s", again)
+		if requeueAfter := w.after(noEndpointsDelay); requeueAfter != noEndpointsDelay {
+			t.Errorf("looked at again after %s", requeueAfter)
 		}
 		w.has(ConditionReasonAccepted, ConditionReasonPoolEmpty, 1)
 		if v := w.verdicts[TypeProgrammed]; v.IsTrue() || !strings.Contains(v.Text, "Backend pool kubernetes has no members") {
 			t.Errorf("its condition is %+v", v)
 		}
 		w.emptyPool = ""
-		if again := w.after(noEndpointsDelay); again != 0 {
-			t.Errorf("looked at again after %s", again)
+		if requeueAfter := w.after(noEndpointsDelay); requeueAfter != 0 {
+			t.Errorf("looked at again after %s", requeueAfter)
 		}
 		w.has(ConditionReasonAccepted, ConditionReasonProgrammed, 1)
 	})

@@ -245,14 +245,14 @@ func (r eventRecorder) reportBlocked(ctx context.Context, s Service, st *State, 
 	for i, a := range st.Removal.addresses {
 		texts[i] = a.String()
 	}
-	what := strings.Join(texts, ", ")
-	st.Events.failure, st.Events.lastWarning = ConditionBlocked, what
+	text := strings.Join(texts, ", ")
+	st.Events.failure, st.Events.lastWarning = ConditionBlocked, text
 	r.log.WarnContext(ctx, "addresses are removed only on request: annotate the Service with "+AllowRemovalAnnotation+"=true, or start with --allow-removal",
-		"service", s.Name, "addresses", what, "losing", losing, "of", all)
+		"service", s.Name, "addresses", text, "losing", losing, "of", all)
 	if !st.Placement.isGone {
 		r.recorder.RecordEvent(s, Event{Reason: ReasonRemovalBlocked, Warning: true, Text: fmt.Sprintf(
 			"It would lose %s, with other Services that would lose theirs: %d of %d, and no user has requested it. Nothing more of it is changed until its annotation %s is \"true\", the controller is started with --allow-removal, or the cause is fixed",
-			what, losing, all, AllowRemovalAnnotation)})
+			text, losing, all, AllowRemovalAnnotation)})
 	}
 }
 

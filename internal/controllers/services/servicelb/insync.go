@@ -64,8 +64,8 @@ func (l *SyncState) setStatusAddresses(addresses []netip.Addr) {
 func (l *SyncState) markStale() { l.request = nil }
 
 // isInSync reports whether Azure is in sync with what is wanted and no resync is due.
-func (l *SyncState) isInSync(d Desired, again string, now time.Time) bool {
-	return l.request != nil && d.Spec != nil && l.request.RetryToken == again && l.selectorResult == d.SelectorResult && !d.NodesChanged &&
+func (l *SyncState) isInSync(d Desired, retryToken string, now time.Time) bool {
+	return l.request != nil && d.Spec != nil && l.request.RetryToken == retryToken && l.selectorResult == d.SelectorResult && !d.NodesChanged &&
 		reflect.DeepEqual(l.request.Desired, d.Spec) && (l.resyncAt.IsZero() || now.Before(l.resyncAt))
 }
 

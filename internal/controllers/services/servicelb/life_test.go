@@ -61,10 +61,10 @@ func (l *life) starts() {
 
 // looks reconciles the Service and records the delay.
 func (l *life) looks() time.Duration {
-	again, err := l.r.Reconcile(l.t.Context(), "shop/web", time.Now())
+	requeueAfter, err := l.r.Reconcile(l.t.Context(), "shop/web", time.Now())
 	l.warnings()
-	l.AddLine("looked at: %s%s; %s", transcript.FormatRequeue(again), failing(err), l.reads())
-	return again
+	l.AddLine("looked at: %s%s; %s", transcript.FormatRequeue(requeueAfter), failing(err), l.reads())
+	return requeueAfter
 }
 
 // warnings records the log.
@@ -142,19 +142,19 @@ func (l *life) ServicesWithAddress() []string {
 func (l *life) NamespaceLabels(_ context.Context, namespace string) (map[string]string, error) {
 	return l.labels, l.does("labels", "labels of namespace %s", namespace)
 }
-func (l *life) AllowsGatewayLoadBalancer(string, lb.LoadBalancerID) (is, known bool) {
+func (l *life) AllowsGatewayLoadBalancer(string, lb.LoadBalancerID) (allowed, known bool) {
 	return true, true
 }
 func (l *life) ProxyProtocolNeighbor(Service) string { return "" }
 
 func (l *life) SharesAddress(Service) bool { return false }
-func (l *life) RecordedPools(_ Service, names []string, on []lb.LoadBalancerID) (held, made []lb.PoolID) {
+func (l *life) RecordedPools(_ Service, names []string, on []lb.LoadBalancerID) (recorded, created []lb.PoolID) {
 	for _, id := range on {
 		if id.Name != "" && len(l.held) > 0 {
-			held = append(held, lb.PoolID{LoadBalancer: id, Name: names[0]})
+			recorded = append(recorded, lb.PoolID{LoadBalancer: id, Name: names[0]})
 		}
 	}
-	return held, l.held
+	return recorded, l.held
 }
 
 func (l *life) PersistRecord(_ context.Context, _ Service, r Record) error {
@@ -203,8 +203,8 @@ func (l *life) MakePools(_ context.Context, _ Service, on lb.LoadBalancerID, poo
 	}
 	return names, l.does("make", "ledger: pools %v are made on %s", names, on.Name)
 }
-func (l *life) DropPools(_ context.Context, _ Service, keep []string, gone []lb.PoolID) error {
-	return l.does("drop", "ledger: pools are dropped but for %v, gone are %s", keep, poolNames(gone))
+func (l *life) DropPools(_ context.Context, _ Service, keep []string, removed []lb.PoolID) error {
+	return l.does("drop", "ledger: pools are dropped but for %v, gone are %s", keep, poolNames(removed))
 }
 func (l *life) DrainPools(_ context.Context, pools []plan.DrainingPool) error {
 	var ids []lb.PoolID
@@ -213,11 +213,11 @@ func (l *life) DrainPools(_ context.Context, pools []plan.DrainingPool) error {
 	}
 	return l.does("empty", "ledger: network interfaces leave %s", poolNames(ids))
 }
-func (l *life) DropInterimPools(_ context.Context, gone []lb.PoolID) error {
-	if len(gone) == 0 {
+func (l *life) DropInterimPools(_ context.Context, removed []lb.PoolID) error {
+	if len(removed) == 0 {
 		return nil
 	}
-	return l.does("interim", "ledger: of pools that stood in for others, gone are %s", poolNames(gone))
+	return l.does("interim", "ledger: of pools that stood in for others, gone are %s", poolNames(removed))
 }
 func (l *life) DropNodePools(_ context.Context, id lb.LoadBalancerID) error {
 	return l.does("nodes", "ledger: the pools of nodes of %s are dropped", id.Name)
@@ -286,7 +286,7 @@ func (l *life) EnsureLoadBalancer(req loadbalancer.Request) {
 }
 
 func (l *life) DryRun(ctx context.Context, _ Service, request func(context.Context, Locator) (loadbalancer.Request, bool, error)) (string, error) {
-	if until, there := ctx.Deadline(); !there || time.Until(until) != dryRunTimeout {
+	if until, ok := ctx.Deadline(); !ok || time.Until(until) != dryRunTimeout {
 		l.t.Error("a rehearsal without its deadline")
 	}
 	req, there, err := request(ctx, l)

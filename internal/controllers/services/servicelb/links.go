@@ -38,14 +38,14 @@ func (r *Reconciler) reportLink(ctx context.Context, s Service, e *entry, res lo
 	if e.Placement.isGone || s.Deleting && link.State == nil {
 		return nil
 	}
-	is := StatusCondition{Type: typeLink}
+	cond := StatusCondition{Type: typeLink}
 	if link.State != nil {
-		is.Reason, is.Text = link.State.Reason, link.State.Text
+		cond.Reason, cond.Text = link.State.Reason, link.State.Text
 	}
-	if err := r.cfg.Store.UpdateLink(ctx, s, link.State, e.Events.recordCondition(is)); err != nil {
+	if err := r.cfg.Store.UpdateLink(ctx, s, link.State, e.Events.recordCondition(cond)); err != nil {
 		return err
 	}
-	e.Events.lastConditions[typeLink] = is
+	e.Events.lastConditions[typeLink] = cond
 	return nil
 }
 

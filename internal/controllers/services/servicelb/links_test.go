@@ -45,19 +45,19 @@ func TestAPrivateLinkServiceThatFails(t *testing.T) {
 		w.looks()
 		w.is("PrivateEndpointDisconnected: one", "condition Failed: refused", "error: no API server")
 		w.unwritable = nil
-		again := w.looks()
+		requeueAfter := w.looks()
 		w.is("condition Failed: refused", "pools made on kubernetes", "published [198.18.0.1]",
 			"EnsuredLoadBalancer: Ensured load balancer", "SyncLoadBalancerFailed: Error syncing load balancer: private link service: refused")
-		if again != time.Second {
-			t.Errorf("it is looked at again in %v", again)
+		if requeueAfter != time.Second {
+			t.Errorf("it is looked at again in %v", requeueAfter)
 		}
 		w.counts(ConditionFailed)
 		w.link.Events = nil
 		w.later = time.Second
 		w.looks()
 		w.ends()
-		if again = w.looks(); again != 2*time.Second {
-			t.Errorf("the second time it is looked at again in %v", again)
+		if requeueAfter = w.looks(); requeueAfter != 2*time.Second {
+			t.Errorf("the second time it is looked at again in %v", requeueAfter)
 		}
 	})
 }
@@ -123,8 +123,8 @@ func TestConnectionsAreLookedAt(t *testing.T) {
 		w.looks()
 		w.log = nil
 		w.ends()
-		if again := w.looks(); again <= 0 || again > 5*time.Minute {
-			t.Errorf("it is looked at again in %v", again)
+		if requeueAfter := w.looks(); requeueAfter <= 0 || requeueAfter > 5*time.Minute {
+			t.Errorf("it is looked at again in %v", requeueAfter)
 		}
 		if !slices.Contains(w.log, "PrivateLinkServiceWarning: floating") {
 			t.Errorf("it happened %q", w.log)

@@ -122,8 +122,8 @@ func TestLifeOfAServiceOfOtherClasses(t *testing.T) {
 		l.BeginChapter("One of another's class, that Weir never served.")
 		l.s.Deleting, l.s.UID, l.s.Object.UID, l.s.Finalizer = false, "0003", "0003", false
 		l.looks()
-		uid, is := l.r.States.KnownUID("shop/web")
-		l.AddLine("known %q %t", uid, is)
+		uid, ok := l.r.States.KnownUID("shop/web")
+		l.AddLine("known %q %t", uid, ok)
 	})
 }
 

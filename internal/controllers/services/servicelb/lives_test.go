@@ -234,8 +234,8 @@ func itIsMissed(l *life) {
 	l.looks()
 	l.gone = true
 	l.looks()
-	uid, is := l.r.States.KnownUID("shop/web")
-	l.AddLine("known %q %t", uid, is)
+	uid, ok := l.r.States.KnownUID("shop/web")
+	l.AddLine("known %q %t", uid, ok)
 }
 
 // Labels move it; pools must fill first.

@@ -92,12 +92,12 @@ func TestWhenAServiceLeavesItsFormerLoadBalancer(t *testing.T) {
 		for _, s := range steps {
 			r := newMove(s.on, s.former)
 			r.Desired.Owner = strings.Repeat("x", s.at) // it changes
-			keeps, again := m.keepsFormer(r, []string{s.former, s.on}, at(s.at)), at(s.again)
+			keeps, recheckAt := m.keepsFormer(r, []string{s.former, s.on}, at(s.at)), at(s.again)
 			if keeps {
-				again = m.advance(r, []string{s.former, s.on}, at(s.at))
+				recheckAt = m.advance(r, []string{s.former, s.on}, at(s.at))
 			}
-			if keeps != s.keeps || m.publishes() != s.public || !again.Equal(at(s.again)) {
-				t.Errorf("%s: at %d: keeps %v, publishes %v, again at %s", name, s.at, keeps, m.publishes(), again.Sub(now))
+			if keeps != s.keeps || m.publishes() != s.public || !recheckAt.Equal(at(s.again)) {
+				t.Errorf("%s: at %d: keeps %v, publishes %v, again at %s", name, s.at, keeps, m.publishes(), recheckAt.Sub(now))
 			}
 		}
 	}

@@ -58,7 +58,7 @@ func NextStep(st State, s Service, d Desired, now time.Time) Step {
 // ResolveStep returns the step after a result. managed is false for a leaving Service.
 func ResolveStep(r loadbalancer.Result, managed, isResync bool) Step {
 	if r.Err != nil {
-		if _, held := asRemovalError(r.Err); held {
+		if _, ok := asRemovalError(r.Err); ok {
 			return StepBlock
 		}
 		f, _ := errors.AsType[*armerror.Fault](r.Err)

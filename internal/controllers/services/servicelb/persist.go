@@ -20,7 +20,7 @@ import (
 func (r *Reconciler) persistFill(ctx context.Context, s Service, e *entry, res loadbalancer.Result, now time.Time) error {
 	e.Sync.markStale()
 	e.PoolWait.startWait(waitFill, res, now)
-	r.States.publishPoolWait(e) // publish first: the pool may be filled at once
+	r.States.updateViewPools(e) // publish first: the pool may be filled at once
 	r.events.reportFilling(s, &e.Events, res.FillingPools)
 	if _, err := r.createPools(ctx, s, res.On, res.Pools); err != nil {
 		return err
@@ -179,14 +179,14 @@ func (r *Reconciler) reportConflicts(ctx context.Context, s Service, st *State, 
 	if st.Placement.isGone {
 		return nil
 	}
-	is := StatusCondition{Type: typeConflicts}
+	cond := StatusCondition{Type: typeConflicts}
 	if len(contests) > 0 {
-		is.Text = fmt.Sprint(contests)
+		cond.Text = fmt.Sprint(contests)
 	}
-	if err := r.cfg.Store.UpdateConflicts(ctx, s, contests, st.Events.recordCondition(is)); err != nil {
+	if err := r.cfg.Store.UpdateConflicts(ctx, s, contests, st.Events.recordCondition(cond)); err != nil {
 		return err
 	}
-	st.Events.lastConditions[typeConflicts] = is
+	st.Events.lastConditions[typeConflicts] = cond
 	for _, c := range contests {
 		reported := slices.ContainsFunc(st.Sync.conflicts, func(o conflict.Conflict) bool { return o.Resource == c.Resource && o.Until.Equal(c.Until) })
 		if !reported && !c.Until.IsZero() {

@@ -56,14 +56,14 @@ func (w *PoolWait) startMoveWait(r loadbalancer.Result, until time.Time) {
 
 func (w *PoolWait) stopWait() { *w = PoolWait{} }
 
-func (w *PoolWait) recordChange(is bool) { w.notified = w.notified || is && w.request != nil }
+func (w *PoolWait) recordChange(changed bool) { w.notified = w.notified || changed && w.request != nil }
 
 func (w *PoolWait) isDue(now time.Time) bool {
 	return w.request != nil && (w.notified || !now.Before(w.until))
 }
 
-func (w *PoolWait) mustWait(desired *service.Spec, again string, now time.Time) bool {
-	return w.request != nil && !w.isDue(now) && w.request.RetryToken == again && reflect.DeepEqual(w.request.Desired, desired)
+func (w *PoolWait) mustWait(desired *service.Spec, retryToken string, now time.Time) bool {
+	return w.request != nil && !w.isDue(now) && w.request.RetryToken == retryToken && reflect.DeepEqual(w.request.Desired, desired)
 }
 
 // cancelFor ends the wait for a pool without BackendPool: it must be created again before it can be filled.
@@ -91,7 +91,7 @@ func (r *Reconciler) drainPools(ctx context.Context, s Service, e *entry, res lo
 		return nil
 	}
 	e.PoolWait.startWait(waitDrain, res, now)
-	r.States.publishPoolWait(e) // publish first: a BackendPool may be deleted at once
+	r.States.updateViewPools(e) // publish first: a BackendPool may be deleted at once
 	if err := r.cfg.Store.DrainPools(ctx, res.DrainingPools); err != nil {
 		return err
 	}

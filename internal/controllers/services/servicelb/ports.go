@@ -27,12 +27,12 @@ type Cluster interface {
 	NamespaceLabels(ctx context.Context, namespace string) (map[string]string, error)
 	// AllowsGatewayLoadBalancer reports whether Services of a namespace may chain frontends to a gateway load balancer; known
 	// is false before the Namespace was seen.
-	AllowsGatewayLoadBalancer(namespace string, balancer lb.LoadBalancerID) (is, known bool)
+	AllowsGatewayLoadBalancer(namespace string, balancer lb.LoadBalancerID) (allowed, known bool)
 	// PoolNames returns the names of a Service's own pools; none for the default names.
 	PoolNames(s Service) []string
 	// RecordedPools returns the own pools on these load balancers that are recorded as Weir's, and those of them
 	// with a BackendPool made by Weir.
-	RecordedPools(s Service, names []string, on []lb.LoadBalancerID) (held, made []lb.PoolID)
+	RecordedPools(s Service, names []string, on []lb.LoadBalancerID) (recorded, created []lb.PoolID)
 	// ProxyProtocolNeighbor returns another Service on the load balancer that has a Private Link Service with PROXY
 	// protocol; empty if none.
 	ProxyProtocolNeighbor(s Service) string
@@ -67,12 +67,12 @@ type StatusStore interface {
 	// MakePools creates the BackendPools of pools and returns the names of the Service's own.
 	MakePools(ctx context.Context, s Service, on lb.LoadBalancerID, pools []service.Pool) (names []string, err error)
 	// DropPools deletes the others that Weir made for it; pools that no longer exist need no update.
-	DropPools(ctx context.Context, s Service, keep []string, gone []lb.PoolID) error
+	DropPools(ctx context.Context, s Service, keep []string, removed []lb.PoolID) error
 	DropNodePools(ctx context.Context, id lb.LoadBalancerID) error
 	// DrainPools removes the network interfaces from pools that block the deletion of a load balancer, and all
 	// members from pools replaced by a conversion.
 	DrainPools(ctx context.Context, pools []plan.DrainingPool) error
-	DropInterimPools(ctx context.Context, gone []lb.PoolID) error
+	DropInterimPools(ctx context.Context, removed []lb.PoolID) error
 	// RecordPlan sets the dry run result on the Service's BackendPools.
 	RecordPlan(ctx context.Context, s Service, text string) error
 	// IsTransient reports whether an error of these methods may resolve by itself.

@@ -60,7 +60,7 @@ func New(cfg Config) *Reconciler {
 
 // Reconcile performs the next step for a Service and updates its status. It returns the delay before the next
 // call without a change; 0 for never.
-func (r *Reconciler) Reconcile(ctx context.Context, name string, now time.Time) (again time.Duration, err error) {
+func (r *Reconciler) Reconcile(ctx context.Context, name string, now time.Time) (requeueAfter time.Duration, err error) {
 	s, e, unlock := r.lockService(ctx, name)
 	if e == nil {
 		return 0, nil
@@ -70,7 +70,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string, now time.Time) 
 	st.Events.writtenConditions = nil
 	st.Sync.isPublished = false
 	r.States.drainInbox(e)
-	defer func() { r.States.publishView(e, s.IsManaged(r.cfg.Settings.Class), now) }()
+	defer func() { r.States.updateView(e, s.IsManaged(r.cfg.Settings.Class), now) }()
 
 	switch reason := r.cfg.Settings.retainReason(s); {
 	case reason != "":
@@ -86,16 +86,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string, now time.Time) 
 		if err == nil && !st.Pending.Running && st.Waiting.retryAfter(now) <= 0 { // an event must not shorten a Retry-After
 			err = r.runStep(ctx, s, e, now)
 		}
-		again, err = r.retryDelay(ctx, s, st, err, now)
-		again = minDelay(again, st.Closing.retryAfter(now))
+		requeueAfter, err = r.retryDelay(ctx, s, st, err, now)
+		requeueAfter = minDelay(requeueAfter, st.Closing.retryAfter(now))
 	}
 	if err == nil {
-		again = minDelay(again, r.updateEndpoints(s, st, now))
+		requeueAfter = minDelay(requeueAfter, r.updateEndpoints(s, st, now))
 		err = r.updateConditions(ctx, s, st, now)
 	} else if st.Events.failure != "" { // show also errors of persisting a result
 		err = errors.Join(err, r.updateConditions(ctx, s, st, now))
 	}
-	return again, err
+	return requeueAfter, err
 }
 
 // lockService locks a Service and returns it with its entry; a deleted one is replaced by a substitute. The entry is
@@ -212,7 +212,7 @@ func (r *Reconciler) sendRequest(ctx context.Context, s Service, e *entry, d Des
 		return &retryError{error: err}
 	}
 	e.PoolWait.stopWait()
-	r.States.publishPoolWait(e)
+	r.States.updateViewPools(e)
 	protect, pending := r.checkRemoval(ctx, s, st, d.Spec, now)
 	if pending {
 		return nil

@@ -81,8 +81,8 @@ func TestWhatCannotBeWrittenDownWaits(t *testing.T) {
 		w.is("pools made on kubernetes", "SyncLoadBalancerFailed: Error syncing load balancer: forbidden", "error: forbidden",
 			"pools made on kubernetes", "error: forbidden")
 		w.counts(ConditionFailed)
-		if is := w.verdicts[TypeProgrammed]; is.Reason != ConditionReasonFailed || is.Text != "forbidden" {
-			t.Errorf("what cannot be written down is shown as %+v", is)
+		if cond := w.verdicts[TypeProgrammed]; cond.Reason != ConditionReasonFailed || cond.Text != "forbidden" {
+			t.Errorf("what cannot be written down is shown as %+v", cond)
 		}
 		w.unwritable = nil
 		w.looks()
@@ -100,21 +100,21 @@ func TestAServiceThatAzureRefusesIsTriedAgain(t *testing.T) {
 		for _, want := range []time.Duration{1, 2, 4} {
 			w.looks()
 			w.ends()
-			if again := w.looks(); again != want*time.Second {
-				t.Errorf("tried again after %s, want %d s", again, want)
+			if requeueAfter := w.looks(); requeueAfter != want*time.Second {
+				t.Errorf("tried again after %s, want %d s", requeueAfter, want)
 			}
 			w.counts(ConditionFailed)
 		}
 		w.answers = []error{&armerror.Fault{Class: armerror.Retriable, Code: "TooManyRequests", RetryAt: time.Now().Add(time.Minute), Err: errors.New("slowly")}}
 		w.looks()
 		w.ends()
-		if again := w.looks(); again != time.Minute {
-			t.Errorf("Azure asked for a minute, and gets %s", again)
+		if requeueAfter := w.looks(); requeueAfter != time.Minute {
+			t.Errorf("Azure asked for a minute, and gets %s", requeueAfter)
 		}
 		w.counts(ConditionWaiting)
 		time.Sleep(30 * time.Second)
-		if again := w.looks(); again != 30*time.Second || w.asked != nil {
-			t.Errorf("an event: looked at again after %s, asked %v", again, w.asked)
+		if requeueAfter := w.looks(); requeueAfter != 30*time.Second || w.asked != nil {
+			t.Errorf("an event: looked at again after %s, asked %v", requeueAfter, w.asked)
 		}
 		time.Sleep(30 * time.Second)
 		w.looks()
@@ -125,8 +125,8 @@ func TestAServiceThatAzureRefusesIsTriedAgain(t *testing.T) {
 		w.r.States.AddLostPool("shop/web", LostPool{LoadBalancer: "kubernetes", Pool: "kubernetes"})
 		w.looks()
 		w.ends()
-		if again := w.looks(); again != time.Second {
-			t.Errorf("after a success it waits %s", again)
+		if requeueAfter := w.looks(); requeueAfter != time.Second {
+			t.Errorf("after a success it waits %s", requeueAfter)
 		}
 	})
 }
@@ -140,8 +140,8 @@ func TestALookThatIsNotSentIsPutOff(t *testing.T) {
 		w.answers, w.unchanged = []error{&armerror.Fault{Class: armerror.Retriable, Code: armerror.CodeGateClosed, Reason: "gate_closed", RetryAt: time.Now().Add(time.Minute), Err: errors.New("not sent")}}, true
 		w.looks()
 		w.ends()
-		if again := w.looks(); again != time.Minute {
-			t.Errorf("compared again after %s, want a minute", again)
+		if requeueAfter := w.looks(); requeueAfter != time.Minute {
+			t.Errorf("compared again after %s, want a minute", requeueAfter)
 		}
 		w.is("asked all for kubernetes")
 		time.Sleep(time.Minute)
@@ -210,9 +210,9 @@ func TestAChangeThatFailedAndIsTakenBackIsUndone(t *testing.T) {
 		w.answers = []error{&armerror.Fault{Class: armerror.Terminal, Code: "InternalServerError", Err: errors.New("not now")}}
 		w.looks()
 		w.ends()
-		again := w.looks()
+		requeueAfter := w.looks()
 		w.s.Object.Labels, w.s.Object.Annotations = nil, nil
-		time.Sleep(again)
+		time.Sleep(requeueAfter)
 		w.looks()
 		if w.asked == nil || w.asked.On.Name != "kubernetes" || len(w.asked.RemoveFrom) != 1 {
 			t.Fatalf("asked for %+v", w.asked)
@@ -302,8 +302,8 @@ func TestAServiceWaitsForItsPools(t *testing.T) {
 				w.fills = []lb.PoolID{pool}
 				w.looks()
 				w.ends()
-				if again := w.looks(); again != poolRetryInterval || w.asked != nil {
-					t.Errorf("looked at again after %s, asked %v", again, w.asked)
+				if requeueAfter := w.looks(); requeueAfter != poolRetryInterval || w.asked != nil {
+					t.Errorf("looked at again after %s, asked %v", requeueAfter, w.asked)
 				}
 				w.looks()
 				if w.asked != nil {
@@ -342,19 +342,19 @@ func TestADryRunAsksForNothing(t *testing.T) {
 
 // A rejected dry run that is fixed no longer waits.
 func TestADryRunThatIsMendedIsRefusedNoMore(t *testing.T) {
-	for about, refused := range map[string]func(w *world, is bool){
-		"by itself": func(w *world, is bool) {
-			if w.s.Problems = nil; is {
+	for about, refused := range map[string]func(w *world, ok bool){
+		"by itself": func(w *world, ok bool) {
+			if w.s.Problems = nil; ok {
 				w.s.Problems = []service.Problem{{Field: "weir.dev/dry-run", Value: "maybe"}}
 			}
 		},
-		"without room": func(w *world, is bool) {
-			if w.declines = nil; is {
+		"without room": func(w *world, ok bool) {
+			if w.declines = nil; ok {
 				w.declines = errors.New("no load balancer has room")
 			}
 		},
-		"by a change without room, which is taken back": func(w *world, is bool) {
-			if w.declines, w.s.Object.Annotations = nil, nil; is {
+		"by a change without room, which is taken back": func(w *world, ok bool) {
+			if w.declines, w.s.Object.Annotations = nil, nil; ok {
 				w.looks()
 				w.declines, w.s.Object.Annotations = errors.New("no load balancer has room"), map[string]string{service.Internal: "true"}
 			}
@@ -380,8 +380,8 @@ func TestAServiceWithoutRoomIsTriedAgain(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.declines = errors.New("no load balancer has room")
-		if again := w.looks(); again != time.Second {
-			t.Errorf("tried again after %s", again)
+		if requeueAfter := w.looks(); requeueAfter != time.Second {
+			t.Errorf("tried again after %s", requeueAfter)
 		}
 		w.is("SyncLoadBalancerFailed: Error syncing load balancer: nothing is written yet: no load balancer has room")
 		w.counts(ConditionRejected)
@@ -426,8 +426,8 @@ func TestOneAtATimeLooksAtAService(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		w.is("recorded kubernetes", "EnsuringLoadBalancer: Ensuring load balancer", "asked all for kubernetes")
-		if took := time.Since(began); took != 15*time.Second {
-			t.Errorf("it took %s", took)
+		if elapsed := time.Since(began); elapsed != 15*time.Second {
+			t.Errorf("it took %s", elapsed)
 		}
 	})
 }
@@ -457,12 +457,12 @@ func TestAResultIsThatOfOneService(t *testing.T) {
 		w.s.UID, w.s.Object.UID, w.s.Record, w.s.Finalizer = "0002-0000", "0002-0000", Record{}, false
 		w.looks()
 		w.is("recorded kubernetes", "EnsuringLoadBalancer: Ensuring load balancer", "asked all for kubernetes")
-		now := *w.asked
+		current := *w.asked
 		w.asked = &before
 		w.ends()
 		w.looks()
 		w.is()
-		w.asked = &now
+		w.asked = &current
 		w.ends()
 		w.looks()
 		w.is("pools made on kubernetes", "published [198.18.0.1]", "EnsuredLoadBalancer: Ensured load balancer")

@@ -61,14 +61,14 @@ func rests(t *testing.T, w *world) {
 	t.Helper()
 	n := 0
 	for range 1000 {
-		again := w.looks()
-		if again > 0 && again <= time.Millisecond {
+		requeueAfter := w.looks()
+		if requeueAfter > 0 && requeueAfter <= time.Millisecond {
 			n++
 		}
-		if again == 0 {
+		if requeueAfter == 0 {
 			break
 		}
-		time.Sleep(again)
+		time.Sleep(requeueAfter)
 	}
 	if n > 10 {
 		t.Errorf("looked at every ms, %d times", n)
@@ -179,8 +179,8 @@ func TestADryRunInBetweenKeepsThePaceOfFilling(t *testing.T) {
 		w.looks()
 		time.Sleep(time.Second)
 		w.s.DryRun = false
-		if again := w.looks(); again > poolRetryInterval {
-			t.Errorf("next reconcile after %s, want %s", again, poolRetryInterval)
+		if requeueAfter := w.looks(); requeueAfter > poolRetryInterval {
+			t.Errorf("next reconcile after %s, want %s", requeueAfter, poolRetryInterval)
 		}
 	})
 }

@@ -33,9 +33,9 @@ func (r *Reconciler) processResult(ctx context.Context, s Service, e *entry, res
 	var failed error
 	switch step {
 	case StepBlock:
-		held, _ := asRemovalError(res.Err)
+		lossErr, _ := asRemovalError(res.Err)
 		st.Sync.markStale() // after a move by labels the spec is unchanged
-		r.recordBlocked(s, st, res.Desired, held.Addresses, now)
+		r.recordBlocked(s, st, res.Desired, lossErr.Addresses, now)
 	case StepFail, StepRetry:
 		st.Sync.markStale() // it may be partly applied
 		if step == StepFail {

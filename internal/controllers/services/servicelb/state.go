@@ -34,8 +34,8 @@ type State struct {
 // newState returns the state of a Service that this process sees for the first time.
 func newState(s Service) State {
 	// No repeated event for a Service that was served before.
-	had := len(s.StatusAddresses) > 0
-	return State{Placement: Placement{Record: s.Record}, Events: EventState{hadLoadBalancer: had, isAnnounced: !s.Finalizer || !had}}
+	old := len(s.StatusAddresses) > 0
+	return State{Placement: Placement{Record: s.Record}, Events: EventState{hadLoadBalancer: old, isAnnounced: !s.Finalizer || !old}}
 }
 
 // goneState returns the state of a Service that was deleted unobserved and has parts on a load balancer.

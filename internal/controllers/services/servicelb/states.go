@@ -178,10 +178,10 @@ func (all *States) drainInbox(e *entry) {
 	for _, p := range b.lostPools {
 		e.recordLostPool(p)
 	}
-	all.publishPoolWait(e)
+	all.updateViewPools(e)
 }
 
-func (all *States) publishView(e *entry, managed bool, now time.Time) {
+func (all *States) updateView(e *entry, managed bool, now time.Time) {
 	condition := e.currentCondition(managed, now)
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -190,7 +190,7 @@ func (all *States) publishView(e *entry, managed bool, now time.Time) {
 	e.view.isInSync = e.Sync.isPublished
 }
 
-func (all *States) publishPoolWait(e *entry) {
+func (all *States) updateViewPools(e *entry) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	e.view.fillingPools, e.view.drainingLoadBalancers = e.PoolWait.fills, e.PoolWait.drainingLoadBalancers()
@@ -211,13 +211,13 @@ func (all *States) AddDrainedPool(balancer string) (names []string) {
 }
 
 // SetObserved records what Azure holds for a Service and reports whether it changed.
-func (all *States) SetObserved(s Service, now *ObservedPools) bool {
+func (all *States) SetObserved(s Service, observed *ObservedPools) bool {
 	e := all.entryOf(s)
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	before := e.view.observed
-	e.view.observed = now
-	return !before.isSame(now)
+	e.view.observed = observed
+	return !before.isSame(observed)
 }
 
 // ObservedFor returns what Azure holds for the Service with this UID; nil if nothing or unknown.
@@ -241,8 +241,8 @@ func (all *States) IsInSync(name string) bool {
 // CountConditions counts Weir's Services by condition.
 func (all *States) CountConditions() map[Condition]int {
 	count := map[Condition]int{}
-	for _, is := range AllConditions() {
-		count[is] = 0
+	for _, cond := range AllConditions() {
+		count[cond] = 0
 	}
 	all.mu.Lock()
 	defer all.mu.Unlock()

@@ -126,11 +126,11 @@ func (w *world) says(text string, args ...any) {
 // looks reconciles the Service and returns the delay.
 func (w *world) looks() time.Duration {
 	w.t.Helper()
-	again, err := w.r.Reconcile(w.t.Context(), "shop/web", time.Now().Add(w.later))
+	requeueAfter, err := w.r.Reconcile(w.t.Context(), "shop/web", time.Now().Add(w.later))
 	if err != nil {
 		w.says("error: %v", err)
 	}
-	return again
+	return requeueAfter
 }
 
 // ends delivers the result of the running request.
@@ -169,9 +169,9 @@ func (w *world) is(want ...string) {
 // counts compares the metric.
 func (w *world) counts(want Condition) {
 	w.t.Helper()
-	for is, n := range w.r.States.CountConditions() {
-		if (n == 1) != (is == want) {
-			w.t.Errorf("%d are %s, want one that is %s", n, is, want)
+	for cond, n := range w.r.States.CountConditions() {
+		if (n == 1) != (cond == want) {
+			w.t.Errorf("%d are %s, want one that is %s", n, cond, want)
 		}
 	}
 }
@@ -187,11 +187,11 @@ func (w *world) Exists(context.Context, string, string) (bool, error) {
 func (w *world) NamespaceLabels(context.Context, string) (map[string]string, error) {
 	return map[string]string{}, nil
 }
-func (w *world) AllowsGatewayLoadBalancer(_ string, on lb.LoadBalancerID) (is, known bool) {
+func (w *world) AllowsGatewayLoadBalancer(_ string, on lb.LoadBalancerID) (allowed, known bool) {
 	return on.Name == "allowed", on.Name != "unknown"
 }
 func (w *world) PoolNames(Service) []string { return nil }
-func (w *world) RecordedPools(Service, []string, []lb.LoadBalancerID) (held, made []lb.PoolID) {
+func (w *world) RecordedPools(Service, []string, []lb.LoadBalancerID) (recorded, created []lb.PoolID) {
 	return nil, nil
 }
 func (w *world) NodesOf(lb.LoadBalancerID, bool) ([]netip.Addr, bool) { return w.nodes, w.nodes != nil }
@@ -257,10 +257,10 @@ func (w *world) UpdateConditions(ctx context.Context, s Service, c StatusUpdate)
 		if v.Reason == "" {
 			v = StatusCondition{}
 		}
-		if is := w.verdicts[kind]; humanize.EqualMessages(is.Text, v.Text) {
-			v.Text = is.Text
+		if cond := w.verdicts[kind]; humanize.EqualMessages(cond.Text, v.Text) {
+			v.Text = cond.Text
 		}
-		if old, is := w.copied[kind]; is && old == v && !c.Changed {
+		if old, ok := w.copied[kind]; ok && old == v && !c.Changed {
 			continue
 		}
 		if w.verdicts[kind] != v {

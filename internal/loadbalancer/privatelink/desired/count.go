@@ -15,8 +15,8 @@ type Count struct{ Pending, Approved, Rejected, Other int }
 // CountConnections counts the connections of a Private Link Service.
 func CountConnections(p lb.PrivateLinkService) Count {
 	var c Count
-	for _, one := range p.Connections {
-		switch one.Status {
+	for _, conn := range p.Connections {
+		switch conn.Status {
 		case lb.ConnectionPending:
 			c.Pending++
 		case lb.ConnectionApproved:
@@ -38,12 +38,12 @@ func (c Count) Add(o Count) Count {
 // String formats the counts, as in "2 approved, 1 pending".
 func (c Count) String() string {
 	var texts []string
-	for _, one := range []struct {
+	for _, part := range []struct {
 		n    int
 		what string
 	}{{c.Approved, "approved"}, {c.Pending, "pending"}, {c.Rejected, "rejected"}, {c.Other, "in other states"}} {
-		if one.n > 0 {
-			texts = append(texts, fmt.Sprintf("%d %s", one.n, one.what))
+		if part.n > 0 {
+			texts = append(texts, fmt.Sprintf("%d %s", part.n, part.what))
 		}
 	}
 	if len(texts) == 0 {

@@ -104,7 +104,7 @@ func validateFrontend(f Frontend, owner string, fresh bool, settings Settings) [
 	refuse := func(want string) {
 		all = append(all, service.Problem{Field: service.PLSCreate, Value: "true", Expected: want})
 	}
-	switch most := cmp.Or(settings.MaxPerLoadBalancer, lb.MaxPrivateLinkServices); {
+	switch limit := cmp.Or(settings.MaxPerLoadBalancer, lb.MaxPrivateLinkServices); {
 	case f.LoadBalancer.HasAddressPools && !settings.InterfacePools:
 		refuse(interfacePoolsMessage + ". Write loadBalancerBackendPoolConfigurationType: nodeIPConfiguration into azure.json, let \"weir plan --config azure.json\" show what becomes of the pools, and restart Weir with the role of config/azure-role-interfaces.json")
 	case f.LoadBalancer.HasAddressPools:
@@ -115,8 +115,8 @@ func validateFrontend(f Frontend, owner string, fresh bool, settings Settings) [
 		refuse("a Service of IPv4 alone: Azure supports no Private Link Service in front of an IPv6 frontend")
 	case f.LoadBalancer.IPv6:
 		refuse("a load balancer without IPv6 frontends: Azure supports no Private Link Service beside one. " + service.Configurations + " chooses another load balancer")
-	case fresh && f.LoadBalancer.LinkCount >= most:
-		refuse(fmt.Sprintf("a load balancer with fewer than %d Private Link Services, which is Azure's limit", most))
+	case fresh && f.LoadBalancer.LinkCount >= limit:
+		refuse(fmt.Sprintf("a load balancer with fewer than %d Private Link Services, which is Azure's limit", limit))
 	case fresh && f.LoadBalancer.CheckLimit != nil:
 		if err := f.LoadBalancer.CheckLimit(Namespace(owner)); err != nil {
 			refuse("room within the bound of its namespace: " + err.Error())

@@ -26,24 +26,24 @@ func natAddresses(l service.PrivateLink, subnet string) []lb.NATAddress {
 }
 
 // isSameNAT ignores names, and which dynamic address is primary.
-func isSameNAT(is, want []lb.NATAddress) bool {
-	if len(is) != len(want) {
+func isSameNAT(current, want []lb.NATAddress) bool {
+	if len(current) != len(want) {
 		return false
 	}
-	_, left := matchExisting(is, want)
-	if len(left) > 0 {
+	_, missing := matchExisting(current, want)
+	if len(missing) > 0 {
 		return false
 	}
-	at := slices.IndexFunc(is, func(n lb.NATAddress) bool { return n.Primary })
+	at := slices.IndexFunc(current, func(n lb.NATAddress) bool { return n.Primary })
 	first := want[0]
-	return !first.Static || at >= 0 && is[at].Static && is[at].Address == first.Address
+	return !first.Static || at >= 0 && current[at].Static && current[at].Address == first.Address
 }
 
 // matchExisting assigns existing addresses, and returns the indexes of wanted ones without.
-func matchExisting(is, want []lb.NATAddress) (next []lb.NATAddress, left []int) {
-	used := make([]bool, len(is))
+func matchExisting(current, want []lb.NATAddress) (next []lb.NATAddress, missing []int) {
+	used := make([]bool, len(current))
 	free := func(w lb.NATAddress) int {
-		for i, n := range is {
+		for i, n := range current {
 			if !used[i] && n.Static == w.Static && (!w.Static || n.Address == w.Address) && strings.EqualFold(n.Subnet, w.Subnet) {
 				return i
 			}
@@ -53,25 +53,25 @@ func matchExisting(is, want []lb.NATAddress) (next []lb.NATAddress, left []int) 
 	for i, w := range want {
 		at := free(w)
 		if at < 0 {
-			next, left = append(next, w), append(left, i)
+			next, missing = append(next, w), append(missing, i)
 			continue
 		}
 		used[at] = true
-		next = append(next, is[at])
+		next = append(next, current[at])
 	}
-	return next, left
+	return next, missing
 }
 
 // mergeNAT keeps existing names: Azure treats a renamed address as a new one, which changes the
 // source of consumers' flows.
-func mergeNAT(is, want []lb.NATAddress) []lb.NATAddress {
-	if isSameNAT(is, want) {
-		return is
+func mergeNAT(current, want []lb.NATAddress) []lb.NATAddress {
+	if isSameNAT(current, want) {
+		return current
 	}
-	next, left := matchExisting(is, want)
-	for _, i := range left {
+	next, missing := matchExisting(current, want)
+	for _, i := range missing {
 		base := next[i].Name
-		for n := 2; hasName(is, next[i].Name) || hasName(next[:i], next[i].Name); n++ {
+		for n := 2; hasName(current, next[i].Name) || hasName(next[:i], next[i].Name); n++ {
 			next[i].Name = fmt.Sprintf("%s-%d", base, n)
 		}
 	}

@@ -59,8 +59,8 @@ func ResolveOwner(f Frontend, settings Settings, services []FrontendService, lin
 		}
 	}
 	at := findOwner(f, settings, services, managed)
-	if held := slices.IndexFunc(services, func(s FrontendService) bool { return s.Frozen }); held >= 0 {
-		v.Owner, v.KeepCurrent = services[held].Service, true
+	if frozen := slices.IndexFunc(services, func(s FrontendService) bool { return s.Frozen }); frozen >= 0 {
+		v.Owner, v.KeepCurrent = services[frozen].Service, true
 		return v
 	}
 	switch {

@@ -97,7 +97,7 @@ func (a *azure) do(s Step) {
 			}
 			a.links[key] = p
 		case ActionDelete:
-			if p, there := a.links[key]; there {
+			if p, ok := a.links[key]; ok {
 				p.Provisioning = lb.Deleting
 				a.links[key] = p
 			}

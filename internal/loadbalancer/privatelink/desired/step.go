@@ -56,13 +56,13 @@ func NextStep(f Frontend, v Decision, links []lb.PrivateLinkService, subnet *lb.
 	if v.KeepCurrent {
 		return Step{Action: ActionKeep}
 	}
-	is := linksOn(f, links)
+	existing := linksOn(f, links)
 	if v.Desired != nil {
-		if reason := blockReason(f, v, is, links, settings); reason != "" {
+		if reason := blockReason(f, v, existing, links, settings); reason != "" {
 			return Step{Action: ActionReject, Reason: reason}
 		}
 	}
-	for _, p := range is {
+	for _, p := range existing {
 		if isForeign(p, settings) || v.Desired != nil && p.ID.Key() == v.Desired.ID.Key() {
 			continue
 		}
@@ -88,7 +88,7 @@ func NextStep(f Frontend, v Decision, links []lb.PrivateLinkService, subnet *lb.
 }
 
 // blockReason returns "" if nothing blocks the wanted Private Link Service.
-func blockReason(f Frontend, v Decision, is, links []lb.PrivateLinkService, settings Settings) string {
+func blockReason(f Frontend, v Decision, existing, links []lb.PrivateLinkService, settings Settings) string {
 	at, found := findByID(links, v.Desired.ID)
 	switch {
 	case found && isForeign(at, settings):
@@ -96,7 +96,7 @@ func blockReason(f Frontend, v Decision, is, links []lb.PrivateLinkService, sett
 	case found && len(at.Frontends) > 0 && !hasFrontend(at, f.ID) && OwnerOf(at) != v.Owner:
 		return fmt.Sprintf("private link service %s is that of %s, on another frontend: name another in %s", at.ID.Name, service.DescribeOwner(OwnerOf(at)), service.PLSName)
 	}
-	for _, p := range is {
+	for _, p := range existing {
 		switch {
 		case isForeign(p, settings):
 			return fmt.Sprintf("frontend %s has private link service %s, whose tags (%s, %s) show no owner of this cluster: detach it from the frontend, or remove %s", f.Name, p.ID, service.TagLinkOwner, service.TagCluster, service.PLSCreate)
@@ -133,12 +133,12 @@ func removeStep(p lb.PrivateLinkService, successor *lb.PrivateLinkService) Step 
 }
 
 // writeStep opens the subnet first if necessary.
-func writeStep(step Step, is lb.PrivateLinkService, subnet *lb.Subnet, settings Settings) Step {
+func writeStep(step Step, link lb.PrivateLinkService, subnet *lb.Subnet, settings Settings) Step {
 	if a := firstInvalidAddress(step.Service.NAT, subnet); a.IsValid() {
 		return rejectStep("%s names %s, which is not of subnet %s", service.PLSAddresses, a, subnet.Name)
 	}
 	enters := slices.ContainsFunc(step.Service.NAT, func(n lb.NATAddress) bool {
-		return !slices.ContainsFunc(is.NAT, func(have lb.NATAddress) bool { return strings.EqualFold(have.Subnet, n.Subnet) })
+		return !slices.ContainsFunc(link.NAT, func(have lb.NATAddress) bool { return strings.EqualFold(have.Subnet, n.Subnet) })
 	})
 	switch {
 	case subnet == nil || !subnet.LinkPolicies || !enters:
@@ -159,8 +159,8 @@ func RequiredSubnet(v Decision, links []lb.PrivateLinkService) string {
 	if v.Desired == nil {
 		return ""
 	}
-	is, _ := findByID(links, v.Desired.ID)
-	if isSameNAT(is.NAT, v.Desired.NAT) {
+	link, _ := findByID(links, v.Desired.ID)
+	if isSameNAT(link.NAT, v.Desired.NAT) {
 		return ""
 	}
 	return v.Desired.NAT[0].Subnet
@@ -175,53 +175,53 @@ func DescribePublishers(f Frontend, links []lb.PrivateLinkService) string {
 	return strings.Join(texts, "; ")
 }
 
-func diffLink(is, want lb.PrivateLinkService) (next lb.PrivateLinkService, differs []string) {
-	next = is
-	differ := func(what, has, wants string) {
-		differs = append(differs, fmt.Sprintf("%s %s, Weir wants %s", what, cmp.Or(has, "none"), cmp.Or(wants, "none")))
+func diffLink(link, want lb.PrivateLinkService) (next lb.PrivateLinkService, differs []string) {
+	next = link
+	differ := func(property, got, wants string) {
+		differs = append(differs, fmt.Sprintf("%s %s, Weir wants %s", property, cmp.Or(got, "none"), cmp.Or(wants, "none")))
 	}
-	if len(is.Frontends) == 0 {
+	if len(link.Frontends) == 0 {
 		next.Frontends = want.Frontends
 		differ("frontends", "", strings.Join(want.Frontends, " "))
 	}
-	if !isSameNAT(is.NAT, want.NAT) {
-		next.NAT = mergeNAT(is.NAT, want.NAT)
-		differ("addresses", formatNAT(is.NAT), formatNAT(want.NAT))
+	if !isSameNAT(link.NAT, want.NAT) {
+		next.NAT = mergeNAT(link.NAT, want.NAT)
+		differ("addresses", formatNAT(link.NAT), formatNAT(want.NAT))
 	}
-	if is.ProxyProtocol != want.ProxyProtocol {
+	if link.ProxyProtocol != want.ProxyProtocol {
 		next.ProxyProtocol = want.ProxyProtocol
-		differ("PROXY protocol", strconv.FormatBool(is.ProxyProtocol), strconv.FormatBool(want.ProxyProtocol))
+		differ("PROXY protocol", strconv.FormatBool(link.ProxyProtocol), strconv.FormatBool(want.ProxyProtocol))
 	}
 	for _, list := range []struct {
 		what     string
 		is, want []string
 		next     *[]string
 	}{
-		{"FQDNs", is.FQDNs, want.FQDNs, &next.FQDNs}, {"visibility", is.Visibility, want.Visibility, &next.Visibility},
-		{"auto-approval", is.AutoApproval, want.AutoApproval, &next.AutoApproval},
+		{"FQDNs", link.FQDNs, want.FQDNs, &next.FQDNs}, {"visibility", link.Visibility, want.Visibility, &next.Visibility},
+		{"auto-approval", link.AutoApproval, want.AutoApproval, &next.AutoApproval},
 	} {
-		if has, wants := normalizeList(list.is), normalizeList(list.want); has != wants {
+		if got, wants := normalizeList(list.is), normalizeList(list.want); got != wants {
 			*list.next = list.want
-			differ(list.what, has, wants)
+			differ(list.what, got, wants)
 		}
 	}
-	next.Tags = maps.Clone(is.Tags)
+	next.Tags = maps.Clone(link.Tags)
 	if next.Tags == nil {
 		next.Tags = map[string]string{}
 	}
 	wanted := maps.Clone(want.Tags)
-	if OwnerOf(is) == want.Tags[service.TagLinkOwner] {
+	if OwnerOf(link) == want.Tags[service.TagLinkOwner] {
 		delete(wanted, service.TagLinkOwner) // the old tag name counts, too
 	} else {
 		lb.UnsetTag(next.Tags, service.TagLinkOwnerBefore)
 	}
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		if has := lb.TagValue(is.Tags, name); has != wanted[name] {
-			differ("tag "+name, has, wanted[name])
+		if got := lb.TagValue(link.Tags, name); got != wanted[name] {
+			differ("tag "+name, got, wanted[name])
 		}
 	}
 	lb.SetTags(next.Tags, wanted)
-	if len(differs) == 0 && is.Provisioning == lb.Failed {
+	if len(differs) == 0 && link.Provisioning == lb.Failed {
 		differs = []string{"its last write failed"}
 	}
 	return next, differs

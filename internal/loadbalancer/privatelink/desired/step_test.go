@@ -134,21 +134,21 @@ func TestTheSubnetIsOpenedFirst(t *testing.T) {
 // A change keeps properties that Weir does not set and the names that consumers use.
 func TestAChangeKeepsTheRest(t *testing.T) {
 	t.Parallel()
-	is := made("n/gone", connected("pe"), tagged("team", "net"), tagged(service.TagLinkOwnerBefore, "n/gone"))
-	is.Origin, is.NAT[0].Name, is.NAT[0].Address = "as read", "pls-aaaa-nodes-dynamic-0", addr("10.0.0.200")
-	seen := []lb.PrivateLinkService{is}
+	link := made("n/gone", connected("pe"), tagged("team", "net"), tagged(service.TagLinkOwnerBefore, "n/gone"))
+	link.Origin, link.NAT[0].Name, link.NAT[0].Address = "as read", "pls-aaaa-nodes-dynamic-0", addr("10.0.0.200")
+	seen := []lb.PrivateLinkService{link}
 	step := NextStep(frontend(), ResolveOwner(frontend(), settings(), []FrontendService{asks("n/a", 1, count(2))}, seen), seen, nil, settings())
 	next := step.Service
-	if step.Action != ActionUpdate || next.Origin != "as read" || next.Etag != "1" || next.Alias != is.Alias || len(next.Connections) != 1 {
+	if step.Action != ActionUpdate || next.Origin != "as read" || next.Etag != "1" || next.Alias != link.Alias || len(next.Connections) != 1 {
 		t.Fatalf("%+v", step)
 	}
 	if next.Tags["team"] != "net" || OwnerOf(next) != "n/a" || lb.TagValue(next.Tags, service.TagLinkOwnerBefore) != "" {
 		t.Errorf("tagged %v", next.Tags)
 	}
-	if next.NAT[0] != is.NAT[0] || len(next.NAT) != 2 || next.NAT[1].Primary {
+	if next.NAT[0] != link.NAT[0] || len(next.NAT) != 2 || next.NAT[1].Primary {
 		t.Errorf("addresses %+v", next.NAT)
 	}
-	if OwnerOf(is) != "n/gone" || len(is.NAT) != 1 {
+	if OwnerOf(link) != "n/gone" || len(link.NAT) != 1 {
 		t.Error("what was read was changed")
 	}
 }
