@@ -16,7 +16,8 @@ func newCalls() *cobra.Command {
 		Use:   "calls",
 		Short: "Show the last requests to Azure and the objects that they were sent for",
 		Long: `Shows the last requests that a running Weir has sent to Azure Resource Manager, including each retry and
-poll, with the request ID that Azure support needs.
+poll; of those that failed, with the request ID that Azure support needs. -o json has all IDs. On a terminal, long
+names are shortened to its width.
 
 The leader keeps the last 4 MiB of requests in memory, usually several hours. Weir finds the leader's pod by
 its Lease and connects through the API server. You need the rights to get the Lease and to forward a port to the pod.`,
@@ -35,7 +36,7 @@ its Lease and connects through the API server. You need the rights to get the Le
 				return err
 			}
 			opts.Connection = way
-			opts.JSON, opts.Out = output.isJSON(), cmd.OutOrStdout()
+			opts.JSON, opts.Out, opts.Width = output.isJSON(), cmd.OutOrStdout(), terminalWidth()
 			return app.PrintCalls(cmd.Context(), opts)
 		},
 	}

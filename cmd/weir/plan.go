@@ -134,3 +134,12 @@ func printPlan(ctx context.Context, cmd *cobra.Command, opts app.PlanOptions, ou
 func supportsColor() bool {
 	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stdout.Fd())) //nolint:gosec // a descriptor fits
 }
+
+// terminalWidth returns the columns of standard output, or 0 if it is no terminal.
+func terminalWidth() int {
+	width, _, err := term.GetSize(int(os.Stdout.Fd())) //nolint:gosec // a descriptor fits
+	if err != nil {
+		return 0
+	}
+	return width
+}

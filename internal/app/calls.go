@@ -13,9 +13,11 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"weir.dev/weir/internal/humanize"
 	"weir.dev/weir/internal/requestlog"
@@ -31,7 +33,9 @@ type CallsOptions struct {
 	Resource      string
 	Failed        bool
 	JSON          bool
-	Out           io.Writer
+	// Width is that of the terminal; 0 shortens nothing.
+	Width int
+	Out   io.Writer
 }
 
 // PrintCalls prints the last requests that a running Weir sent to Azure.
@@ -51,7 +55,7 @@ func PrintCalls(ctx context.Context, o CallsOptions) error {
 		_, err := io.Copy(o.Out, answer)
 		return err
 	}
-	return printCallTable(o.Out, answer)
+	return printCallTable(o.Out, answer, o.Width)
 }
 
 // FetchCalls streams the calls that match f, one JSON object per line, until ctx ends. Errors are returned
@@ -164,33 +168,134 @@ func (o CallsOptions) buildFilter() (requestlog.Filter, error) {
 	return f, nil
 }
 
-func printCallTable(out io.Writer, lines io.Reader) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	scanner, n := bufio.NewScanner(lines), 0
+// printCallTable prints a request per line: in width columns at most, unless that is 0, with the ends of long names. The
+// request ID is of requests that failed.
+func printCallTable(out io.Writer, lines io.Reader, width int) error {
+	rows := [][]string{{"TIME", "OP", "STATUS", "TOOK", "RESOURCE", "FOR", ""}}
+	scanner := bufio.NewScanner(lines)
 	scanner.Buffer(nil, 1<<20)
-	for ; scanner.Scan(); n++ {
-		if n == 0 {
-			fmt.Fprintln(table, "TIME\tOPERATION\tSTATUS\tTOOK\tRESOURCE\tFOR\tREQUEST ID")
-		}
+	for scanner.Scan() {
 		var c requestlog.Call
 		if err := json.Unmarshal(scanner.Bytes(), &c); err != nil {
-			return fmt.Errorf("line %d of the response: %w", n+1, err)
+			return fmt.Errorf("line %d of the response: %w", len(rows), err)
 		}
-		status := fmt.Sprint(c.Status)
-		if c.Status == 0 {
-			status = "no answer"
+		row := callRow(c)
+		if row[idColumn] != "" {
+			rows[0][idColumn] = "REQUEST ID"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.At.UTC().Format("15:04:05.000"), c.Op, status, c.Took.Round(time.Millisecond),
-			cmp.Or(trimResourceID(c.Resource), "-"), cmp.Or(describeCauses(c.Causes), "-"), cmp.Or(c.RequestID, "-"))
+		rows = append(rows, row)
 	}
 	if err := scanner.Err(); err != nil {
 		return fmt.Errorf("reading the response: %w", err)
 	}
-	if n == 0 {
+	if len(rows) == 1 {
 		_, err := fmt.Fprintln(out, "No request matches. Only the leader sends requests to Azure: with --operator-url, check that it is the leader.")
 		return err
 	}
-	return table.Flush()
+	if width > 0 {
+		fitRows(rows, width)
+	}
+	var table strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 0, columnGap, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	_ = w.Flush() // into a string
+	for line := range strings.Lines(table.String()) {
+		if _, err := fmt.Fprintln(out, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Columns of printCallTable.
+const (
+	columnGap      = 2
+	resourceColumn = 4
+	causeColumn    = 5
+	idColumn       = 6
+)
+
+func callRow(c requestlog.Call) []string {
+	status, id := fmt.Sprint(c.Status), ""
+	if c.Status == 0 {
+		status = "no answer"
+	}
+	if c.Status == 0 || c.Status >= http.StatusBadRequest {
+		id = cmp.Or(c.RequestID, "-")
+	}
+	return []string{
+		c.At.UTC().Format("15:04:05.000"), c.Op, status, c.Took.Round(time.Millisecond).String(),
+		cmp.Or(describeResource(c.Resource), "-"), cmp.Or(describeCauses(c.Causes), "-"), id,
+	}
+}
+
+// fitRows shortens the resources and the objects of rows, the longer column first, so that a line has at most width columns.
+func fitRows(rows [][]string, width int) {
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	over := columnGap * (len(widths) - 1)
+	for _, w := range widths {
+		over += w
+	}
+	for over -= width; over > 0 && max(widths[resourceColumn], widths[causeColumn]) > minCell; over-- {
+		if widths[resourceColumn] >= widths[causeColumn] {
+			widths[resourceColumn]--
+		} else {
+			widths[causeColumn]--
+		}
+	}
+	for _, row := range rows[1:] {
+		for _, i := range []int{resourceColumn, causeColumn} {
+			row[i] = trimMiddle(row[i], widths[i])
+		}
+	}
+}
+
+// minCell is the least width of a shortened cell.
+const minCell = 16
+
+// trimMiddle shortens text to width characters, and keeps its ends, which names differ in.
+func trimMiddle(text string, width int) string {
+	all := []rune(text)
+	if len(all) <= width {
+		return text
+	}
+	head := (width - 1) / 3
+	return string(all[:head]) + "…" + string(all[len(all)-(width-1-head):])
+}
+
+// resourceNames are kinds of resources in the words of other messages, by the path of their IDs.
+var resourceNames = []struct {
+	path *regexp.Regexp
+	name string
+}{
+	{regexp.MustCompile(`^loadBalancers/([^/]+)/backendAddressPools/([^/]+)$`), "pool $1/$2"},
+	{regexp.MustCompile(`^loadBalancers/([^/]+)$`), "load balancer $1"},
+	{regexp.MustCompile(`^publicIPAddresses/([^/]+)$`), "public IP $1"},
+	{regexp.MustCompile(`^networkSecurityGroups/([^/]+)$`), "security group $1"},
+	{regexp.MustCompile(`^privateLinkServices/([^/]+)$`), "private link service $1"},
+	{regexp.MustCompile(`^networkInterfaces/([^/]+)$`), "interface $1"},
+	{regexp.MustCompile(`^virtualMachines/([^/]+)$`), "machine $1"},
+	{regexp.MustCompile(`^virtualMachineScaleSets/([^/]+)$`), "scale set $1"},
+	{regexp.MustCompile(`^virtualMachineScaleSets/([^/]+)/virtualMachines/([^/]+)$`), "machine $1/$2"},
+	{regexp.MustCompile(`^/subscriptions/[^/]+/([^/]+)$`), "$1"},
+}
+
+// describeResource returns the kind and the name of a resource, or its ID below the provider.
+func describeResource(id string) string {
+	short := trimResourceID(id)
+	for _, n := range resourceNames {
+		if n.path.MatchString(short) {
+			return n.path.ReplaceAllString(short, n.name)
+		}
+	}
+	return short
 }
 
 func trimResourceID(id string) string {
@@ -205,7 +310,11 @@ func trimResourceID(id string) string {
 func describeCauses(all []requestlog.Cause) string {
 	named := make([]string, len(all))
 	for i, c := range all {
-		named[i] = c.Kind + " " + strings.TrimPrefix(c.Namespace+"/"+c.Name, "/")
+		kind := strings.ToLower(c.Kind)
+		if kind == "backendpool" {
+			kind = "pool"
+		}
+		named[i] = kind + " " + strings.TrimPrefix(c.Namespace+"/"+c.Name, "/")
 	}
 	return humanize.FormatList(named, 2)
 }

@@ -40,13 +40,18 @@ func TestCallsAreShown(t *testing.T) {
 		}
 		return out.String()
 	}
-	want := `TIME          OPERATION  STATUS     TOOK  RESOURCE                                                   FOR                             REQUEST ID
-03:14:15.000  get        200        81ms  loadBalancers/kubernetes                                   -                               6f1c
-03:14:16.000  put        429        2s    loadBalancers/kubernetes/backendAddressPools/shop-web      BackendPool shop/web.kubernetes  77aa
-03:14:17.000  token      no answer  1m0s  -                                                          -                               -
-`
-	if got := show(CallsOptions{}); strings.Join(strings.Fields(got), " ") != strings.Join(strings.Fields(want), " ") {
-		t.Errorf("got\n%s", got)
+	for width, want := range map[int]string{0: `TIME          OP     STATUS     TOOK  RESOURCE                  FOR                       REQUEST ID
+03:14:15.000  get    200        81ms  load balancer kubernetes  -
+03:14:16.000  put    429        2s    pool kubernetes/shop-web  pool shop/web.kubernetes  77aa
+03:14:17.000  token  no answer  1m0s  -                         -                         -
+`, 80: `TIME          OP     STATUS     TOOK  RESOURCE          FOR               REQUEST ID
+03:14:15.000  get    200        81ms  load …kubernetes  -
+03:14:16.000  put    429        2s    pool …s/shop-web  pool …kubernetes  77aa
+03:14:17.000  token  no answer  1m0s  -                 -                 -
+`} {
+		if got := show(CallsOptions{Width: width}); got != want {
+			t.Errorf("width %d: got\n%s", width, got)
+		}
 	}
 	if got := show(CallsOptions{Pool: "shop/web.kubernetes", JSON: true}); strings.Count(got, "\n") != 1 || !strings.Contains(got, `"requestID":"77aa"`) {
 		t.Errorf("of a BackendPool: %s", got)
@@ -56,6 +61,25 @@ func TestCallsAreShown(t *testing.T) {
 	}
 	if got := show(CallsOptions{Service: "shop/web"}); !strings.Contains(got, "check that it is the leader") {
 		t.Errorf("of a Service: %s", got)
+	}
+}
+
+func TestResourcesOfCalls(t *testing.T) {
+	for id, want := range map[string]string{
+		"loadBalancers/lb":                             "load balancer lb",
+		"loadBalancers/lb/backendAddressPools/web":     "pool lb/web",
+		"publicIPAddresses":                            "publicIPAddresses",
+		"publicIPAddresses/ip":                         "public IP ip",
+		"virtualMachineScaleSets/s/virtualMachines/0":  "machine s/0",
+		"virtualMachineScaleSets/s/networkInterfaces":  "virtualMachineScaleSets/s/networkInterfaces",
+		"networkSecurityGroups/nsg/securityRules/rule": "networkSecurityGroups/nsg/securityRules/rule",
+	} {
+		if got := describeResource("/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/" + id); got != want {
+			t.Errorf("%s: %q, want %q", id, got, want)
+		}
+	}
+	if got := describeResource("/subscriptions/s/locations"); got != "locations" {
+		t.Errorf("got %q", got)
 	}
 }
 

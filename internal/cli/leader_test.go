@@ -140,7 +140,7 @@ func TestTheLeaderIsAsked(t *testing.T) {
 				t.Errorf("after %s", elapsed)
 			}
 			if tt.says == "" {
-				if err != nil || !strings.Contains(out.String(), "6f1c") {
+				if err != nil || !strings.Contains(out.String(), "load balancer kubernetes") {
 					t.Errorf("%v, %s", err, &out)
 				}
 			} else if err == nil || !strings.Contains(err.Error(), tt.says) {

@@ -78,7 +78,7 @@ func selectObjects(ctx context.Context, api client.Reader, pools []v1alpha1.Back
 			continue
 		}
 		service, ofService := strings.CutPrefix(name, "service/")
-		name = strings.TrimPrefix(name, "pool/")
+		name = strings.TrimPrefix(strings.TrimPrefix(name, "backend"), "pool/") // messages have backendpool NAMESPACE/NAME
 		before := len(chosen.pools)
 		for _, p := range pools {
 			if p.Name == name || ofService && p.Spec.ServiceRef != nil && p.Spec.ServiceRef.Name == service {

@@ -155,7 +155,8 @@ func TestLiveUpdate(t *testing.T) {
 	}
 }
 
-// The last state remains on the page when the API server or weir page fails, with its age.
+// The last state remains on the page when the API server or weir page fails, with its age, and without colors: green would
+// show a state that may be over.
 func TestStaleData(t *testing.T) {
 	cluster, api := serve(t, "in-sync.json")
 	address, stop := weirPage(t, api.URL)
@@ -164,8 +165,11 @@ func TestStaleData(t *testing.T) {
 	cluster.file.Store("")
 	b.waitUntil(`document.getElementById("stale").checkVisibility() && document.getElementById("stale").innerText.includes("cannot be reached. The page shows the state at ")`)
 	b.saveScreenshot("stale")
+	if got := evaluate[string](b, `getComputedStyle(document.querySelector("main")).filter`); got != "grayscale(1)" {
+		t.Errorf("colors of an old state: %q", got)
+	}
 	cluster.file.Store("in-sync.json")
-	b.waitUntil(`document.getElementById("stale").hidden`)
+	b.waitUntil(`document.getElementById("stale").hidden && getComputedStyle(document.querySelector("main")).filter === "none"`)
 	stop()
 	b.waitUntil(`document.getElementById("stale").checkVisibility() && document.getElementById("stale").innerText.startsWith("weir page does not answer. The page shows the state at ")`)
 	if !evaluate[bool](b, `document.querySelector("h1").innerText.startsWith("In sync: ")`) {

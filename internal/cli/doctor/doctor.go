@@ -44,7 +44,12 @@ func (d Doctor) RunChecks(ctx context.Context) Report {
 		all, answers = d.checkAPIServer(ctx)
 		return all
 	})
-	if answers {
+	isInstalled := answers && !d.isAbsent(ctx)
+	if answers && !isInstalled { // the other checks would report the same cause
+		r.runCheck(ctx, "installation", d.reportAbsence)
+		r.runCheck(ctx, "other controllers", d.checkOtherControllers)
+	}
+	if isInstalled {
 		for _, of := range d.definitionChecks() {
 			r.runCheck(ctx, of.name, of.check)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"weir.dev/weir/internal/app"
 	"weir.dev/weir/internal/cli/status"
+	"weir.dev/weir/internal/humanize"
 )
 
 // installed is what the checks of the installation share. They run one after the other.
@@ -52,6 +53,38 @@ func (i *installed) read(ctx context.Context) {
 	if i.leader, i.allLeases, i.err = status.ReadLeaderOf(ctx, i.API, i.Namespace, time.Now()); i.err == nil {
 		i.installation, i.err = status.ReadInstallation(ctx, i.API, i.Namespace)
 	}
+}
+
+// isAbsent reports whether Weir has no Deployment, and no process of it has led. It is false if that is not known, or if the
+// user named an account to check.
+func (d Doctor) isAbsent(ctx context.Context) bool {
+	if d.IsAccountNamed {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, CheckTimeout)
+	defer cancel()
+	leader, all, err := status.ReadLeaderOf(ctx, d.API, d.Namespace, time.Now())
+	if err != nil || !all || !leader.Known || leader.Namespace != "" {
+		return false
+	}
+	i, err := status.ReadInstallation(ctx, d.API, "")
+	return err == nil && i.Known && i.Deployment == nil
+}
+
+func (d Doctor) reportAbsence(ctx context.Context) []Check {
+	why := "Weir is not installed in this cluster: no namespace has a Deployment of Weir, and no process of Weir has led"
+	var missing []string
+	for _, of := range d.definitionChecks() {
+		for _, c := range of.check(ctx) {
+			if c.Result == Fail || c.Result == Warn {
+				missing = append(missing, strings.TrimPrefix(of.name, "definition "))
+			}
+		}
+	}
+	if len(missing) > 0 {
+		why += "; the definitions that it needs are missing or of another version: " + humanize.FormatList(missing, 5)
+	}
+	return singleResult(Fail, why, "install it by docs/guide/install.md: kubectl apply --server-side -k config, or the chart. Outside of the cluster: kubectl apply --server-side -k config/crd, then weir controller")
 }
 
 // findOutside returns the leader, with the namespace of its Lease, if no pod has its name and Weir has no Deployment; empty

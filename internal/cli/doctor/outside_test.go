@@ -71,3 +71,39 @@ func TestALeaderOutsideOfTheCluster(t *testing.T) {
 		}
 	}
 }
+
+// A cluster without Weir is one finding, with the definitions that are missing. With a Deployment or Lease of Weir, or a named
+// account, all checks run.
+func TestAClusterWithoutWeir(t *testing.T) {
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "weir", Labels: map[string]string{"app.kubernetes.io/name": "weir", "app.kubernetes.io/component": "controller"}}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: app.LeaseName}}
+	for name, tt := range map[string]struct {
+		object client.Object
+		named  bool
+		want   bool
+	}{
+		"nothing":         {nil, false, true},
+		"a named account": {nil, true, false},
+		"a Deployment":    {deployment, false, false},
+		"a Lease":         {lease, false, false},
+	} {
+		scheme := metadata.Scheme()
+		if err := errors.Join(coordinationv1.AddToScheme(scheme), appsv1.AddToScheme(scheme)); err != nil {
+			t.Fatal(err)
+		}
+		build := fake.NewClientBuilder().WithScheme(scheme)
+		if tt.object != nil {
+			build.WithObjects(tt.object)
+		}
+		d := Doctor{API: build.Build(), Namespace: "weir-system", ServiceAccount: "weir", IsAccountNamed: tt.named}
+		if got := d.isAbsent(t.Context()); got != tt.want {
+			t.Errorf("%s: absent %v", name, got)
+		}
+		if tt.want {
+			got := d.reportAbsence(t.Context())
+			if len(got) != 1 || got[0].Result != Fail || !strings.Contains(got[0].Why, "backendpools.weir.dev, partners.weir.dev") || got[0].Do == "" {
+				t.Errorf("%s: %+v", name, got)
+			}
+		}
+	}
+}

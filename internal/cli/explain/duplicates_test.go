@@ -17,7 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"weir.dev/weir/api/v1alpha1"
+	poolmembers "weir.dev/weir/internal/controllers/backendpools/backendpool"
 	"weir.dev/weir/internal/k8s/metadata"
+	"weir.dev/weir/internal/pool/membership"
 )
 
 // placedNode is a node with an address that was placed on a load balancer; empty for none.
@@ -103,9 +105,15 @@ func TestAnExcludedNodeThatIsStillThere(t *testing.T) {
 		t.Error(text)
 	}
 	down(11 * time.Minute)
-	if got := memberStates(p, nil, []corev1.Node{n}, noon); len(got) != 2 || got[0].Is != LeftOut || got[1].Is != Leaving {
+	if got := memberStates(p, nil, []corev1.Node{n}, noon); len(got) != 1 || got[0].Is != Leaving || !strings.HasPrefix(got[0].Why, "it is labelled") {
 		t.Errorf("after its time: %+v", got)
 	}
+	p.Status.Down = nil
+	p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionSynced, Status: metav1.ConditionTrue, Message: poolmembers.InSyncMessage(membership.Set{LastUp: []membership.Drain{{Node: "n1"}}})}}
+	if got := memberStates(p, nil, []corev1.Node{n}, noon); len(got) != 1 || got[0].Is != InPool || !strings.HasSuffix(got[0].Why, "it remains up while no other member takes new flows") {
+		t.Errorf("the last that is up: %+v", got)
+	}
+	p.Status.Conditions = nil
 	p.Status.Down, p.Status.WrittenAddresses = nil, nil
 	if text := told(t, "n1", &n, p); !strings.Contains(text, "Left out of every pool: it is labelled") {
 		t.Error(text)

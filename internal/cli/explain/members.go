@@ -106,6 +106,7 @@ type Pool struct {
 	HasHealth bool `json:"healthRead,omitempty"`
 	// Unnamed counts the members that are out of sync but not named in the status.
 	Unnamed int `json:"unnamed,omitempty"`
+	service string
 }
 
 // Member is an actual or desired member of a pool.
@@ -214,7 +215,13 @@ func newPool(p *v1alpha1.BackendPool) Pool {
 	if cause, since, why := status.InSyncProblem(p); cause != "" && out.State == v1alpha1.ReasonInSync {
 		out.State, out.Since, out.Why = cause, since, why
 	}
+	if p.Spec.ServiceRef != nil {
+		out.service = p.Spec.ServiceRef.Name
+	}
 	out.Cause = out.State
+	if hints := status.PoolHints(p); len(hints) > 0 {
+		out.Cause, out.Why = hints[0].State, hints[0].Why
+	}
 	switch last := p.Status.LastOutcome; {
 	case out.State == v1alpha1.ReasonInSync, out.State == v1alpha1.ConditionContested:
 	case last != nil && last.Code != "" && (out.State == v1alpha1.ReasonRetrying || out.State == v1alpha1.ReasonFailed):
@@ -357,7 +364,15 @@ func mergeMembers(p *v1alpha1.BackendPool, set membership.Set, names map[netip.A
 			continue
 		}
 		ip, _ := netip.ParseAddr(address)
-		out = append(out, Member{Node: names[ip], Address: address, Is: Leaving})
+		m := Member{Node: names[ip], Address: address, Is: Leaving}
+		if at := slices.IndexFunc(set.NonMembers, func(n membership.NonMember) bool { return n.Node == m.Node }); at >= 0 {
+			m.Why = set.NonMembers[at].Reason
+			set.NonMembers = slices.Delete(slices.Clone(set.NonMembers), at, at+1)
+		}
+		if m.Why != "" && status.KeepsLastUp(p) {
+			m.Is, m.Why = InPool, m.Why+"; it remains up while no other member takes new flows"
+		}
+		out = append(out, m)
 	}
 	for _, f := range foreignMembers(p) {
 		if !wanted[f.Address] {

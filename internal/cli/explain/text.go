@@ -208,7 +208,7 @@ func (p Pool) stateStyle() humanize.Style {
 }
 
 func (p Pool) remedy() string {
-	return status.RemedyOf(p.Cause, status.Problem{Namespace: p.Namespace, Name: p.Name})
+	return status.RemedyOf(p.Cause, status.Problem{Kind: "BackendPool", Namespace: p.Namespace, Name: p.Name, Service: p.service, Why: p.Why})
 }
 
 func (m Member) style() humanize.Style {

@@ -42,7 +42,7 @@ func ReadSnapshot(ctx context.Context, api client.Reader, namespace string, now 
 	seen := Snapshot{At: now, Namespace: namespace}
 	var pools v1alpha1.BackendPoolList
 	if err := api.List(ctx, &pools, client.InNamespace(namespace)); meta.IsNoMatchError(err) {
-		return Snapshot{}, fmt.Errorf("the API server does not serve BackendPools; to install Weir's definitions: kubectl apply --server-side -k config/crd: %w", err)
+		return Snapshot{}, &notServedError{err}
 	} else if err != nil {
 		return Snapshot{}, fmt.Errorf("reading BackendPools: %w", err)
 	}
@@ -65,6 +65,15 @@ func ReadSnapshot(ctx context.Context, api client.Reader, namespace string, now 
 	seen.Pools, seen.Services = pools.Items, services.Items
 	return seen, nil
 }
+
+// notServedError is that the API server does not serve BackendPools, without the details of its discovery.
+type notServedError struct{ err error }
+
+func (*notServedError) Error() string {
+	return "the API server does not serve BackendPools: Weir is not installed in this cluster, or only in part; weir doctor has the fix"
+}
+
+func (e *notServedError) Unwrap() error { return e.err }
 
 // ReadRunning takes a snapshot of the leader and the Deployment alone.
 func ReadRunning(ctx context.Context, api client.Reader, now time.Time) (seen Snapshot, err error) {

@@ -56,7 +56,7 @@ var remedies = map[string]string{
 	v1alpha1.ConditionContested:             "find the other client that writes (the activity log of the load balancer) and stop it, or pause the pool: weir pause -n NAMESPACE NAME",
 	servicelb.ConditionReasonRemovalBlocked: "if the addresses may go: kubectl annotate KIND -n NAMESPACE NAME " + servicelb.AllowRemovalAnnotation + "=true",
 	servicelb.ReasonUnknownAnnotation:       "correct the name, or remove the annotation: docs/reference/service-annotations.md has all names",
-	servicelb.ConditionReasonNoEndpoints:    "kubectl get endpointslices -n NAMESPACE -l kubernetes.io/service-name=NAME shows which pods there are, if any, and which are ready",
+	servicelb.ConditionReasonNoEndpoints:    "kubectl get endpointslices -n NAMESPACE -l kubernetes.io/service-name=SERVICE shows which pods the selector of the Service finds, if any, and which are ready",
 	servicelb.ConditionReasonPoolEmpty:      "kubectl describe backendpools -A shows why no node has joined the pool",
 	servicelb.ConditionReasonOpen:           "add a source range, or set the missing key that the message names, usually securityGroupName of azure.json, and restart Weir. Until then Weir enforces no restriction: the security groups of the subnet and the network interfaces decide which clients connect",
 	servicelb.ConditionReasonPartial:        "change what the message names (kubectl edit KIND -n NAMESPACE NAME). The rest is served",
@@ -66,6 +66,7 @@ var remedies = map[string]string{
 	"LoadBalancerContested":                 "find the other client that writes (the activity log of the load balancer), and stop one of the two",
 	NodesLeftOut:                            "give each node what it lacks according to the message, such as an address (kubelet --node-ip, or the cloud node manager): weir explain node NODE",
 	AllDown:                                 "weir explain pool NAME -n NAMESPACE --health shows each node, and the reason that Azure gives: pods that are not ready, a security rule, or a wrong probe. Until then Azure sends no new flows",
+	NoNodes:                                 "kubectl get nodes --show-labels has the labels of nodes; change the selector (kubectl edit backendpool -n NAMESPACE NAME)",
 	NoNodeLeft:                              "give a node what it lacks according to the message, such as an address (kubelet --node-ip, or the cloud node manager): weir explain node NODE. Until then no backend answers",
 }
 
@@ -95,11 +96,19 @@ func causeOf(state, message string) string {
 // NAMESPACE, NAME and SERVICE.
 func RemedyFor(cause string) string { return remedies[cause] }
 
+// remedyForRejection is the fix for a write that Azure rejects with a code that has no fix of its own.
+func remedyForRejection(code, message string) string {
+	if !strings.Contains(message, " 400 "+code) {
+		return ""
+	}
+	return "the message has what Azure rejects: correct it in azure.json, on the load balancer, or in the object. Weir retries by itself; now: weir retry -n NAMESPACE pool/NAME"
+}
+
 // RemedyOf returns the fix for one object, with its names filled in.
 func RemedyOf(cause string, w Problem) string {
 	names := []string{"NAMESPACE", w.Namespace, "NAME", w.Name, "KIND", strings.ToLower(w.Kind)}
-	if w.Service != "" {
-		names = append(names, "SERVICE", w.Service)
+	if of := w.Service; of != "" || w.Kind == "Service" {
+		names = append(names, "SERVICE", cmp.Or(of, w.Name))
 	}
-	return strings.NewReplacer(names...).Replace(cmp.Or(w.do, RemedyFor(cause)))
+	return strings.NewReplacer(names...).Replace(cmp.Or(w.do, RemedyFor(cause), remedyForRejection(cause, w.Why)))
 }

@@ -134,6 +134,9 @@ func NewReport(s Snapshot) Report {
 		}
 		found = append(found, s.downProblems(&s.Pools[i])...)
 		r.Pools.addObject(found, len(waits) > 0)
+		if len(found) == 0 {
+			noted = append(noted, PoolHints(&s.Pools[i])...)
+		}
 		wrong, r.Waiting = append(wrong, found...), append(r.Waiting, waits...)
 	}
 	r.Provisions.All = s.Provisioner.All
@@ -175,7 +178,7 @@ func groupByCause(wrong []Problem) []Cause {
 	all := make([]Cause, 0, len(of))
 	for name, those := range of {
 		slices.SortFunc(those, compareAge)
-		c := Cause{Name: name, Do: cmp.Or(those[0].do, RemedyFor(name)), Of: those}
+		c := Cause{Name: name, Do: cmp.Or(those[0].do, RemedyFor(name), remedyForRejection(name, those[0].Why)), Of: those}
 		switch isOther := func(w Problem) bool { return w.Kind != those[0].Kind }; {
 		case len(those) == 1:
 			c.Do = RemedyOf(name, those[0])
@@ -191,7 +194,13 @@ func groupByCause(wrong []Problem) []Cause {
 			}
 			return 1
 		}
-		return cmp.Or(first(a)-first(b), hasFix(a)-hasFix(b), len(b.Of)-len(a.Of), cmp.Compare(a.Name, b.Name))
+		served := func(c Cause) int { // traffic arrives in spite of it
+			if slices.Contains(problemReasons, c.Name) {
+				return 1
+			}
+			return 0
+		}
+		return cmp.Or(first(a)-first(b), hasFix(a)-hasFix(b), served(a)-served(b), len(b.Of)-len(a.Of), cmp.Compare(a.Name, b.Name))
 	})
 	return all
 }
@@ -286,12 +295,20 @@ const (
 	leftOutPart = "; left out: "
 	keptOutPart = "; kept out: "
 	noNodesPart = "in sync with no nodes"
+	lastUpPart  = "so these remain Up although they drain"
 )
+
+// KeepsLastUp reports whether an in-sync pool keeps members up that should drain, because no other is up.
+func KeepsLastUp(p *v1alpha1.BackendPool) bool {
+	is := syncedCondition(p)
+	return is.Status == metav1.ConditionTrue && strings.Contains(is.Message, lastUpPart)
+}
 
 // Causes for in-sync pools that lack some or all nodes.
 const (
 	NodesLeftOut = "NodesLeftOut"
 	NoNodeLeft   = "NoNodeLeft"
+	NoNodes      = "NoNodes"
 )
 
 // InSyncProblem returns the problem of an in-sync pool; cause is empty if there is none.
@@ -334,6 +351,21 @@ func isTransient(c metav1.Condition) bool {
 		return !servicelb.IsRejection(c.Message)
 	}
 	return slices.Contains(transientReasons, c.Reason)
+}
+
+// PoolHints returns a note on a pool of a user that is in sync and empty. Services of Weir have a condition for that.
+func PoolHints(p *v1alpha1.BackendPool) []Problem {
+	is := syncedCondition(p)
+	if p.Status.MadeFor != "" || is.Reason != v1alpha1.ReasonInSync || !strings.HasPrefix(is.Message, noNodesPart) {
+		return nil
+	}
+	w := Problem{Kind: "BackendPool", Namespace: p.Namespace, Name: p.Name, State: servicelb.ConditionReasonNoEndpoints, Why: "the pool is in sync and empty: no endpoint of its Service is ready"}
+	if w.cause = w.State; p.Spec.ServiceRef == nil {
+		w.State, w.cause, w.Why = NoNodes, NoNodes, "the pool is in sync and empty: spec.nodes.selector matches no node"
+	} else {
+		w.Service = p.Spec.ServiceRef.Name
+	}
+	return []Problem{w}
 }
 
 func serviceHints(s *corev1.Service) (noted []Problem) {

@@ -183,7 +183,7 @@ func TestAServiceWithoutEndpointsIsNoFault(t *testing.T) {
 Notes:
 
 NoEndpoints: no endpoint is ready
-  What to do: kubectl get endpointslices -n shop -l kubernetes.io/service-name=web shows which pods there are, if any, and which are ready
+  What to do: kubectl get endpointslices -n shop -l kubernetes.io/service-name=web shows which pods the selector of the Service finds, if any, and which are ready
   service shop/web   NoEndpoints
 `
 	if !r.InSync || text.String() != want || !strings.Contains(program.String(), `"notes": [`) {

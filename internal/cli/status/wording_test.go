@@ -121,3 +121,42 @@ func TestAgesOfReasons(t *testing.T) {
 		}
 	}
 }
+
+// A pool of a user that is in sync and empty is noted, and not a problem; that of a Service of Weir has its Service's condition.
+func TestEmptyPoolsAreNoted(t *testing.T) {
+	empty := func(madeFor string, of *v1alpha1.ServiceReference) v1alpha1.BackendPool {
+		p := pool("web", v1alpha1.ReasonInSync, "in sync with no nodes", time.Hour)
+		p.Spec.ServiceRef, p.Status.MadeFor = of, madeFor
+		return p
+	}
+	for _, tt := range []struct {
+		p         v1alpha1.BackendPool
+		note, fix string
+	}{
+		{empty("", &v1alpha1.ServiceReference{Name: "web"}), servicelb.ConditionReasonNoEndpoints, "kubernetes.io/service-name=web "},
+		{empty("", nil), NoNodes, "change the selector"},
+		{empty(v1alpha1.MadeForNodes, nil), "", ""},
+		{empty("web", &v1alpha1.ServiceReference{Name: "web"}), "", ""},
+	} {
+		r := NewReport(Snapshot{At: noon, Leader: leads, Pools: []v1alpha1.BackendPool{tt.p}})
+		if !r.InSync || len(r.Notes) > 1 || (len(r.Notes) > 0) != (tt.note != "") {
+			t.Fatalf("%+v", r)
+		}
+		if len(r.Notes) > 0 && (r.Notes[0].Name != tt.note || !strings.Contains(r.Notes[0].Do, tt.fix)) {
+			t.Errorf("%+v", r.Notes[0])
+		}
+	}
+}
+
+// A write that Azure rejects with any code has a fix, and comes before what does not stop traffic.
+func TestRejectionsWithoutTheirOwnFix(t *testing.T) {
+	p := pool("web", v1alpha1.ReasonFailed, "the last attempt failed: write pool lb/web: 400 InvalidResourceReference: no such network", time.Hour)
+	p.Status.LastOutcome = &v1alpha1.AttemptOutcome{Class: "Terminal", Code: "InvalidResourceReference", Since: ago(time.Minute)}
+	s := newService("web", []string{metadata.ServiceFinalizer}, metav1.Condition{
+		Type: servicelb.TypeProgrammed, Status: metav1.ConditionTrue, Reason: servicelb.ConditionReasonNotEnforced, LastTransitionTime: ago(time.Hour),
+	})
+	r := NewReport(Snapshot{At: noon, Leader: leads, Pools: []v1alpha1.BackendPool{p}, Services: []corev1.Service{s}})
+	if len(r.Causes) != 2 || r.Causes[0].Name != "InvalidResourceReference" || !strings.HasSuffix(r.Causes[0].Do, "weir retry -n shop pool/web") {
+		t.Errorf("%+v", r.Causes)
+	}
+}

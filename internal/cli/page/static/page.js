@@ -5,6 +5,7 @@
 "use strict";
 (() => {
   const every = 2000; // from the end of one answer to the next question
+  const patience = 10000; // for an answer, and without a refresh
   const stale = document.getElementById("stale");
   const said = document.getElementById("said");
   let asked = Date.now(); // when the answer that is shown came
@@ -33,17 +34,28 @@
     if (next.dataset.brief !== brief) { said.textContent = next.dataset.brief; }
   };
 
+  // outdate shows why, and since when, the page is not refreshed; "" ends it. Colors would show a state that may be over.
+  const outdate = (why) => {
+    stale.textContent = why && why + " The page shows the state at " + new Date(asked + offset).toISOString().slice(11, 19) + " UTC.";
+    stale.hidden = !why;
+    document.body.classList.toggle("outdated", Boolean(why));
+  };
+
   const ask = async () => {
+    if (document.hidden) { return; }
     const selection = document.getSelection();
-    if (document.hidden || (selection && !selection.isCollapsed)) { return; } // nobody looks, or somebody copies
+    if (selection && !selection.isCollapsed) { // a refresh would end it
+      if (Date.now() - asked > patience) { outdate("Not refreshed while text is selected."); }
+      return;
+    }
     try {
-      const answer = await fetch(location.href, { cache: "no-store" });
+      const answer = await fetch(location.href, { cache: "no-store", signal: AbortSignal.timeout(patience) });
       const html = new DOMParser().parseFromString(await answer.text(), "text/html");
       const next = html.getElementById("now");
       if (!next) { throw new Error(answer.statusText || String(answer.status)); }
       if (!answer.ok && answer.status >= 500) { throw new Error(next.dataset.brief); }
       asked = Date.now();
-      stale.hidden = true;
+      outdate("");
       document.getElementById("asof").replaceWith(document.adoptNode(html.getElementById("asof")));
       clock();
       if (plain(next) !== shown) {
@@ -53,9 +65,7 @@
         tick();
       }
     } catch (error) {
-      const why = error instanceof TypeError ? "weir page does not answer." : error.message;
-      stale.textContent = why + " The page shows the state at " + new Date(asked + offset).toISOString().slice(11, 19) + " UTC.";
-      stale.hidden = false;
+      outdate(error instanceof TypeError || error.name === "TimeoutError" ? "weir page does not answer." : error.message);
     }
   };
 
