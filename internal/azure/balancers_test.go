@@ -3,6 +3,7 @@
 package azure
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/netip"
@@ -61,7 +62,7 @@ var kubernetes = webPool.LoadBalancer
 
 func readBalancer(t *testing.T) lb.LoadBalancer {
 	t.Helper()
-	b, err := newClient(t, &fakeARM{answer: replySequence(newReply(200, busyBalancer))}).GetLoadBalancer(t.Context(), kubernetes)
+	b, err := newClient(t, &fakeARM{answer: replySequence(newReply(200, busyBalancer))}).GetLoadBalancer(context.WithoutCancel(t.Context()), kubernetes)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@
 package azure
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/netip"
@@ -58,7 +59,7 @@ func canonical(t *testing.T, text string) string {
 
 func readBody(t *testing.T, body string) lb.Pool {
 	t.Helper()
-	pool, err := newClient(t, &fakeARM{answer: replySequence(reply{status: 200, body: body})}).GetPool(t.Context(), webPool)
+	pool, err := newClient(t, &fakeARM{answer: replySequence(reply{status: 200, body: body})}).GetPool(context.WithoutCancel(t.Context()), webPool)
 	if err != nil {
 		t.Fatal(err)
 	}

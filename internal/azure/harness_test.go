@@ -187,7 +187,7 @@ var (
 // readPool returns the pool as read from a fake.
 func readPool(t *testing.T) lb.Pool {
 	t.Helper()
-	pool, err := newClient(t, &fakeARM{answer: replySequence(shown)}).GetPool(t.Context(), webPool)
+	pool, err := newClient(t, &fakeARM{answer: replySequence(shown)}).GetPool(context.WithoutCancel(t.Context()), webPool)
 	if err != nil {
 		t.Fatal(err)
 	}

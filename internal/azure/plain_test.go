@@ -175,12 +175,13 @@ func TestPlainLists(t *testing.T) {
 // A 429 of the compute provider closes only the subscription's Compute gate for reads or for
 // writes.
 func TestWhatComputesThrottlingCloses(t *testing.T) {
-	read := func(r Resource) func(*Client) error {
-		return func(c *Client) error { _, err := c.ReadResource(t.Context(), r); return err }
+	type request func(context.Context, *Client) error
+	read := func(r Resource) request {
+		return func(ctx context.Context, c *Client) error { _, err := c.ReadResource(ctx, r); return err }
 	}
-	write := func(r Resource) func(*Client) error {
-		return func(c *Client) error {
-			_, err := c.WriteResource(t.Context(), r, http.MethodPut, asRead(r), "e", bodyOf(struct{}{}))
+	write := func(r Resource) request {
+		return func(ctx context.Context, c *Client) error {
+			_, err := c.WriteResource(ctx, r, http.MethodPut, asRead(r), "e", bodyOf(struct{}{}))
 			return err
 		}
 	}
@@ -188,8 +189,8 @@ func TestWhatComputesThrottlingCloses(t *testing.T) {
 	elsewhere.ID.SubscriptionID = "s2"
 	for _, tt := range []struct {
 		name   string
-		first  func(*Client) error
-		probe  func(*Client) error
+		first  request
+		probe  request
 		closed bool
 	}{
 		{"reads of another scale set", read(blueSet), read(red), true},
@@ -204,8 +205,8 @@ func TestWhatComputesThrottlingCloses(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				wire := &fakeARM{answer: replySequence(throttledByCompute, plainGot)}
 				client := newClient(t, wire)
-				wantFault(t, tt.first(client), armerror.Retriable, "TooManyRequests")
-				err := tt.probe(client)
+				wantFault(t, tt.first(t.Context(), client), armerror.Retriable, "TooManyRequests")
+				err := tt.probe(t.Context(), client)
 				if closed := wire.count("") == 1; closed != tt.closed || (err != nil) != closed {
 					t.Errorf("closed %v, %v", closed, err)
 				}
@@ -213,7 +214,7 @@ func TestWhatComputesThrottlingCloses(t *testing.T) {
 					wantFault(t, err, armerror.Retriable, armerror.CodeGateClosed)
 				}
 				time.Sleep(601 * time.Second)
-				if err := tt.probe(client); err != nil {
+				if err := tt.probe(t.Context(), client); err != nil {
 					t.Errorf("later: %v", err)
 				}
 			})

@@ -3,6 +3,7 @@
 package azure
 
 import (
+	"context"
 	"encoding/json"
 	"net/netip"
 	"strings"
@@ -29,7 +30,7 @@ const richPublicIP = `{
 
 func readPublicIP(t *testing.T, body string) lb.PublicIP {
 	t.Helper()
-	ip, err := newClient(t, &fakeARM{answer: replySequence(newReply(200, body))}).GetPublicIP(t.Context(), webPublicIP)
+	ip, err := newClient(t, &fakeARM{answer: replySequence(newReply(200, body))}).GetPublicIP(context.WithoutCancel(t.Context()), webPublicIP)
 	if err != nil {
 		t.Fatal(err)
 	}

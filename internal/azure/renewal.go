@@ -5,6 +5,7 @@ package azure
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -38,7 +39,21 @@ func (r *renewableCredential) GetToken(ctx context.Context, o policy.TokenReques
 	if o.TenantID == "" && o.Claims == "" {
 		r.last.Store(&o)
 	}
-	return r.TokenCredential.GetToken(ctx, o)
+	return r.requestToken(ctx, o)
+}
+
+// tokenTimeout limits a request for a token. The retries of the credential would hide for minutes that its endpoint does not
+// answer.
+const tokenTimeout = 20 * time.Second
+
+func (r *renewableCredential) requestToken(ctx context.Context, o policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	within, cancel := context.WithTimeout(ctx, tokenTimeout)
+	defer cancel()
+	token, err := r.TokenCredential.GetToken(within, o)
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		err = &noResponseError{err: fmt.Errorf("no token within %s: the token endpoint of Weir's identity does not answer: %w", tokenTimeout, err)}
+	}
+	return token, err
 }
 
 // renew reports whether the next token differs from a rejected one. It requests one unless that was done within
@@ -59,7 +74,7 @@ func (r *renewableCredential) renew(ctx context.Context, rejected string) (isNew
 	}
 	o := *last
 	o.Claims = "{}" // bypasses the cache, and requests nothing
-	token, err := r.TokenCredential.GetToken(ctx, o)
+	token, err := r.requestToken(ctx, o)
 	if errors.Is(ctx.Err(), context.Canceled) { // nothing is known for other calls
 		return false, nil
 	}

@@ -3,6 +3,7 @@
 package azure
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -10,6 +11,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"weir.dev/weir/internal/armerror"
 )
@@ -120,6 +124,36 @@ func TestARenewalThatFails(t *testing.T) {
 	if n := wire.count(""); n != 3 {
 		t.Errorf("%d requests, want 3: an error of the sign-in is not retried", n)
 	}
+}
+
+// hangingToken returns no token before the context ends, as the retries of a credential.
+type hangingToken struct{}
+
+func (hangingToken) GetToken(ctx context.Context, _ policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	<-ctx.Done()
+	return azcore.AccessToken{}, ctx.Err()
+}
+
+// A token endpoint that does not answer is named within seconds, for a read and a write, and nothing is sent to Azure.
+func TestATokenEndpointThatDoesNotAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wire := &fakeARM{answer: replySequence(shown)}
+		client := newClient(t, wire, func(o *Options) { o.Credential = hangingToken{} })
+		for name, call := range map[string]func() error{
+			"read":  func() error { _, err := client.GetPool(t.Context(), webPool); return err },
+			"write": func() error { _, err := client.PutPool(t.Context(), readPool(t)); return err },
+		} {
+			began := time.Now()
+			err := call()
+			if took := time.Since(began); took != tokenTimeout || err == nil || !strings.Contains(err.Error(), "no token within 20s: the token endpoint") {
+				t.Errorf("%s: after %s: %v", name, took, err)
+			}
+			wantFault(t, err, armerror.Terminal, armerror.CodeUnreachable)
+		}
+		if n := wire.count(""); n != 0 {
+			t.Errorf("%d requests", n)
+		}
+	})
 }
 
 type transporterFunc func(*http.Request) (*http.Response, error)

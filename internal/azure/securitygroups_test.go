@@ -3,6 +3,7 @@
 package azure
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -35,7 +36,7 @@ const richSecurityGroup = `{
 
 func readSecurityGroup(t *testing.T, body string) lb.SecurityGroup {
 	t.Helper()
-	g, err := newClient(t, &fakeARM{answer: replySequence(newReply(200, body))}).GetSecurityGroup(t.Context(), groupOfNodes)
+	g, err := newClient(t, &fakeARM{answer: replySequence(newReply(200, body))}).GetSecurityGroup(context.WithoutCancel(t.Context()), groupOfNodes)
 	if err != nil {
 		t.Fatal(err)
 	}

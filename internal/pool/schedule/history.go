@@ -28,8 +28,10 @@ type History struct {
 	// ErrorSince is since when the pool is, or may become, out of sync with nothing queued; zero if not.
 	ErrorSince time.Time
 	// NotBefore is the latest Retry-After. It outlives the operation.
-	NotBefore   time.Time
-	FinalError  string
+	NotBefore  time.Time
+	FinalError string
+	// LastFailure is the error of the last attempt; empty if it had none.
+	LastFailure string
 	MustBeAlone bool
 	NeedsRead   bool
 	// UncountedWrite may have landed: if the pool is then in sync, its Service has to be notified.
@@ -56,6 +58,7 @@ func (h History) AfterAttempt(outcome diff.Outcome, f *armerror.Fault, cause Cau
 		h.MustBeAlone = true
 	}
 	h.DelayCount, h.WaitUntil, h.TargetSetAt, h.NeedsRead = 0, time.Time{}, time.Time{}, false
+	h.LastFailure = diff.ErrorName(f)
 	if cause.Member {
 		h.LastAttempt = start
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/armerror"
+	"weir.dev/weir/internal/humanize"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/pool/diff"
 	"weir.dev/weir/internal/pool/schedule"
@@ -243,8 +244,7 @@ func (l *worker) finishAttempt(ctx context.Context, p poolUpdate) {
 	if r.IsInSync() {
 		differs = nil
 	}
-	l.cfg.logResult(ctx, ref, id, r, reportedFault, !t.history.TargetSetAt.IsZero())
-	l.cfg.Reporter.Report(ctx, Report{
+	report := Report{
 		Ref: ref, Pool: id, Outcome: outcome, Fault: reportedFault, StatesInSync: r.StatesInSync() && !r.IsInSync(),
 		Retrying: v.Notifications[schedule.NotifyRetrying], Failed: v.Notifications[schedule.NotifyFailed], Updated: v.Notifications[schedule.NotifyUpdated], FailureReason: h.FinalError,
 		Admin: cause.Admin && !cause.Member, AdminAttempted: cause.Admin, AdminFailed: v.AdminFailed, AdminDone: v.AdminDone, AdminSince: v.AdminSince,
@@ -254,25 +254,41 @@ func (l *worker) finishAttempt(ctx context.Context, p poolUpdate) {
 		RetriesUsed: v.RetriesUsed, Budget: l.cfg.MaxRetries,
 		NextEligibleAt: next.EligibleAt(now), RetryAt: schedule.NotBeforeNow(next.RetryAt(l.cfg.Interval), now),
 		NextCheckAt: nextCheckAt, Resync: drift, ChangedAt: changedAt, At: now, Duration: now.Sub(start),
-	})
+	}
+	l.cfg.logResult(ctx, r, report, t.history)
+	l.cfg.Reporter.Report(ctx, report)
 	l.queue.finishBatch(t, v.Requeue, h, r.SyncedFingerprint(), v.Notifications)
 }
 
-func (c *Config) logResult(ctx context.Context, ref schedule.Ref, id lb.PoolID, r diff.Result, reportedFault *armerror.Fault, isRepeated bool) {
+// logResult logs an attempt; before is the history before it. A failure like the last one is logged again only if it is
+// the final one, or that of a resync.
+func (c *Config) logResult(ctx context.Context, r diff.Result, report Report, before schedule.History) {
+	ref, id := report.Ref, report.Pool
 	attrs := []any{"backendPool", ref.Namespace + "/" + ref.Name, "loadBalancer", id.LoadBalancer.Name, "pool", id.Name,
 		"outcome", string(r.Outcome)}
 	if r.Observed >= 0 {
 		attrs = append(attrs, "desired", r.DesiredCount(), "observed", r.Observed)
 	}
+	levelOf := func(level slog.Level, again bool) slog.Level {
+		if again {
+			return slog.LevelDebug
+		}
+		return level
+	}
 	switch {
 	case r.MemberProgress != nil && r.MemberProgress.Outcome == diff.Postponed:
-		level := slog.LevelInfo
-		if isRepeated {
-			level = slog.LevelDebug
-		}
-		c.Log.Log(ctx, level, "machines of a pool are being written", append(attrs, "why", reportedFault.Error())...)
+		level := levelOf(slog.LevelInfo, !before.TargetSetAt.IsZero())
+		c.Log.Log(ctx, level, "machines of a pool are being written", append(attrs, "why", report.Fault.Error())...)
 	case r.MemberProgress != nil, r.Fault != nil:
-		c.Log.WarnContext(ctx, "pool out of sync", append(attrs, "code", reportedFault.Code, "err", reportedFault)...)
+		attrs = append(attrs, "code", report.Fault.Code, "err", report.Fault)
+		for _, at := range []time.Time{report.RetryAt, report.AdminRetryAt, report.NextCheckAt} {
+			if !at.IsZero() {
+				attrs = append(attrs, "nextAttempt", humanize.FormatTime(at))
+				break
+			}
+		}
+		again := before.LastFailure == diff.ErrorName(report.Fault) && !report.Resync && len(report.Failed) == 0
+		c.Log.Log(ctx, levelOf(slog.LevelWarn, again), "pool out of sync", attrs...)
 	case r.HasPending:
 		c.Log.InfoContext(ctx, "pool in sync, but a lost write may still be applied: the pool's etag does not exclude it", attrs...)
 	case r.Outcome == diff.Written:

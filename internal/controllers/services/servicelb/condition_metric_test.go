@@ -68,7 +68,7 @@ func TestTheLogDoesNotRepeatItself(t *testing.T) {
 	var log bytes.Buffer
 	r, told := New(Config{Log: slog.New(slog.NewTextHandler(&log, nil))}), &EventState{}
 	for _, text := range []string{"full", "full", "full", "gone", "full (request id r1)", "full (request id r2)"} {
-		r.events.logWarning(t.Context(), told, "not as it wants it", "shop/web", errors.New(text))
+		r.events.logWarning(t.Context(), told, "not as it wants it", "shop/web", errors.New(text), time.Time{})
 	}
 	if n := strings.Count(log.String(), "level=WARN"); n != 3 {
 		t.Errorf("%d warnings, want 3:\n%s", n, log.String())

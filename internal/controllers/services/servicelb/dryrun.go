@@ -51,7 +51,7 @@ func (r *Reconciler) runDryRun(ctx context.Context, s Service, st *State, d Desi
 		return req, len(places) > 0, err
 	})
 	if err != nil {
-		return &retryError{err, true}
+		return &retryError{error: err, notSent: true}
 	}
 	if st.DryRun.recordPlan(d.Spec, text, now, r.cfg.Settings.ResyncPeriod) {
 		r.cfg.Events.RecordEvent(s, Event{Reason: ReasonDryRun, Text: text})

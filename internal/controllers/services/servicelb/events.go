@@ -228,13 +228,13 @@ func (r eventRecorder) reportOtherClass(ctx context.Context, s Service, t *Event
 	t.failure, t.lastWarning = ConditionRetained, reason
 }
 
-func (r eventRecorder) logWarning(ctx context.Context, t *EventState, what, name string, err error) {
+func (r eventRecorder) logWarning(ctx context.Context, t *EventState, what, name string, err error, next time.Time) {
 	log := r.log.WarnContext
 	if humanize.EqualMessages(t.lastLogged, err.Error()) {
 		log = r.log.DebugContext
 	}
 	t.lastLogged = err.Error()
-	log(ctx, what, "service", name, "err", err)
+	log(ctx, what, "service", name, "err", err, "nextAttempt", humanize.FormatTime(next))
 }
 
 func (r eventRecorder) reportBlocked(ctx context.Context, s Service, st *State, losing, all int) {

@@ -61,11 +61,10 @@ func (r eventRecorder) reportLinkChanges(s Service, t *EventState, link privatel
 	})
 }
 
-func (r *Reconciler) linkError(ctx context.Context, s Service, st *State, err error) error {
+func (r *Reconciler) linkError(s Service, st *State, err error) error {
 	st.Sync.markStale()
 	r.events.warnOnce(s, &st.Events, conditionOf(err), "private link service: ", err)
-	r.events.logWarning(ctx, &st.Events, "private link service out of sync", s.Name, err)
-	return &retryError{error: err}
+	return &retryError{error: err, log: "private link service out of sync"}
 }
 
 func (all *States) publishLink(e *entry, link *privatelink.State) {

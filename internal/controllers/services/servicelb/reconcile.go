@@ -223,7 +223,7 @@ func (r *Reconciler) sendRequest(ctx context.Context, s Service, e *entry, d Des
 		if _, named := errors.AsType[groupError](err); named {
 			r.cfg.Balancers.RecordRejection(s.Name, d.Spec, s.RetryToken, err)
 		}
-		return &retryError{err, true}
+		return &retryError{error: err, notSent: true}
 	case len(places) == 0: // Azure holds nothing of it
 		return r.persistResult(ctx, s, e, StepRelease, loadbalancer.Result{}, now)
 	}

@@ -41,8 +41,7 @@ func (r *Reconciler) processResult(ctx context.Context, s Service, e *entry, res
 		if step == StepFail {
 			r.events.warnFailure(s, &st.Events, conditionOf(res.Err), failedTo(res), res.Err)
 		}
-		r.events.logWarning(ctx, &st.Events, "load balancer out of sync", res.Service, res.Err)
-		failed = &retryError{error: res.Err}
+		failed = &retryError{error: res.Err, log: "load balancer out of sync"}
 	case StepDefer:
 		r.events.reportDeferred(s, &st.Events, res.Err)
 		failed = &retryError{error: res.Err}
@@ -57,7 +56,7 @@ func (r *Reconciler) processResult(ctx context.Context, s Service, e *entry, res
 			return err
 		}
 		if step == StepFinish && res.Link.Err != nil {
-			failed = r.linkError(ctx, s, st, res.Link.Err)
+			failed = r.linkError(s, st, res.Link.Err)
 		}
 	}
 	if st.Pending.clearResult(); failed == nil {
@@ -105,9 +104,13 @@ func (r *Reconciler) retryDelay(ctx context.Context, s Service, st *State, err e
 		if reason.notSent && !isDryRunDeferred(err) && ctx.Err() == nil { // a shutdown is not an error of the Service
 			st.Sync.markStale() // if it is reverted, the error must be cleared
 			r.events.warnFailure(s, &st.Events, conditionOf(err), "nothing is written yet: ", reason.error)
-			r.events.logWarning(ctx, &st.Events, "no load balancer for the Service", s.Name, reason.error)
+			reason.log = "no load balancer for the Service"
 		}
-		return st.Waiting.recordFailure(err, r.cfg.Backoff, now), nil
+		delay := st.Waiting.recordFailure(err, r.cfg.Backoff, now)
+		if reason.log != "" {
+			r.events.logWarning(ctx, &st.Events, reason.log, s.Name, reason.error, now.Add(delay))
+		}
+		return delay, nil
 	}
 	if err != nil {
 		return 0, err
@@ -127,11 +130,12 @@ func isDryRunDeferred(err error) bool {
 	return ok && f.Code == dryrun.CodeReadLimit
 }
 
-// retryError ends a reconcile that must be repeated. The flag is set if no load balancer could be chosen or
-// public IPs could not be read.
+// retryError ends a reconcile that must be repeated. notSent is set if no load balancer could be chosen or public IPs could
+// not be read. log is what the log reports, with the time of the next attempt; empty for nothing.
 type retryError struct {
 	error
 	notSent bool
+	log     string
 }
 
 // Unwrap returns the cause.
