@@ -131,3 +131,40 @@ func TestPoolsThatAreNotSeenYet(t *testing.T) {
 		}
 	}
 }
+
+// Nodes join a pool of nodes without pods. A gate waits for a node that is not seen or has no address yet, and not for one
+// that cannot join.
+func TestPoolOfNodes(t *testing.T) {
+	view := &cache.Snapshot{}
+	view.InMemory()
+	p := &v1alpha1.BackendPool{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: "nodes"},
+		Spec: v1alpha1.BackendPoolSpec{
+			Nodes: &v1alpha1.NodeMembers{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"pool": "a"}}}, PoolName: "nodes", IPFamily: "IPv4",
+			LoadBalancer: v1alpha1.LoadBalancerReference{SubscriptionID: "s", ResourceGroup: "rg", Name: "lb"},
+		},
+	}
+	node := func(name, pool, ip string) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pool": pool}}}
+		if ip != "" {
+			n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ip}}
+		}
+		return n
+	}
+	excluded := node("excluded", "a", "10.0.0.3")
+	excluded.Labels[corev1.LabelNodeExcludeBalancers] = ""
+	if err := view.Add(p, node("member", "a", "10.0.0.1"), node("new", "a", ""), node("other", "b", "10.0.0.2"), excluded); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]Pool{
+		"member":   {Name: "nodes", IsDesired: true},
+		"new":      {Name: "nodes", JoinsEarly: true},
+		"unseen":   {Name: "nodes", JoinsEarly: true},
+		"other":    {Name: "nodes"},
+		"excluded": {Name: "nodes"},
+	} {
+		if got := (inputs{view: view, pools: startingPool{}}).pool(p, name, time.Now()); got != want {
+			t.Errorf("node %s: %+v, want %+v", name, got, want)
+		}
+	}
+}
