@@ -73,7 +73,7 @@ func StartCommand(ctx context.Context, of Command) (*Process, error) {
 	p.stdout = &firstLineWriter{to: out, lines: make(chan string, 1)}
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = of.Dir, p.stdout, out
 	p.cmd.Env = append(os.Environ(), of.Env...)
-	p.cmd.WaitDelay = time.Second
+	p.cmd.WaitDelay = time.Minute // on a busy machine, output is read long after the end
 	setProcessGroup(p.cmd)
 	if p.stdin, err = p.cmd.StdinPipe(); err == nil {
 		err = p.cmd.Start()

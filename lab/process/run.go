@@ -23,7 +23,7 @@ func RunToEnd(ctx context.Context, started func(*os.Process), path string, args 
 	cmd := exec.CommandContext(ctx, path, args...) //nolint:gosec // a program of ours
 	var out, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &stderr
-	cmd.WaitDelay = 10 * time.Second
+	cmd.WaitDelay = time.Minute
 	err := cmd.Start()
 	if err == nil && started != nil {
 		started(cmd.Process)

@@ -45,7 +45,6 @@ func RenderChart(ctx context.Context, r Request) ([]Document, error) {
 	child.Env = []string{"GOMAXPROCS=1"} // nothing from Weir's environment
 	child.Dir = "/"
 	child.Stdin, child.Stdout = bytes.NewReader(request), out
-	child.WaitDelay = time.Second
 	err = child.Run()
 	switch {
 	case ctx.Err() != nil:
