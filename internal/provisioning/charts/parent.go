@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	renderTimeout = time.Minute
+	// renderTimeout is for a child that gets little CPU: it must exceed maxSeconds of CPU by far, so that these end the child.
+	renderTimeout = 5 * time.Minute
 	// JSON escapes a byte as at most six.
 	maxOutput = 6*maxOutputBytes + 1<<20
 )
