@@ -133,7 +133,7 @@ func (b *Balancer) ProbeNow() {
 }
 
 // probeTimeout is in real time, so that a busy machine fails no probe: what is down here refuses or answers.
-const probeTimeout = 10 * time.Second
+const probeTimeout = time.Minute
 
 func (b *Balancer) probe(ctx context.Context, key probeKey) (good bool) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)

@@ -134,7 +134,7 @@ func (tr *traffic) target(protocol dataplane.Protocol) dataplane.LoadOptions {
 	if protocol == dataplane.UDP {
 		at = netip.AddrPortFrom(at.Addr(), 53)
 	}
-	return dataplane.LoadOptions{Protocol: protocol, Every: 10 * time.Millisecond, Target: func() (netip.AddrPort, bool) {
+	return dataplane.LoadOptions{Protocol: protocol, Every: 10 * time.Millisecond, Timeout: time.Minute, Target: func() (netip.AddrPort, bool) {
 		return tr.network.Resolve(dataplane.DestinationOf(protocol, at))
 	}}
 }
@@ -161,6 +161,9 @@ func (tr *traffic) stopPod(node string, others ...string) {
 		}
 		return nil
 	})
+	if got := tr.members(tr.namespace + "-" + tr.app); !slices.Contains(got, node) {
+		tr.t.Errorf("%s left the pool before its flows had ended: %v", node, got)
+	}
 	tr.pods[node].Close()
 	tr.setEndpoints(others, nil)
 }

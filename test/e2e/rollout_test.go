@@ -24,7 +24,7 @@ import (
 type rollout struct {
 	*traffic
 	ready []string // nodes with a ready pod
-	load  *dataplane.Load
+	loads []*dataplane.Load
 }
 
 // deploy creates the Service and its first pods, which have gates like the others.
@@ -42,16 +42,22 @@ func deploy(tr *traffic, nodes ...string) *rollout {
 	return r
 }
 
-// connect starts the clients.
+// longFlow is longer than Weir takes to write a pool, so that a member could leave before its flows have ended.
+const longFlow = 5 * time.Second
+
+// connect starts the clients: many short flows, and some long ones.
 func (r *rollout) connect() {
 	r.t.Helper()
 	r.front = netip.AddrPortFrom(netip.MustParseAddr(r.ingress(r.app, 1)[0]), 80)
 	r.inSync(r.ready...)
 	r.takers(r.ready...)
-	held := r.target(dataplane.TCP)
-	held.Hold = 200 * time.Millisecond
-	r.load = dataplane.StartLoad(held)
-	r.t.Cleanup(func() { r.load.Stop() })
+	short, long := r.target(dataplane.TCP), r.target(dataplane.TCP)
+	short.Hold, long.Hold, long.Every = 200*time.Millisecond, longFlow, 100*time.Millisecond
+	for _, opts := range []dataplane.LoadOptions{short, long} {
+		load := dataplane.StartLoad(opts)
+		r.loads = append(r.loads, load)
+		r.t.Cleanup(func() { load.Stop() })
+	}
 }
 
 // start starts a pod, which is not ready.
@@ -77,8 +83,11 @@ func (r *rollout) becomeReady(node string) {
 		}
 		return errors.New("is closed")
 	})
-	if reason != "InPool" {
-		r.t.Logf("the gate of %s on %s opened with %s", r.app, node, reason)
+	if reason != "InPool" && reason != "LeaderAway" { // the latter on a busy machine, where another process leads late
+		r.t.Errorf("the gate of %s on %s opened with %s", r.app, node, reason)
+	}
+	if got := r.members(r.namespace + "-" + r.app); reason == "InPool" && !slices.Contains(got, node) {
+		r.t.Errorf("the gate of %s on %s opened with members %v", r.app, node, got)
 	}
 	r.ready = slices.Sorted(slices.Values(append(slices.Clone(r.ready), node)))
 	r.setEndpoints(r.ready, nil)
@@ -98,10 +107,12 @@ func (r *rollout) end(node string) {
 func (r *rollout) expectNoLoss() {
 	r.t.Helper()
 	r.inSync(r.ready...)
-	count := r.load.Stop()
-	r.t.Logf("%s: %s", r.app, count)
-	if count.Lost > 0 || count.Cut > 0 || count.Succeeded == 0 {
-		r.t.Errorf("%s: %s: %q", r.app, count, count.Failures)
+	for _, load := range r.loads {
+		count := load.Stop()
+		r.t.Logf("%s: %s", r.app, count)
+		if count.Lost > 0 || count.Cut > 0 || count.Succeeded == 0 {
+			r.t.Errorf("%s: %s: %q", r.app, count, count.Failures)
+		}
 	}
 }
 
