@@ -64,6 +64,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.UserDataDir(filepath.Join(dir, "profile")),
+		chromedp.WSURLReadTimeout(5*time.Minute),
 		chromedp.NoSandbox) // unavailable to root and in most containers; only local pages are loaded
 	ctx, end := chromedp.NewExecAllocator(context.Background(), options...)
 	defer end()
@@ -131,6 +132,7 @@ type tab struct {
 	t        *testing.T
 	mu       sync.Mutex
 	complain []string
+	ignores  bool
 }
 
 // openTab returns a tab showing an address. The test fails if the browser reported a problem, requested
@@ -179,7 +181,9 @@ func (b *tab) recordProblem(at *url.URL, event any) {
 	note := func(format string, of ...any) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.complain = append(b.complain, fmt.Sprintf(format, of...))
+		if !b.ignores {
+			b.complain = append(b.complain, fmt.Sprintf(format, of...))
+		}
 	}
 	switch e := event.(type) {
 	case *log.EventEntryAdded:
@@ -201,11 +205,11 @@ func (b *tab) recordProblem(at *url.URL, event any) {
 	}
 }
 
-// clearProblems discards the problems that a test expects.
-func (b *tab) clearProblems() {
+// ignoreProblems is for the rest of a test that expects problems: the browser reports them late.
+func (b *tab) ignoreProblems() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.complain = nil
+	b.ignores = true
 }
 
 // newCommand returns an action that runs a DevTools command.

@@ -121,6 +121,9 @@ func group(path string) string {
 // splitPath splits a path into group and version, and the rest.
 func splitPath(path string) (group string, rest []string) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
+	if len(parts) < 3 { // of the leader
+		return "", nil
+	}
 	if parts[0] == "api" {
 		return parts[1], parts[2:]
 	}
