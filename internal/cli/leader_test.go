@@ -136,7 +136,7 @@ func TestTheLeaderIsAsked(t *testing.T) {
 			var out strings.Builder
 			began := time.Now()
 			err := app.PrintCalls(t.Context(), app.CallsOptions{Connection: Leader{API: &rest.Config{Host: server.URL, BearerToken: "jane"}, Namespace: "weir-system"}.Connection(), Out: &out})
-			if elapsed := time.Since(began); elapsed > 5*time.Second {
+			if elapsed := time.Since(began); elapsed > 30*time.Second {
 				t.Errorf("after %s", elapsed)
 			}
 			if tt.says == "" {

@@ -102,7 +102,7 @@ func TestAShortStoryAgainstRealProcesses(t *testing.T) {
 // A pool that does not get in sync is named with all known reasons.
 func TestAPoolThatStaysBehindFailsTheStory(t *testing.T) {
 	pause := func(s *stage, ctx context.Context) error {
-		s.deadline = 3 * time.Second
+		s.deadline = 10 * time.Second
 		if err := s.cluster.patchObject(ctx, &v1alpha1.BackendPool{}, namespace, "api.kubernetes", `{"spec":{"paused":true}}`); err != nil {
 			return err
 		}
@@ -110,19 +110,19 @@ func TestAPoolThatStaysBehindFailsTheStory(t *testing.T) {
 	}
 	opts, out, lines := realOptions(t, step{name: "deploy", run: (*stage).createWorkloads}, step{name: "paused", run: pause})
 	err := Run(t.Context(), opts)
-	if _, ok := errors.AsType[*syncTimeoutError](err); !ok || err.Error() != "paused: not in sync after 3s" {
+	if _, ok := errors.AsType[*syncTimeoutError](err); !ok || err.Error() != "paused: not in sync after 10s" {
 		t.Fatalf("%v\n%s", err, lines)
 	}
 	told := regexp.MustCompile(`\s+`).ReplaceAllString(lines.String(), " ")
 	for _, want := range []string{
-		"FAILED paused: not in sync after 3s", "pool shop-api lacks 10.224.0.", "BackendPool api.kubernetes: Synced=", "Paused: ",
+		"FAILED paused: not in sync after 10s", "pool shop-api lacks 10.224.0.", "BackendPool api.kubernetes: Synced=", "Paused: ",
 		"the controller's last lines:", "level=INFO", "The logs of all processes are in ",
 	} {
 		if !strings.Contains(told, want) {
 			t.Errorf("nothing says %q:\n%s", want, lines)
 		}
 	}
-	if s := summaryOf(t, out); s.OK || s.Failure == "" || s.Total.Lost == 0 || s.Pools[1].LagMax < 2500 { // pending until the end
+	if s := summaryOf(t, out); s.OK || s.Failure == "" || s.Total.Lost == 0 || s.Pools[1].LagMax < 9000 { // pending until the end
 		t.Errorf("%+v", s)
 	}
 	if files := leftoverFiles(t); len(files) != 1 {

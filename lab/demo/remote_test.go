@@ -109,7 +109,7 @@ func TestARemoteClusterIsProvisioned(t *testing.T) {
 		}},
 		{"network away", interrupt}, // printed at the start, too
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	if err := Remote(ctx, remoteOptions(t, person)); err != nil {
 		t.Fatalf("%v\n%s", err, person)

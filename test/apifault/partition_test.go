@@ -24,7 +24,7 @@ import (
 // minute, and the work queue, which tried after 41 and 82 s, would next try after 164 s.
 const (
 	partitionTime = 2 * time.Minute
-	catchUpTime   = 10 * time.Second
+	catchUpTime   = 25 * time.Second
 	// The lease duration, and the time that a candidate observes an unrenewed lease, plus retries.
 	leaseDuration = 15 * time.Second
 	leaseTakeover = leaseDuration + 3*time.Second

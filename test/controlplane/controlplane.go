@@ -137,7 +137,7 @@ func newEnvironment(crds bool) (*envtest.Environment, error) {
 			return nil, fmt.Errorf("%w: run make kubelab first", err)
 		}
 	}
-	env := &envtest.Environment{BinaryAssetsDirectory: bin, ErrorIfCRDPathMissing: true, ControlPlaneStartTimeout: time.Minute}
+	env := &envtest.Environment{BinaryAssetsDirectory: bin, ErrorIfCRDPathMissing: true, ControlPlaneStartTimeout: 5 * time.Minute, ControlPlaneStopTimeout: 5 * time.Minute}
 	if crds {
 		env.CRDDirectoryPaths = []string{filepath.Join(root, "config", "crd", "weir.dev_backendpools.yaml")}
 	}

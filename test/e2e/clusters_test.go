@@ -152,7 +152,7 @@ func (c *cluster) install(cfg *rest.Config) error {
 	if err := controlplane.WriteKubeconfig(c.provisioner, cfg, provisionerAccount); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	// In a dry run the namespace would not exist for the other objects.
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "weir-system"}}

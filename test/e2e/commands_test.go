@@ -24,6 +24,9 @@ func TestConnectionFlagsAndCompletion(t *testing.T) {
 	node := l.node("n1", "10.0.0.1")
 	l.service("web", node)
 	l.createLoadBalancerService("shop", func(s *corev1.Service) { s.Spec.LoadBalancerClass = new("other.example/class") })
+	shop := l.serviceOf("shop") // its controller has served it
+	shop.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
+	l.must(l.cluster.Status().Update(t.Context(), shop))
 	run := func(args ...string) (code int, text string) {
 		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "weir"), append(args, "--kubeconfig", l.cluster.admin)...)
 		out, _ := cmd.CombinedOutput()

@@ -39,6 +39,15 @@ func TestTheControllerRunsWithTheRolesThatWeShip(t *testing.T) {
 	l.move("web", n2)
 	l.becomes("web", "10.0.0.2", "10.9.9.9")
 
+	l.eventually("weir explain", func() error {
+		code, story := l.runCommand("explain", "service", "web")
+		for _, want := range []string{"Service " + l.namespace + "/web: ", "InSync for ", "1 are wanted, Azure showed 2, 1 of them not managed by Weir", "10.0.0.2   InPool", "LoadBalancerBackendPoolUpdated"} {
+			if code != 0 || !strings.Contains(story, want) {
+				return fmt.Errorf("exit code %d, no %q in\n%s", code, want, story)
+			}
+		}
+		return nil
+	})
 	l.eventually("kubectl get", func() error {
 		out, err := l.cluster.kubectl(t.Context(), "-n", l.namespace, "get", "backendpools")
 		if err != nil || !strings.Contains(out, "InSync") {
@@ -92,15 +101,6 @@ func TestTheControllerRunsWithTheRolesThatWeShip(t *testing.T) {
 	if code, text := l.runCommand("status"); code != 0 || !strings.Contains(text, "In sync: 1 BackendPool, 0 Services in namespace ") || !strings.Contains(text, " leads.") {
 		t.Errorf("weir status: exit code %d:\n%s", code, text)
 	}
-	l.eventually("weir explain", func() error {
-		code, story := l.runCommand("explain", "service", "web")
-		for _, want := range []string{"Service " + l.namespace + "/web: ", "InSync for ", "1 are wanted, Azure showed 2, 1 of them not managed by Weir", "10.0.0.2   InPool", "LoadBalancerBackendPoolUpdated"} {
-			if code != 0 || !strings.Contains(story, want) {
-				return fmt.Errorf("exit code %d, no %q in\n%s", code, want, story)
-			}
-		}
-		return nil
-	})
 	if warned := strings.Count(weir.ReadOutput(), "without effect"); warned != 1 {
 		t.Errorf("%d warnings about keys without effect, want one", warned)
 	}

@@ -105,6 +105,7 @@ var breakages = []breakage{
 		b.secret("azure.json")
 		b.pods(2, ready())
 		b.start(b.cluster.weir)
+		b.untilLeads()
 		b.createLoadBalancerService("web", func(s *corev1.Service) { s.Spec.LoadBalancerClass = new("weir.dev/azur") })
 		b.untilStatus("NoController")
 	}, []string{"status", "-A"}, 3, []string{`no controller has begun to serve spec.loadBalancerClass "weir.dev/azur"`, `This Weir serves spec.loadBalancerClass "weir.dev/azure"`, `"loadBalancerClass":"weir.dev/azure"`}},
@@ -178,7 +179,7 @@ func TestAMistypedClassIsMended(t *testing.T) {
 	l.controller()
 	var text string
 	l.eventually("weir status", func() error {
-		if _, text = l.runCommand("status"); !strings.Contains(text, "NoController") {
+		if _, text = l.runCommand("status"); !strings.Contains(text, "NoController") || !strings.Contains(text, " leads.") {
 			return fmt.Errorf("%s", text)
 		}
 		return nil
@@ -228,7 +229,7 @@ func (b *broken) denyAzure(action string) {
 
 // failsToStart returns the exit code and the last line of a controller that cannot start.
 func (b *broken) failsToStart(flags ...string) (code int, message string) {
-	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(b.t.Context(), 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "weir"), append([]string{"controller", "--kubeconfig", b.cluster.weir, "--leader-elect-namespace", "weir-system",
 		"--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--operator-bind-address", "0"}, flags...)...)

@@ -32,7 +32,7 @@ func TestAFloodOfHeaders(t *testing.T) {
 		_, err := get(weir.health, "/readyz")
 		return err
 	})
-	other := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{
+	other := &http.Client{Timeout: 2 * time.Minute, Transport: &http.Transport{
 		DialContext:     (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}).DialContext,
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // it is the reader who has to be known
 	}}

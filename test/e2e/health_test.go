@@ -9,17 +9,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"weir.dev/weir/lab/armemu"
-	"weir.dev/weir/test/controlplane"
 	"weir.dev/weir/test/shipped"
 )
 
 // healthCommand runs a command with --health until its output contains text: the leader keeps what it read for ten seconds.
 func (l *lab) healthCommand(weir *program, text string, command ...string) {
 	l.t.Helper()
-	controlplane.Eventually(l.t, text, time.Minute, func() error {
+	l.eventually(text, func() error {
 		_, out := l.runCommand(append(command, "--health", "--operator-url", "http://"+weir.operator)...)
 		if !strings.Contains(out, text) {
 			return fmt.Errorf("no %q in\n%s", text, out)
@@ -31,7 +29,7 @@ func (l *lab) healthCommand(weir *program, text string, command ...string) {
 // doctor runs weir doctor with --health until its output contains text.
 func (l *lab) doctor(weir *program, text string) {
 	l.t.Helper()
-	controlplane.Eventually(l.t, text, time.Minute, func() error {
+	l.eventually(text, func() error {
 		cmd := exec.CommandContext(l.t.Context(), filepath.Join(bin, "weir"), "doctor", "--kubeconfig", l.cluster.admin, "--health", "--operator-url", "http://"+weir.operator)
 		out, _ := cmd.CombinedOutput() // other checks may fail
 		if !strings.Contains(string(out), text) {

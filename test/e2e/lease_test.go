@@ -85,7 +85,7 @@ func (l *lab) takeLease(holder string) error {
 		return fmt.Errorf("held by %s", *h)
 	}
 	now := metav1.NowMicro()
-	stands.Spec.HolderIdentity, stands.Spec.RenewTime = &holder, &now
+	stands.Spec.HolderIdentity, stands.Spec.RenewTime, stands.Spec.LeaseDurationSeconds = &holder, &now, new(int32(3600)) // it does not expire in the test
 	return l.cluster.Update(l.t.Context(), &stands)
 }
 

@@ -101,7 +101,7 @@ func TestAMigrationThatPeopleAskFor(t *testing.T) {
 	l.expectMigrate(0, "Canceled the stop that was requested by ", "resume")
 	l.expectMigrate(0, "No stop was requested.", "resume")
 	l.must(is("Basic"))
-	l.expectMigrate(0, "Done: 1 address is where it was.", "run", "--wait", "--timeout", "2m")
+	l.expectMigrate(0, "Done: 1 address is where it was.", "run", "--wait", "--timeout", "10m")
 	l.must(is("Standard"))
 	if code := one.ExitCode(); code != 0 {
 		t.Errorf("who has given up the lead ends with %d", code)

@@ -82,7 +82,7 @@ func TestAMigrationThatIsTakenBack(t *testing.T) {
 	})
 	l.expectMigrate(1, "the migration cannot be undone: Basic load balancers are deleted, or about to be", "stop", "--undo")
 	l.must(l.emulator.SetFaults(""))
-	l.expectMigrate(0, "Done: 1 address is where it was.", "run", "--wait", "--timeout", "2m")
+	l.expectMigrate(0, "Done: 1 address is where it was.", "run", "--wait", "--timeout", "10m")
 	if raw, _ := l.emulator.Get(publicIP); !strings.Contains(string(raw), migratedAddress) {
 		t.Errorf("%s", raw)
 	}

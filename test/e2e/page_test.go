@@ -70,7 +70,7 @@ func TestThePageInTheCluster(t *testing.T) {
 	t.Cleanup(served.Kill)
 
 	browser := &http.Client{
-		Timeout: 40 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}},
+		Timeout: 3 * time.Minute, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	ask := func(path, token string) (int, string, error) {

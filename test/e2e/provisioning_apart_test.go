@@ -78,8 +78,7 @@ func TestTheProvisionerDoesNotAffectLoadBalancers(t *testing.T) {
 	p.becomes("web", "10.0.0.1")
 	before := p.lease("weir-controller")
 
-	elected := []string{"--leader-elect-lease-duration", "6s", "--leader-elect-renew-deadline", "4s", "--leader-elect-retry-period", "1s"}
-	first := p.provisioner(elected...)
+	first := p.provisioner()
 	p.applyFile(`
 apiVersion: weir.dev/v1alpha1
 kind: Provision
@@ -121,7 +120,7 @@ spec:
 	})
 
 	seen := requests.Load()
-	p.provisioner(elected...)
+	p.provisioner()
 	isStuck(seen)
 	p.move("web", n1, n2)
 	p.becomes("web", "10.0.0.1", "10.0.0.2")

@@ -37,7 +37,7 @@ func newWholeCluster(t *testing.T) *cluster {
 		t.Fatal(err)
 	}
 	t.Cleanup(kubelab.Stop)
-	ready, stop := context.WithTimeout(t.Context(), time.Minute)
+	ready, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer stop()
 	if _, err := kubelab.FirstLine(ready); err != nil {
 		t.Fatal(err)
@@ -114,7 +114,7 @@ func TestJobsOfAWholeCluster(t *testing.T) {
 		return fmt.Sprintf(ofOneJob, name, target, retries, timeout, image)
 	}
 	p.provisioner("--leader-elect=false")
-	p.applyFile(of("done", here, 1, "1m", exit+"0") + of("fails", here, 1, "1m", exit+"3") + of("terminal", here, 1, "1m", exit+"64") + of("hangs", here, 0, "8s", "fetch"))
+	p.applyFile(of("done", here, 1, "10m", exit+"0") + of("fails", here, 1, "10m", exit+"3") + of("terminal", here, 1, "10m", exit+"64") + of("hangs", here, 0, "20s", "fetch"))
 	p.waitState("done", v1alpha1.ProvisionSucceeded, 1)
 	if got := p.waitState("fails", v1alpha1.ProvisionFailed, 2).LastAttempt.Message; !strings.Contains(got, "exit code 3") {
 		t.Errorf("it fails for %s", got)
@@ -136,7 +136,7 @@ func TestJobsOfAWholeCluster(t *testing.T) {
 		return nil
 	})
 
-	p.applyFile(of("evicted", here, 0, "2m", "fetch"))
+	p.applyFile(of("evicted", here, 0, "10m", "fetch"))
 	first := p.onlyPod("evicted", "")
 	eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: first.Name}}
 	p.must(p.cluster.SubResource("eviction").Create(t.Context(), first, eviction))

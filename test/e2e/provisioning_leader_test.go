@@ -25,17 +25,14 @@ func TestProvisioningOutlivesItsLeader(t *testing.T) {
 		text += fmt.Sprintf(provision, fails, "Node")
 	}
 	p.applyFile(text)
-	elected := []string{
-		"--leader-elect-lease-duration", "6s", "--leader-elect-renew-deadline", "4s", "--leader-elect-retry-period", "1s",
-	}
-	first := p.provisioner(elected...)
+	first := p.provisioner()
 	p.waitState("underway", v1alpha1.ProvisionRunning, 1)
 	for _, fails := range []string{"waits", "cancelled", "asked"} {
 		p.waitState(fails, v1alpha1.ProvisionWaiting, 1)
 	}
 	p.asks("cancelled", v1alpha1.CancelAnnotation)
 	p.waitState("cancelled", v1alpha1.ProvisionCancelled, 1)
-	p.waitStandby(p.provisioner(elected...))
+	p.waitStandby(p.provisioner())
 
 	first.Kill()
 	p.asks("asked", v1alpha1.RetryNowAnnotation)

@@ -57,12 +57,11 @@ spec:
 	p.does("-n", "weir-system", "create", "configmap", "weir-controller")
 	p.expectMigrate(0, "Stop requested by ", "stop", "--why", "the shop is open")
 
-	elected := []string{
-		"--cluster-name", p.namespace,
-		"--leader-elect-lease-duration", "6s", "--leader-elect-renew-deadline", "4s", "--leader-elect-retry-period", "1s",
-	}
 	p.provisioner("--leader-elect=false")
-	all := []*program{p.controller(elected...), p.controller(elected...), p.controller(elected...)}
+	var all []*program
+	for range 3 {
+		all = append(all, p.controller("--cluster-name", p.namespace))
+	}
 	failed := func(attempts int32, says string) {
 		t.Helper()
 		last := p.waitState("standard", v1alpha1.ProvisionFailed, attempts).LastAttempt
@@ -70,32 +69,33 @@ spec:
 			t.Errorf("attempt %d has failed for %+v, want %q", attempts, last, says)
 		}
 	}
-	ended := func() (n int) {
-		for _, c := range all {
-			select {
-			case <-c.Done():
-				n++
-			default:
+	expectEnded := func(want int) {
+		t.Helper()
+		p.eventually("controllers that have given up the lead", func() error {
+			n := 0
+			for _, c := range all {
+				select {
+				case <-c.Done():
+					n++
+				default:
+				}
 			}
-		}
-		return n
+			if n != want {
+				return fmt.Errorf("%d, want %d", n, want)
+			}
+			return nil
+		})
 	}
 	failed(1, "it was stopped there, requested by ")
-	if n := ended(); n > 0 {
-		t.Errorf("%d have given up the lead while a person has it stop", n)
-	}
+	expectEnded(0) // a user has stopped it
 	p.expectMigrate(0, "Canceled the stop", "resume")
 	p.weir("retry-now", "standard")
 	failed(2, "something keeps it from starting: ForeignRule: ")
-	if n := ended(); n != 1 {
-		t.Errorf("%d have given up the lead, and it was asked for once", n)
-	}
+	expectEnded(1)
 	p.setForeignRule(publicIP, false)
 	p.weir("retry-now", "standard")
 	p.waitState("standard", v1alpha1.ProvisionSucceeded, 3)
-	if n := ended(); n != 2 {
-		t.Errorf("%d have given up the lead, and it was asked for twice", n)
-	}
+	expectEnded(2)
 	if raw, _ := p.emulator.Get(publicIP); !strings.Contains(string(raw), `"Standard"`) || !strings.Contains(string(raw), migratedAddress) {
 		t.Errorf("the public IP is %s", raw)
 	}

@@ -428,7 +428,7 @@ metadata: {name: %s}
 spec:
   target: {kubeconfigSecret: {name: edge}}
   steps: [{name: objects, manifests: {sources: [{configMap: source}]}}]
-  policy: {retries: %d, initialInterval: 1s, maxInterval: 2s, attemptTimeout: 20s}
+  policy: {retries: %d, initialInterval: 1s, maxInterval: 2s, attemptTimeout: 1m}
 ---
 `
 	objects := ""
@@ -448,7 +448,7 @@ spec:
 	})
 	link.SetNetwork(badNetwork)
 	var is v1alpha1.Provision
-	for end := time.Now().Add(3 * time.Minute); is.Status.State != v1alpha1.ProvisionSucceeded; time.Sleep(200 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Minute); is.Status.State != v1alpha1.ProvisionSucceeded; time.Sleep(200 * time.Millisecond) {
 		p.must(p.cluster.Get(t.Context(), key(p.namespace, "patient"), &is))
 		if time.Now().After(end) {
 			t.Fatalf("%+v\n%s", is.Status, p.logs())

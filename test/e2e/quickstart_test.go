@@ -389,7 +389,7 @@ func TestAKSWithLockdown(t *testing.T) {
 	q.write("internal.yaml", q.readBlocks("yaml")[0])
 	q.run("kubectl apply -f internal.yaml")
 	q.controller()
-	q.run(`kubectl -n shop wait --for=jsonpath='{.status.loadBalancer.ingress[0].ip}' service/internal --timeout=2m`)
+	q.run(`kubectl -n shop wait --for=jsonpath='{.status.loadBalancer.ingress[0].ip}' service/internal --timeout=5m`)
 	if ip := q.address("shop", "internal"); !strings.HasPrefix(ip, "10.224.") {
 		t.Errorf("the internal Service has %s", ip)
 	}

@@ -57,8 +57,7 @@ func TestTheRecordIsTheLeaders(t *testing.T) {
 	l.must(l.cluster.Create(t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: "weir-controller"}, Data: map[string]string{"other": "kept"},
 	}))
-	election := []string{"--leader-elect-lease-duration", "6s", "--leader-elect-renew-deadline", "4s", "--leader-elect-retry-period", "1s"}
-	as := func(name string) *program { return l.controller(append(election, "--cluster-name", name)...) }
+	as := func(name string) *program { return l.controller("--cluster-name", name) }
 	node := l.node("n1", "10.0.0.1")
 
 	one := as(l.namespace + "-one")

@@ -289,11 +289,12 @@ func (b *neighbour) checkPromptChange() {
 	since := last[len(last)-1].Seq
 	b.move("web", b.nodes[1])
 	b.becomes(b.namespace+"-web", "10.0.0.2")
-	before := b.emulator.Calls(func(c armemu.Call) bool {
-		return c.Seq > since && c.Kind == armemu.KindPut && !strings.Contains(c.Resource, b.namespace+"-web")
-	})
-	if len(before) > maxWritesBefore {
-		b.t.Errorf("%d writes of others came before the neighbour's, want at most %d", len(before), maxWritesBefore)
+	writes := b.emulator.Calls(func(c armemu.Call) bool { return c.Seq > since && c.Kind == armemu.KindPut })
+	if at := slices.IndexFunc(writes, func(c armemu.Call) bool { return strings.Contains(c.Resource, b.namespace+"-web") }); at >= 0 {
+		writes = writes[:at]
+	}
+	if len(writes) > maxWritesBefore {
+		b.t.Errorf("%d writes of others came before the neighbour's, want at most %d", len(writes), maxWritesBefore)
 	}
 	b.eventually("the bound pool", func() error {
 		if got := b.addresses(b.bound, "edge"); !slices.Equal(got, []string{"10.0.0.2", foreignAddress}) {

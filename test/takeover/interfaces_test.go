@@ -81,7 +81,7 @@ func (w *world) checkInheritedMachines() {
 	before := w.resourceParts(w.T)
 	w.kubectl("delete", "service", "internal", "--wait=false")
 	w.start()
-	w.kubectl("wait", "--for=delete", "service/internal", "--timeout=60s")
+	w.kubectl("wait", "--for=delete", "service/internal", "--timeout=5m")
 	w.waitChanged(before, "a Service that went in between",
 		"- "+twin, "- "+twin+" backendAddressPools/kubernetes", "- "+twin+" frontendIPConfigurations/"+owner,
 		"- "+twin+" loadBalancingRules/"+owner+"-TCP-80", "- "+twin+" probes/"+owner+"-TCP-33890",

@@ -67,7 +67,7 @@ func install(cfg *rest.Config, dir string) error {
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	for _, args := range [][]string{
 		{"create", "namespace", "weir-system"},

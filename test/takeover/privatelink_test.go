@@ -79,7 +79,7 @@ func (w *world) deletePublished(services int, connection string) {
 	w.start()
 	w.waitManaged(services)
 	w.checkNoWrites("the second takeover")
-	w.kubectl("delete", "service", "internal", "--timeout=60s")
+	w.kubectl("delete", "service", "internal", "--timeout=5m")
 	var order []string
 	for _, call := range w.writesSince(since) {
 		for _, what := range []string{connection, linkName, network + "loadBalancers/kubernetes-internal"} {

@@ -250,7 +250,7 @@ func (w *world) addAndDelete() {
 	w.checkDropped("a new Service", 0)
 
 	before = w.resourceParts(w.T)
-	w.kubectl("delete", "service", "affinity", "--timeout=30s") // both finalizers are removed, or it times out
+	w.kubectl("delete", "service", "affinity", "--timeout=5m") // both finalizers are removed, or it times out
 	w.waitChanged(before, "a Service that goes", "- loadBalancers/lb-1 backendAddressPools/default-affinity",
 		"- loadBalancers/lb-1 frontendIPConfigurations/"+affinityOwner, "- loadBalancers/lb-1 loadBalancingRules/"+affinityOwner+"-TCP-80",
 		"- loadBalancers/lb-1 probes/"+affinityOwner+"-TCP-22441", "~ "+group+port80, "- publicIPAddresses/kubernetes-"+affinityOwner)
@@ -344,7 +344,7 @@ func (w *world) checkInherited() {
 	w.kubectl("patch", "service", "-n", "shop", "fresh", "--type=merge", `-p={"metadata":{"finalizers":["`+metadata.CleanupFinalizer+`"]}}`)
 	w.kubectl("delete", "service", "-n", "shop", "fresh", "--wait=false")
 	w.start()
-	w.kubectl("wait", "--for=delete", "service/fresh", "-n", "shop", "--timeout=30s")
+	w.kubectl("wait", "--for=delete", "service/fresh", "-n", "shop", "--timeout=5m")
 	w.waitChanged(before, "a Service that went in between",
 		"- loadBalancers/kubernetes frontendIPConfigurations/"+owner, "- loadBalancers/kubernetes loadBalancingRules/"+owner+"-TCP-80",
 		"- loadBalancers/kubernetes probes/"+owner+"-TCP-80", "~ "+group+port80, "- publicIPAddresses/kubernetes-"+owner)

@@ -94,7 +94,7 @@ func (w *world) createObjects() []corev1.Service {
 
 // clear deletes a test's objects and what Weir wrote for it.
 func (w *world) clear() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	var services corev1.ServiceList
 	var pools v1alpha1.BackendPoolList
@@ -231,7 +231,7 @@ func (w *world) plan() (string, int) {
 // eventually polls until ask returns nil, and fails with the last error otherwise.
 func (w *world) eventually(what string, ask func() error) {
 	w.Helper()
-	controlplane.Eventually(w.T, what, 2*time.Minute, ask)
+	controlplane.Eventually(w.T, what, 5*time.Minute, ask)
 }
 
 // kubectl runs kubectl as an administrator and returns its output.
