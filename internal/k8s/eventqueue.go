@@ -50,8 +50,10 @@ type EventQueue struct {
 	log        *slog.Logger
 	added      chan struct{} // capacity 1
 
-	mu      sync.Mutex // guards the fields below
-	waiting []queuedEvent
+	mu sync.Mutex // guards the fields below
+	// waiting events are written in turns of namespaces; lastNamespace had the last turn.
+	waiting       []queuedEvent
+	lastNamespace string
 	// failed events are retried after the waiting ones.
 	failed  []queuedEvent
 	dropped int
@@ -101,12 +103,7 @@ func (q *EventQueue) Add(about runtime.Object, kind, reason, message string) {
 	q.named = max(now.UnixNano(), q.named+1)
 	event.Name = fmt.Sprintf("%.200s.%x", ref.Name, q.named)
 	if len(q.waiting)+len(q.failed) >= maxQueued {
-		oldest := &q.waiting
-		if len(q.failed) > 0 {
-			oldest = &q.failed
-		}
-		*oldest = (*oldest)[1:]
-		q.dropped++
+		q.dropOneLocked()
 	}
 	q.waiting = append(q.waiting, queuedEvent{Event: event})
 	q.mu.Unlock()
@@ -124,16 +121,53 @@ func (q *EventQueue) nextEvent() (queuedEvent, bool) {
 		q.log.Warn("events were dropped: the API server did not take them in time", "events", q.dropped)
 		q.dropped = 0
 	}
-	from := &q.waiting
-	if len(q.waiting) == 0 {
-		from = &q.failed
+	if len(q.waiting) > 0 {
+		at := nextTurn(q.waiting, q.lastNamespace)
+		event := q.waiting[at]
+		q.waiting, q.lastNamespace = slices.Delete(q.waiting, at, at+1), event.Namespace
+		return event, true
 	}
-	if len(*from) == 0 {
+	if len(q.failed) == 0 {
 		return queuedEvent{}, false
 	}
-	event := (*from)[0]
-	*from = (*from)[1:]
+	event := q.failed[0]
+	q.failed = q.failed[1:]
 	return event, true
+}
+
+// nextTurn returns the first event of the namespace after last, by name.
+func nextTurn(waiting []queuedEvent, last string) int {
+	first, next := 0, -1
+	for i, e := range waiting {
+		if e.Namespace < waiting[first].Namespace {
+			first = i
+		}
+		if e.Namespace > last && (next < 0 || e.Namespace < waiting[next].Namespace) {
+			next = i
+		}
+	}
+	if next < 0 {
+		return first
+	}
+	return next
+}
+
+// dropOneLocked drops the oldest failed event, or else the oldest of the namespace with the most: one namespace must not
+// drop the events of another.
+func (q *EventQueue) dropOneLocked() {
+	q.dropped++
+	if len(q.failed) > 0 {
+		q.failed = q.failed[1:]
+		return
+	}
+	count, most := map[string]int{}, q.waiting[0].Namespace
+	for _, e := range q.waiting {
+		if count[e.Namespace]++; count[e.Namespace] > count[most] {
+			most = e.Namespace
+		}
+	}
+	at := slices.IndexFunc(q.waiting, func(e queuedEvent) bool { return e.Namespace == most })
+	q.waiting = slices.Delete(q.waiting, at, at+1)
 }
 
 // Run writes events until ctx is done, then the remaining ones for at most stopTimeout.

@@ -304,3 +304,26 @@ func TestTwoEventsOfOneInstant(t *testing.T) {
 		}
 	})
 }
+
+// A namespace with thousands of events delays an event of a neighbor by one, and drops only its own.
+func TestEventsOfOneNamespaceDoNotDelayANeighbor(t *testing.T) {
+	q := NewEventQueue(scheme.Scheme, nil, slog.New(slog.DiscardHandler))
+	add := func(namespace, reason string) {
+		q.Add(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}, corev1.EventTypeNormal, reason, "text")
+	}
+	for i := range 5 {
+		add("calm", fmt.Sprint("calm-", i))
+	}
+	for i := range maxQueued + 100 {
+		add("busy", fmt.Sprint("busy-", i))
+	}
+	add("late", "late")
+	var got []string
+	for range 9 {
+		e, _ := q.nextEvent()
+		got = append(got, e.Reason)
+	}
+	if want := "busy-106 calm-0 late busy-107 calm-1 busy-108 calm-2 busy-109 calm-3"; strings.Join(got, " ") != want {
+		t.Errorf("written: %v, want %s", got, want)
+	}
+}

@@ -24,6 +24,8 @@ const retryInterval = 30 * time.Second
 type WorkQueue struct {
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+	// early are the requests from before the controller runs.
+	early map[reconcile.Request]struct{}
 	// failedRequests are in back-off after a transient API server error, and retried early from retryAt on.
 	failedRequests map[reconcile.Request]struct{}
 	retryAt        time.Time
@@ -35,16 +37,25 @@ func (q *WorkQueue) Source() source.Source {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		q.queue = queue
+		for req := range q.early {
+			queue.Add(req)
+		}
+		q.early = nil
 		return nil
 	})
 }
 
-// Add queues an object. It does nothing before the controller runs.
+// Add queues an object, before the controller runs, too.
 func (q *WorkQueue) Add(name types.NamespacedName) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.queue != nil {
-		q.queue.Add(reconcile.Request{NamespacedName: name})
+	switch req := (reconcile.Request{NamespacedName: name}); {
+	case q.queue != nil:
+		q.queue.Add(req)
+	case q.early == nil:
+		q.early = map[reconcile.Request]struct{}{req: {}}
+	default:
+		q.early[req] = struct{}{}
 	}
 }
 

@@ -76,3 +76,24 @@ type addOnly struct {
 }
 
 func (q *addOnly) Add(r reconcile.Request) { q.added = append(q.added, r) }
+
+// Requests from before the controller runs are not lost.
+func TestRequestsBeforeTheControllerRuns(t *testing.T) {
+	queue := &addOnly{}
+	var q WorkQueue
+	for _, name := range []string{"a", "b", "a"} {
+		q.Add(requestOf(name).NamespacedName)
+	}
+	if err := q.Source().Start(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	q.Add(requestOf("c").NamespacedName)
+	var names []string
+	for _, r := range queue.added {
+		names = append(names, r.Name)
+	}
+	slices.Sort(names)
+	if got := strings.Join(names, " "); got != "a b c" {
+		t.Errorf("queued: %s", got)
+	}
+}

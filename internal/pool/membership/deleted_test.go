@@ -28,6 +28,8 @@ func TestTheMemberOfADeletedNodeIsDownBeforeItLeaves(t *testing.T) {
 	starts.Starting = starts.Addresses
 	served := membership.OfService([]membership.Slice{newSlice(lb.IPv4, readyOn("n1"), readyOn("n3"))}, cluster{newNode("n1", "10.0.0.1")}.findNode, lb.IPv4)
 	notServed := membership.OfService([]membership.Slice{newSlice(lb.IPv4, readyOn("n1"))}, cluster{newNode("n1", "10.0.0.1")}.findNode, lb.IPv4)
+	recreated := membership.OfService([]membership.Slice{newSlice(lb.IPv4, readyOn("n1"), readyOn("n3"))}, cluster{newNode("n1", "10.0.0.1"), newNode("n3")}.findNode, lb.IPv4)
+	otherFamily := membership.OfService([]membership.Slice{newSlice(lb.IPv4, readyOn("n1"), readyOn("n3"))}, cluster{newNode("n1", "10.0.0.1"), newNode("n3", "fd00::3")}.findNode, lb.IPv4)
 	seconds := func(n int) time.Time { return began.Add(time.Duration(n) * time.Second) }
 	type step struct {
 		at      int
@@ -61,8 +63,10 @@ func TestTheMemberOfADeletedNodeIsDownBeforeItLeaves(t *testing.T) {
 			{599, draining, "10.0.0.2 10.0.0.3", nil, "10.0.0.3 n2(Down: out-of-service)", 600},
 			{600, draining, "10.0.0.2 10.0.0.3", nil, "n2(Down: out-of-service)", -1},
 		},
-		"an endpoint is there": {{0, served, "10.0.0.1 10.0.0.3", nil, "10.0.0.3(Down: deleted) n1 -n3", 600}},
-		"none is there":        {{0, notServed, "10.0.0.1 10.0.0.3", nil, "n1", -1}},
+		"an endpoint is there":                         {{0, served, "10.0.0.1 10.0.0.3", nil, "10.0.0.3(Down: deleted) n1 -n3", 600}},
+		"its node is recreated and has no address yet": {{0, recreated, "10.0.0.1 10.0.0.3", nil, "10.0.0.3(Down: deleted) n1 -n3", 600}},
+		"its node has another family":                  {{0, otherFamily, "10.0.0.1 10.0.0.3", nil, "n1 -n3", -1}},
+		"none is there":                                {{0, notServed, "10.0.0.1 10.0.0.3", nil, "n1", -1}},
 	} {
 		var records map[netip.Addr]membership.WaitRecord
 		for _, s := range steps {
