@@ -13,12 +13,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/controllers/backendpools/backendpool"
 	"weir.dev/weir/internal/k8s"
 )
 
 func (r *Reconciler) reconcilePool(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	next, err := r.Reconcile(ctx, req.Namespace, req.Name, time.Now())
 	return k8s.ReconcileResult(ctx, err, next.After)
+}
+
+// hasPermission reports whether a BackendPool may use its pool.
+func (r *Reconciler) hasPermission(p *v1alpha1.BackendPool) bool {
+	id, err := r.view.Target(p)
+	if err != nil {
+		return false
+	}
+	right, _ := r.Owner.Permission(p, id)
+	return right != backendpool.NoPermission
+}
+
+// poolAndAffected maps a BackendPool to itself, and if it may use or has used its pool, to all with the same pool.
+func (r *Reconciler) poolAndAffected(ctx context.Context, obj client.Object) []reconcile.Request {
+	if p, ok := obj.(*v1alpha1.BackendPool); ok && !r.Statuses.HasRecord(p) && !r.hasPermission(p) {
+		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
+	}
+	return r.poolAndConflicting(ctx, obj)
 }
 
 // poolAndConflicting maps a BackendPool to all with the same pool, because their ownership may change.

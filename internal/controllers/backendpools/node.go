@@ -49,6 +49,9 @@ func (r *Reconciler) poolsOfNode(_ context.Context, obj client.Object) []reconci
 	var requests []reconcile.Request
 	nodes := r.withDuplicates(obj)
 	for _, p := range cache.List[v1alpha1.BackendPool](r.view.Pools, cache.PoolsOfNodes, "") {
+		if !r.hasPermission(p) { // no node matters to it, and any namespace may have thousands
+			continue
+		}
 		selector, err := backendpool.NodeSelector(p)
 		matches := func(n *corev1.Node) bool { return selector.Matches(labels.Set(n.Labels)) }
 		if err == nil && selector != nil && slices.ContainsFunc(nodes, matches) {

@@ -123,7 +123,7 @@ func (r *Reconciler) Setup(mgr manager.Manager, backoff k8s.QueueBackoff) error 
 		return fmt.Errorf("controller of Services: %w", err)
 	}
 	err = builder.ControllerManagedBy(mgr).Named("backendpool").
-		Watches(&v1alpha1.BackendPool{}, k8s.MapHandler(r.poolAndConflicting), builder.WithPredicates(poolChanged())).
+		Watches(&v1alpha1.BackendPool{}, k8s.MapHandler(r.poolAndAffected), builder.WithPredicates(poolChanged())).
 		Watches(&corev1.Service{}, k8s.MapHandler(r.poolsOfService), builder.WithPredicates(serviceChanged())).
 		Watches(&corev1.Node{}, k8s.MapHandler(r.poolsOfNode), builder.WithPredicates(r.nodeOrLabelsChanged())).
 		Watches(&discoveryv1.EndpointSlice{}, k8s.MapHandler(r.poolsOfExcludedNodes), builder.WithPredicates(r.hostsChanged())).

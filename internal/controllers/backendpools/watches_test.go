@@ -20,6 +20,7 @@ import (
 	"weir.dev/weir/internal/controllers/cache"
 	"weir.dev/weir/internal/k8s"
 	"weir.dev/weir/internal/k8s/metadata"
+	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/test/objects"
 )
 
@@ -37,7 +38,7 @@ func newReconciler(t *testing.T, objects ...client.Object) *Reconciler {
 	if err := s.Add(objects...); err != nil {
 		t.Fatal(err)
 	}
-	return &Reconciler{view: s, Statuses: backendpool.NewStatuses(nil)}
+	return &Reconciler{view: s, Statuses: backendpool.NewStatuses(nil), Controller: backendpool.New(backendpool.Config{Owner: allowAll{}}, nil)}
 }
 
 func newLoadBalanced(kind corev1.ServiceType) *corev1.Service {
@@ -154,5 +155,43 @@ func TestPoolsOfDuplicates(t *testing.T) {
 	}
 	if got := r.servicesOnNode(t.Context(), a); len(got) != 1 || got[0].Name != "web" {
 		t.Errorf("Services %v", got)
+	}
+}
+
+// shopAllowed allows only the namespace shop to use pools.
+type shopAllowed struct{ backendpool.Owner }
+
+func (shopAllowed) Permission(p *v1alpha1.BackendPool, _ lb.PoolID) (backendpool.Permission, backendpool.Rejection) {
+	if p.Namespace == "shop" {
+		return backendpool.Granted, backendpool.Rejection{}
+	}
+	return backendpool.NoPermission, backendpool.Rejection{}
+}
+
+// Nodes do not requeue a BackendPool that may not use its pool, and neither does its change requeue others.
+func TestBackendPoolsWithoutPermission(t *testing.T) {
+	ofNodes := func(namespace string, edits ...func(*v1alpha1.BackendPool)) *v1alpha1.BackendPool {
+		return bp("all", 0, append(edits, func(p *v1alpha1.BackendPool) {
+			p.Namespace, p.Spec.ServiceRef, p.Spec.Nodes = namespace, nil, &v1alpha1.NodeMembers{}
+		})...)
+	}
+	own, foreign, taken := ofNodes("shop"), ofNodes("evil"), ofNodes("left", took)
+	r := newReconciler(t, own, foreign, taken)
+	r.Controller = backendpool.New(backendpool.Config{Owner: shopAllowed{}}, nil)
+	namespaces := func(requests []reconcile.Request) (all []string) {
+		for _, req := range requests {
+			all = append(all, req.Namespace)
+		}
+		slices.Sort(all)
+		return all
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
+	if got := namespaces(r.poolsOfNode(t.Context(), node)); !slices.Equal(got, []string{"shop"}) {
+		t.Errorf("a node requeues %v", got)
+	}
+	for p, want := range map[*v1alpha1.BackendPool][]string{own: {"evil", "left", "shop"}, foreign: {"evil"}, taken: {"evil", "left", "shop"}} {
+		if got := namespaces(r.poolAndAffected(t.Context(), p)); !slices.Equal(got, want) {
+			t.Errorf("the BackendPool of %s requeues %v, want %v", p.Namespace, got, want)
+		}
 	}
 }

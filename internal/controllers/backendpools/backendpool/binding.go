@@ -176,8 +176,18 @@ func NodeSelector(p *v1alpha1.BackendPool) (labels.Selector, error) {
 	if p.Spec.Nodes == nil {
 		return nil, nil //nolint:nilnil // a pool of a Service has none
 	}
+	terms := len(p.Spec.Nodes.Selector.MatchLabels)
+	for _, e := range p.Spec.Nodes.Selector.MatchExpressions {
+		terms += 1 + len(e.Values)
+	}
+	if terms > maxSelectorTerms {
+		return nil, fmt.Errorf("it has %d labels, expressions and values, and at most %d are allowed", terms, maxSelectorTerms)
+	}
 	return metav1.LabelSelectorAsSelector(&p.Spec.Nodes.Selector)
 }
+
+// maxSelectorTerms limits what each change of a node costs: a selector of a megabyte takes 20 ms.
+const maxSelectorTerms = 1000
 
 // RefOf returns the reference of a BackendPool.
 func RefOf(p *v1alpha1.BackendPool) schedule.Ref {

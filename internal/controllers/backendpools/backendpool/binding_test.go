@@ -3,6 +3,7 @@
 package backendpool
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -60,5 +61,23 @@ func TestEntitlement(t *testing.T) {
 				t.Errorf("%s (removes %v, works %v, %q), want %s (%v, %v)", st.State, st.RemovesMembers(), st.AllowsUpdates(), st.Message, tt.want, tt.removes, tt.works)
 			}
 		})
+	}
+}
+
+func TestTermsOfASelectorAreBounded(t *testing.T) {
+	values := make([]string, maxSelectorTerms-2)
+	for i := range values {
+		values[i] = fmt.Sprint("n", i)
+	}
+	p := &v1alpha1.BackendPool{Spec: v1alpha1.BackendPoolSpec{Nodes: &v1alpha1.NodeMembers{Selector: metav1.LabelSelector{
+		MatchLabels:      map[string]string{"zone": "1"},
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "name", Operator: metav1.LabelSelectorOpIn, Values: values}},
+	}}}}
+	if _, err := NodeSelector(p); err != nil {
+		t.Error(err)
+	}
+	p.Spec.Nodes.Selector.MatchLabels["pool"] = "a"
+	if _, err := NodeSelector(p); err == nil {
+		t.Error("a selector beyond the limit is allowed")
 	}
 }
