@@ -272,7 +272,7 @@ func (b *builder) addNode(n Node) {
 	ip, ok := n.Address(b.family)
 	if !ok {
 		b.addNonMember(n.Name, fmt.Sprintf("it has no InternalIP of family %s", b.family))
-		b.set.DeletedMayServe = b.set.DeletedMayServe || len(n.IPs) == 0 // of a node that was recreated, whose address is not set yet
+		b.set.DeletedMayServe = b.set.DeletedMayServe || len(n.IPs) == 0 // the node may be recreated, and its address not set yet
 		return
 	}
 	if n.NoMachine != "" {
