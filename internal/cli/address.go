@@ -74,7 +74,7 @@ func (c AddressCommand) List(ctx context.Context) error {
 		return json.NewEncoder(c.Out).Encode(rows)
 	}
 	if len(rows) == 0 {
-		_, err := fmt.Fprintf(c.Out, "No address of resource group %s is retained.\n", c.ResourceGroup)
+		_, err := fmt.Fprintf(c.Out, "No address of resource group %s is retained for cluster %s (--cluster-name).\n", c.ResourceGroup, c.ClusterName)
 		return err
 	}
 	w := tabwriter.NewWriter(c.Out, 0, 0, 3, ' ', 0)

@@ -5,6 +5,7 @@ package loadbalancer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -223,7 +224,7 @@ func (l *loadBalancer) tryWrite(ctx context.Context, jobs []*job, ips *publicip.
 
 func (l *loadBalancer) applyPlan(ctx context.Context, observed lb.LoadBalancer, p plan.Plan) (lb.LoadBalancer, error) {
 	if p.Delete {
-		return lb.LoadBalancer{ID: l.id}, l.cfg.Azure.DeleteLoadBalancer(ctx, observed)
+		return l.deleteLoadBalancer(ctx, observed)
 	}
 	next := p.Next
 	pools, settled := l.cfg.Workers.StagePools(l.id, next.Pools)
@@ -238,6 +239,26 @@ func (l *loadBalancer) applyPlan(ctx context.Context, observed lb.LoadBalancer, 
 		settled(shown.Pools, false)
 	}
 	return shown, err
+}
+
+// deleteLoadBalancer deletes the load balancer, and reads it again: Azure may report a deletion as successful and keep
+// the resource.
+func (l *loadBalancer) deleteLoadBalancer(ctx context.Context, observed lb.LoadBalancer) (lb.LoadBalancer, error) {
+	gone := lb.LoadBalancer{ID: l.id}
+	if err := l.cfg.Azure.DeleteLoadBalancer(ctx, observed); err != nil {
+		return gone, err
+	}
+	now, err := l.cfg.Azure.GetLoadBalancer(ctx, l.id)
+	switch f := armerror.FromError(err); {
+	case f != nil && f.Class == armerror.Stale, err == nil && now.Provisioning == lb.Updating: // Updating includes Deleting
+		return gone, nil
+	case err != nil:
+		return gone, err
+	}
+	return gone, &armerror.Fault{
+		Class: armerror.Retriable, Code: armerror.CodeOutcomeUnknown, Reason: "outcome_unknown",
+		Err: fmt.Errorf("%s: Azure reported its deletion as successful, and still has it", l.name()),
+	}
 }
 
 // privateLinks manages the Private Link Services of a load balancer. Not safe for concurrent use.

@@ -66,7 +66,7 @@ func (v *Service) addNext() {
 			v.Next += "; now: " + retry
 		}
 	case servicelb.ConditionReasonRetryAfter:
-		v.Next = "Weir retries by itself when Azure accepts requests again"
+		v.Next = "Weir retries by itself at the time of the message"
 	case servicelb.ConditionReasonNotAccepted:
 		v.Next = "nothing until the Service changes"
 	case servicelb.ConditionReasonConflict:

@@ -4,11 +4,13 @@ package publicip
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
 )
@@ -30,6 +32,33 @@ func (r *Round) planRemovals(ctx context.Context, requests []*Request) (all []*w
 		}
 	}
 	return all
+}
+
+// applyRemovals applies removals, and reads the public IPs again: Azure may report a deletion as successful and keep
+// the resource.
+func (r *Round) applyRemovals(ctx context.Context, all []*write) {
+	r.applyWrites(ctx, all)
+	deleted := map[lb.ResourceID][]*write{}
+	for _, w := range all {
+		if w.isDelete && w.isDone {
+			deleted[resourceGroup(w.next.ID)] = append(deleted[resourceGroup(w.next.ID)], w)
+		}
+	}
+	for group, writes := range deleted {
+		now, err := r.cfg.listPublicIPs(ctx, group)
+		for _, w := range writes {
+			remains := func(ip lb.PublicIP) bool { return ip.ID.Key() == w.next.ID.Key() && ip.Provisioning != lb.Updating } // which includes Deleting
+			switch {
+			case err != nil:
+				r.recordResult(ctx, w, lb.PublicIP{}, err)
+			case slices.ContainsFunc(now, remains):
+				r.recordResult(ctx, w, lb.PublicIP{}, &armerror.Fault{
+					Class: armerror.Retriable, Code: armerror.CodeOutcomeUnknown, Reason: "outcome_unknown",
+					Err: fmt.Errorf("public IP %s: Azure reported its deletion as successful, and still has it", w.next.ID.Name),
+				})
+			}
+		}
+	}
 }
 
 type searchGroup struct {

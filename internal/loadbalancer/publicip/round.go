@@ -46,6 +46,7 @@ type Round struct {
 type write struct {
 	next     lb.PublicIP
 	isDelete bool
+	isDone   bool // Azure reported success
 	by       []*Request
 }
 

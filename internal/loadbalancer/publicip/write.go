@@ -53,14 +53,14 @@ func (r *Round) FinishServices(ctx context.Context, requests []*Request) {
 			req.Changed = true
 		}
 	}
-	r.applyWrites(within, all)
+	r.applyRemovals(within, all)
 }
 
 // RemoveOrphans deletes the public IPs that their Services left, except those to keep.
 func (r *Round) RemoveOrphans(ctx context.Context, keep func(lb.PublicIP) bool) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	r.applyWrites(ctx, slices.DeleteFunc(r.planRemovals(ctx, nil), func(w *write) bool { return keep(w.next) }))
+	r.applyRemovals(ctx, slices.DeleteFunc(r.planRemovals(ctx, nil), func(w *write) bool { return keep(w.next) }))
 }
 
 // IsConflict reports whether the write of a public IP met 412. Azure changes a public IP itself when a load
@@ -177,7 +177,7 @@ func (c *Config) applyWrite(ctx context.Context, w *write, valid func() bool) (o
 func (r *Round) recordResult(ctx context.Context, w *write, observed lb.PublicIP, err error) {
 	switch {
 	case err == nil:
-		r.known[w.next.ID.Key()] = observed
+		r.known[w.next.ID.Key()], w.isDone = observed, true
 	case len(w.by) == 0:
 		r.cfg.Log.WarnContext(ctx, "a public IP of a deleted Service is left: the next change of a Service retries",
 			"publicIP", w.next.ID.String(), "err", err)

@@ -232,7 +232,11 @@ func blockedText(condition Condition) string {
 func (st *State) waitReason() (reason, text string) {
 	switch {
 	case st.Events.lastWarning != "":
-		return ConditionReasonRetryAfter, "Azure is throttling: " + st.Events.lastWarning
+		text = "Azure is throttling: "
+		if at := st.Waiting.notBefore; !at.IsZero() {
+			text = "Azure is throttling until " + humanize.FormatTime(at) + ": "
+		}
+		return ConditionReasonRetryAfter, text + st.Events.lastWarning
 	case st.PoolWait.reason == waitMove:
 		return ConditionReasonUpdating, "It moves to another load balancer; the former one serves until the new addresses are probed and published"
 	case st.PoolWait.reason == waitFill:

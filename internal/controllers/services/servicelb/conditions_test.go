@@ -371,3 +371,13 @@ func TestReasonsOfConditionsAreDocumented(t *testing.T) {
 		}
 	}
 }
+
+// A wait for Azure's Retry-After has its end in the condition.
+func TestAWaitForRetryAfterHasItsEnd(t *testing.T) {
+	now := time.Date(2026, 11, 29, 10, 0, 0, 0, time.UTC)
+	st := &State{}
+	st.Events.lastWarning, st.Waiting.notBefore = "429 TooManyRequests", now.Add(time.Hour)
+	if reason, text := st.waitReason(); reason != ConditionReasonRetryAfter || text != "Azure is throttling until 2026-11-29T11:00:00Z: 429 TooManyRequests" {
+		t.Errorf("%s: %s", reason, text)
+	}
+}
