@@ -141,7 +141,7 @@ func newFrontPage(seen status.Snapshot) *frontPage {
 		f.Is = stateUpdating
 	}
 	if c, found := r.MainCause(); found {
-		f.Mends = c.Do
+		f.Mends = c.Name + ": " + c.Do
 	}
 	for i := range seen.Pools {
 		f.pools = append(f.pools, newPoolRow(&seen.Pools[i], wrong, seen.At))

@@ -177,3 +177,17 @@ func BenchmarkFront(b *testing.B) {
 		newFrontPage(seen)
 	}
 }
+
+// The verdict names the cause to fix first, and the column of the next try is there only if one is known.
+func TestTheFirstFixIsNamed(t *testing.T) {
+	seen := many(4)
+	seen.Pools = append(seen.Pools, *poolOf("shop", "gone", "edge", v1alpha1.ReasonPoolNotFound, "no such pool", 0, 0))
+	if f := newFrontPage(seen); !strings.HasPrefix(f.Mends, v1alpha1.ReasonPoolNotFound+": see whether") {
+		t.Errorf("fix first: %q", f.Mends)
+	}
+	for _, next := range []time.Time{{}, seen.At} {
+		if got := hasNext([]problemObject{{}, {Next: next}}); got == next.IsZero() {
+			t.Errorf("next try %v: a column %v", next, got)
+		}
+	}
+}

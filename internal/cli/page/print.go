@@ -38,7 +38,7 @@ type pageData struct {
 // templates are the pages by name, each with the same frame.
 var templates = func() map[string]*template.Template {
 	frame := template.Must(template.New("frame.html").Funcs(template.FuncMap{
-		"say": sanitizeText, "ago": formatAge, "agoAtMost": formatAgeAtMost, "until": formatWait, "stamp": formatTimestamp, "clock": formatTime, "texts": splitTimestamps, "link": objectURL, "column": poolColumn, "chain": newChain, "callsFor": callsURL, "short": trimResourceID, "causes": linkCauses, "took": func(d time.Duration) string { return d.Round(time.Millisecond).String() }, "lower": strings.ToLower, "hasPools": hasPools,
+		"say": sanitizeText, "ago": formatAge, "agoAtMost": formatAgeAtMost, "until": formatWait, "stamp": formatTimestamp, "clock": formatTime, "texts": splitTimestamps, "link": objectURL, "column": poolColumn, "chain": newChain, "callsFor": callsURL, "short": trimResourceID, "causes": linkCauses, "took": func(d time.Duration) string { return d.Round(time.Millisecond).String() }, "lower": strings.ToLower, "hasPools": hasPools, "hasNext": hasNext,
 		"on": func(s pageData, body any) pagePart { return pagePart{s, body} },
 	}).ParseFS(files, "templates/frame.html", "templates/parts.html"))
 	all := map[string]*template.Template{}
@@ -56,6 +56,11 @@ type pagePart struct {
 // hasPools reports whether rows need the columns of BackendPools.
 func hasPools(rows []problemObject) bool {
 	return slices.ContainsFunc(rows, func(o problemObject) bool { return o.Kind == "BackendPool" || o.Service != "" || !o.Next.IsZero() })
+}
+
+// hasNext reports whether rows need the column of the next try; the messages of others have it.
+func hasNext(rows []problemObject) bool {
+	return slices.ContainsFunc(rows, func(o problemObject) bool { return !o.Next.IsZero() })
 }
 
 func sanitizeText(text string) string { return humanize.FormatMessage(text, humanize.MaxMessage) }

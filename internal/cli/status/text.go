@@ -185,7 +185,8 @@ func (r Report) problemText() string {
 	if len(of) == 0 {
 		return in
 	}
-	return " with " + strings.Join(of, " and ") + in
+	last := len(of) - 1
+	return " with " + strings.Join(append([]string{strings.Join(of[:max(1, last)], ", ")}, of[max(1, last):]...), " and ") + in
 }
 
 func (r Report) writeCause(b *strings.Builder, c Cause, style humanize.Style) {

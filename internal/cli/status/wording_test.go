@@ -160,3 +160,18 @@ func TestRejectionsWithoutTheirOwnFix(t *testing.T) {
 		t.Errorf("%+v", r.Causes)
 	}
 }
+
+func TestKindsOfProblemsAreListed(t *testing.T) {
+	wrong := Count{All: 2, Wrong: 1}
+	for want, r := range map[string]Report{
+		" with 1 of 2 BackendPools":                                                   {Pools: wrong},
+		" with 1 of 2 BackendPools and 1 of 2 Services":                               {Pools: wrong, Services: wrong},
+		" with 1 of 2 BackendPools, 1 of 2 Services and 1 of 2 Gateways":              {Pools: wrong, Services: wrong, Gateways: wrong},
+		" with 1 of 2 Services, 1 of 2 Gateways and 1 of 2 Provisions in namespace a": {Services: wrong, Gateways: wrong, Provisions: wrong, Namespace: "a"},
+		"": {},
+	} {
+		if got := r.problemText(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -3,6 +3,8 @@
 package backendpool
 
 import (
+	"strings"
+
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/humanize"
 	"weir.dev/weir/internal/pool/diff"
@@ -73,14 +75,23 @@ func updatedText(r updater.Report) string {
 
 func retryEventMessage(r updater.Report) string {
 	advice := retryAdvice + " at " + humanize.FormatTime(r.RetryAt) + "."
-	return failedPrefix + humanize.FormatFault(r.Fault, humanize.MaxMessage-len(failedPrefix)-len(advice)) + advice
+	return withAdvice(r, advice)
+}
+
+// withAdvice appends advice, which begins with a period, to the failure of an attempt.
+func withAdvice(r updater.Report, advice string) string {
+	text := failedPrefix + humanize.FormatFault(r.Fault, humanize.MaxMessage-len(failedPrefix)-len(advice))
+	if strings.HasSuffix(text, "…") {
+		advice = strings.TrimPrefix(advice, ".")
+	}
+	return text + advice
 }
 
 func failureEventMessage(r updater.Report) string { return failureMessageWith(failureAdvice)(r) }
 
 func failureMessageWith(advice string) func(updater.Report) string {
 	return func(r updater.Report) string {
-		return failedPrefix + humanize.FormatFault(r.Fault, humanize.MaxMessage-len(failedPrefix)-len(advice)) + advice
+		return withAdvice(r, advice)
 	}
 }
 
