@@ -46,13 +46,16 @@ type clusters struct {
 	free chan *cluster
 	// capacity has one value for each control plane that may still be started.
 	capacity chan struct{}
+	// pairs has one value for each test that takes two control planes. If these tests had all of them, each would wait for its
+	// second one.
+	pairs chan struct{}
 
 	mu  sync.Mutex
 	all []*cluster
 }
 
 func newClusters(dir string) *clusters {
-	c := &clusters{dir: dir, free: make(chan *cluster, maxClusters), capacity: make(chan struct{}, maxClusters)}
+	c := &clusters{dir: dir, free: make(chan *cluster, maxClusters), capacity: make(chan struct{}, maxClusters), pairs: make(chan struct{}, maxClusters-1)}
 	for range maxClusters {
 		c.capacity <- struct{}{}
 	}
@@ -68,6 +71,17 @@ func (c *clusters) takeCluster(t testing.TB) *cluster {
 	}
 	t.Cleanup(func() { c.free <- got })
 	return got
+}
+
+// enterPair precedes the first takeCluster of a test that takes two.
+func (c *clusters) enterPair(t testing.TB) {
+	t.Helper()
+	select {
+	case c.pairs <- struct{}{}:
+		t.Cleanup(func() { <-c.pairs })
+	case <-t.Context().Done():
+		t.Fatal(context.Cause(t.Context()))
+	}
 }
 
 func (c *clusters) next(ctx context.Context) (*cluster, error) {

@@ -139,6 +139,7 @@ func (l *lab) createSharedLoadBalancer(nodePort int32) (front netip.AddrPort) {
 // unreachable on the way: no flow is lost or cut.
 func TestHandOverBetweenClusters(t *testing.T) {
 	runParallel(t)
+	controlPlanes.enterPair(t)
 	l := newLab(t, armemu.Options{LatencyScale: 0.1})
 	const nodePort = 30070 // Kubernetes allocates none below 30086 itself
 	blue := newSide(newTraffic(l), nodePort)
@@ -211,6 +212,7 @@ func TestHandOverBetweenClusters(t *testing.T) {
 // A cluster changes nothing in a pool where another cluster has written addresses of its nodes.
 func TestClustersWithOverlappingNodesShareNoPool(t *testing.T) {
 	runParallel(t)
+	controlPlanes.enterPair(t)
 	l := newLab(t, armemu.Options{LatencyScale: 0.1})
 	const nodePort = 30072
 	blue := newSide(newTraffic(l), nodePort)
@@ -236,6 +238,7 @@ func TestClustersWithOverlappingNodesShareNoPool(t *testing.T) {
 // after the claim.
 func TestAServiceMovesToAnotherClusterWithItsAddress(t *testing.T) {
 	runParallel(t)
+	controlPlanes.enterPair(t)
 	blue := newLab(t, armemu.Options{})
 	green := &lab{t: t, cluster: controlPlanes.takeCluster(t), namespace: blue.namespace, dir: t.TempDir(), emulator: blue.emulator, url: blue.url}
 	t.Cleanup(green.deleteServices)

@@ -413,6 +413,7 @@ func (p *provisioning) setTargetBehind(n badlink.Network, far *cluster) *badlink
 // retries it is not.
 func TestProvisioningOverABadNetwork(t *testing.T) {
 	runParallel(t)
+	controlPlanes.enterPair(t)
 	p := newProvisioning(t)
 	far := controlPlanes.takeCluster(t)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace}}

