@@ -108,7 +108,7 @@ func (a *AdminStates) hasPending(drains func(node string) bool) bool {
 // RecordAttempt records the admin state changes of an attempt. It does not block.
 func (a *AdminStates) RecordAttempt(p *v1alpha1.BackendPool, binding backendpool.Binding, r updater.Report, t backendpool.AdminChanges) {
 	about := poolSubject(p, binding)
-	news := len(t.Down)+len(t.Back) > 0
+	changed := len(t.Down)+len(t.Back) > 0
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, name := range t.Down {
@@ -118,9 +118,9 @@ func (a *AdminStates) RecordAttempt(p *v1alpha1.BackendPool, binding backendpool
 		a.noticeOf(about).back[name], a.noticeOf(nodeSubject(name)).back[name] = struct{}{}, struct{}{}
 	}
 	if backendpool.HasAdminFailure(r) {
-		news = a.noticeOf(about).addFailure(r) || news
+		changed = a.noticeOf(about).addFailure(r) || changed
 		for _, name := range t.Failed {
-			news = a.noticeOf(nodeSubject(name)).addFailure(r) || news
+			changed = a.noticeOf(nodeSubject(name)).addFailure(r) || changed
 		}
 	}
 	poolGone := r.Outcome == diff.Stale || r.Outcome == diff.Rejected && !r.StatesInSync
@@ -129,12 +129,12 @@ func (a *AdminStates) RecordAttempt(p *v1alpha1.BackendPool, binding backendpool
 		switch {
 		case fails && (r.InSync || r.StatesInSync):
 			delete(b.failing, r.Ref)
-			news = true
+			changed = true
 		case fails && poolGone:
 			b.dropPool(r.Ref)
 		}
 	}
-	if !news {
+	if !changed {
 		return
 	}
 	select {

@@ -142,9 +142,9 @@ func (p *Report) addResource(r ResourceReport) {
 	}
 }
 
-// AddService adds a Service; given describes placeholders.
-func (p *Report) AddService(s ServiceReport, addresses []netip.Addr, given map[netip.Addr]string) {
-	v := formatter{placeholders: given}
+// AddService adds a Service. placeholders describes addresses that Azure has not assigned yet.
+func (p *Report) AddService(s ServiceReport, addresses []netip.Addr, placeholders map[netip.Addr]string) {
+	v := formatter{placeholders: placeholders}
 	for _, a := range addresses {
 		if a.IsValid() {
 			s.Addresses = append(s.Addresses, v.formatAddress(a.String()))

@@ -89,7 +89,7 @@ func (w *world) nics(id lb.PoolID, names string) {
 	}
 }
 
-// withStates returns the held interfaces with the written admin states.
+// withStates returns the current interfaces with the written admin states.
 func withStates(current, written []lb.Address) []lb.Address {
 	next := slices.Clone(current)
 	for i, a := range next {
