@@ -203,9 +203,8 @@ func retryTime(err error) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// parseTarget supports a resource group, a resource in it, and a pool.
-// parseTarget names the resource of a path. A list, such as the permissions of a resource or the locations of a
-// subscription, is named by its last segment.
+// parseTarget returns the target of a path: a resource group, a resource in it, or a pool. A list, such as the
+// permissions of a resource or the locations of a subscription, is named by its last segment.
 func parseTarget(path string) target {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	at, list := parts, ""

@@ -34,8 +34,9 @@ type watcher struct {
 
 	wake, ended chan struct{}
 	end         sync.Once
-	// marks is the time of the next bookmark; zero is never.
-	deadline, nextBookmark time.Time
+	deadline    time.Time
+	// nextBookmark is the time of the next bookmark; zero means never.
+	nextBookmark time.Time
 
 	// The reader owns the fields below; the lock of the server guards failed.
 	pending     bytes.Buffer

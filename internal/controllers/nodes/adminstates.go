@@ -45,8 +45,8 @@ type notice struct {
 	// down and back are nodes that became Down or Up in some pool. The event follows once that applies to all
 	// pools of the object.
 	down, back map[string]struct{}
-	// failing are the pools in which admin states could not be set. failed is the first error; complained is
-	// true after its event.
+	// failing are the pools in which admin states could not be set. failureText is the first error, and hasFailureEvent
+	// is true after its event.
 	failing         map[schedule.Ref]struct{}
 	failureText     string
 	hasFailureEvent bool
@@ -56,7 +56,7 @@ type notice struct {
 
 // AdminStates collects changes of admin states and records one event per affected object.
 type AdminStates struct {
-	// ResolveBinding returns the entitlement of a BackendPool. It must be set before the first attempt.
+	// ResolveBinding returns the binding of a BackendPool. It must be set before the first attempt.
 	ResolveBinding func(*v1alpha1.BackendPool, time.Time) backendpool.Binding
 	// Members returns the members of a pool, including retained ones. It must be set before the first
 	// attempt.

@@ -15,7 +15,7 @@ import (
 type LossReport struct {
 	Service string `json:"service,omitempty"`
 	Address string `json:"address"`
-	// ReportPublicIP is the deleted one, or empty if only the Service loses the address.
+	// PublicIP is the deleted one, or empty if only the Service loses the address.
 	PublicIP string `json:"publicIP,omitempty"`
 }
 

@@ -37,8 +37,8 @@ type Result struct {
 	HadConflict    bool
 	// HoldsInterfaces is true where addresses are wanted: Outcome is about admin states, membership is rejected.
 	HoldsInterfaces bool
+	MachineTarget   *MachineTarget
 	// MemberProgress is set while members are pending or failed; Outcome is then about admin states only.
-	MachineTarget  *MachineTarget
 	MemberProgress *MemberProgress
 	Unusable       []Unusable
 	TargetSet      bool

@@ -16,7 +16,7 @@ import (
 	"weir.dev/weir/internal/pool/schedule"
 )
 
-// State is what a BackendPool is entitled to.
+// State is what Weir may do with the pool of a BackendPool.
 type State string
 
 // The states.
@@ -31,7 +31,7 @@ const (
 	Releasing      State = "leaving"     // the pool is deleted with its load balancer's rules, or remains for others
 )
 
-// Binding is what a BackendPool is entitled to at one moment.
+// Binding is the pool of a BackendPool, and what Weir may do with it, at one moment.
 type Binding struct {
 	State    State
 	Deleting bool
