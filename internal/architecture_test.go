@@ -216,7 +216,7 @@ func functionsIn(file string) (names []string, err error) {
 		return nil, err
 	}
 	for _, d := range f.Decls {
-		if fn, is := d.(*ast.FuncDecl); is {
+		if fn, ok := d.(*ast.FuncDecl); ok {
 			names = append(names, receiverPrefix(fn)+fn.Name.Name)
 		}
 	}

@@ -59,8 +59,8 @@ type dependencies struct {
 
 func runManager(ctx context.Context, o process.Options, in dependencies) error {
 	stopped := ctx
-	ctx, giveUp := context.WithCancelCause(ctx)
-	defer giveUp(nil)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	fence := process.NewFence(o)
 	reach := k8s.NewConnection(ctx, o.Log)
 	mgr, err := process.NewManager(ctx, process.Manager{
@@ -74,15 +74,15 @@ func runManager(ctx context.Context, o process.Options, in dependencies) error {
 	if err != nil {
 		return err
 	}
-	room, err := newReconciler(ctx, o, mgr, fence, in.spans)
+	reconciler, err := newReconciler(ctx, o, mgr, fence, in.spans)
 	if err != nil {
 		return err
 	}
-	reach.SetCallbacks(func() {}, func() { room.Retry(time.Now()) })
+	reach.SetCallbacks(func() {}, func() { reconciler.Retry(time.Now()) })
 	metrics.RegisterProvisionerBuild(in.metrics, process.Version)
-	metrics.RegisterProvisions(in.metrics, room)
+	metrics.RegisterProvisions(in.metrics, reconciler)
 	o.Log.Info("weir-provisioner starts", "version", process.Version)
-	if err := process.RunAsLeader(ctx, fence, giveUp, mgr.Start); err != nil {
+	if err := process.RunAsLeader(ctx, fence, cancel, mgr.Start); err != nil {
 		return err
 	}
 	o.Log.Info("weir-provisioner has stopped")
@@ -99,14 +99,14 @@ func newReconciler(ctx context.Context, o process.Options, mgr ctrl.Manager, fen
 		return nil, fmt.Errorf("client for events: %w", err)
 	}
 	queue := k8s.NewEventQueue(mgr.GetScheme(), core.Events(""), o.Log)
-	room := provisioning.New(provisioning.Config{
+	reconciler := provisioning.New(provisioning.Config{
 		API: mgr.GetConfig(), Tokens: core, Cached: mgr.GetCache(), Live: mgr.GetAPIReader(), Writer: mgr.GetClient(), Events: queue,
 		Fence: fence, Spans: spans, Log: o.Log,
 	})
 	synced, err := startInformers(ctx, mgr.GetCache())
-	return room, errors.Join(err,
-		room.Setup(mgr, o.Requeue),
-		mgr.Add(k8s.EventRunnable{Runs: []func(context.Context){room.Run}, Last: func() {}, Events: queue}),
+	return reconciler, errors.Join(err,
+		reconciler.Setup(mgr, o.Requeue),
+		mgr.Add(k8s.EventRunnable{Runs: []func(context.Context){reconciler.Run}, Last: func() {}, Events: queue}),
 		process.AddMonitoring(ctx, mgr, process.MonitoringOptions{
 			HealthAddress: o.HealthAddress, MetricsAddress: o.MetricsAddress, MetricsSecure: o.MetricsSecure, ReadyName: "caches", Ready: synced,
 		}),

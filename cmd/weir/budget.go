@@ -30,11 +30,11 @@ Exit codes: 0 done, 1 failed, 2 a flag is wrong.`,
   weir budget --operator-url http://127.0.0.1:8082`,
 		Args: rejectArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			way, err := leader.connect(cmd)
+			conn, err := leader.connect(cmd)
 			if err != nil {
 				return err
 			}
-			return app.PrintBudget(cmd.Context(), way, output.isJSON(), cmd.OutOrStdout())
+			return app.PrintBudget(cmd.Context(), conn, output.isJSON(), cmd.OutOrStdout())
 		},
 	}
 	leader.add(cmd)

@@ -31,11 +31,11 @@ its Lease and connects through the API server. You need the rights to get the Le
   weir calls --operator-url http://127.0.0.1:8082`,
 		Args: rejectArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			way, err := leader.connect(cmd)
+			conn, err := leader.connect(cmd)
 			if err != nil {
 				return err
 			}
-			opts.Connection = way
+			opts.Connection = conn
 			opts.JSON, opts.Out, opts.Width = output.isJSON(), cmd.OutOrStdout(), terminalWidth()
 			return app.PrintCalls(cmd.Context(), opts)
 		},

@@ -14,13 +14,17 @@ import (
 	"weir.dev/weir/internal/cli/doctor"
 )
 
+type doctorFlags struct {
+	app.Options
+	account    string
+	health     healthFlags
+	connection cli.Flags
+	output     outputFormat
+}
+
 func newDoctor() *cobra.Command {
-	var opts app.Options
-	var account string
-	var health healthFlags
-	connection := cli.NewFlags()
-	connection.Namespace = nil
-	var output outputFormat
+	flags := doctorFlags{connection: cli.NewFlags()}
+	flags.connection.Namespace = nil
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check what Weir needs, before it is installed and after",
@@ -38,53 +42,55 @@ Exit codes: 0 no check fails, 1 the API server cannot be reached, 2 a flag is wr
   # Azure, too, as the controller itself
   kubectl -n weir-system exec deployment/weir-controller -- weir doctor --config /etc/weir/azure.json`,
 		Args: rejectArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			namespace, name, both := strings.Cut(account, "/")
-			switch {
-			case !both || namespace == "" || name == "" || strings.Contains(name, "/"):
-				return &app.UsageError{Err: fmt.Errorf("--service-account %q: want NAMESPACE/NAME", account)}
-			case opts.ConfigFile == "" && opts.AzureEndpoint != "":
-				return &app.UsageError{Err: fmt.Errorf("--azure-endpoint requires --config")}
-			}
-			rc, err := connection.REST()
-			if err != nil {
-				return err
-			}
-			if rc.Timeout == 0 {
-				rc.Timeout = doctor.CheckTimeout
-			}
-			api, err := cli.NewClient(rc)
-			if err != nil {
-				return err
-			}
-			if !cmd.Flags().Changed("service-account") {
-				if own, is := connection.OwnAccount(cmd.Context(), api); is != "" {
-					namespace, name = own, is
-				}
-			}
-			d := doctor.Doctor{REST: rc, API: api, Namespace: namespace, ServiceAccount: name, IsAccountNamed: cmd.Flags().Changed("service-account")}
-			if d.Health, err = health.newReader(connection); err != nil {
-				return err
-			}
-			if opts.ConfigFile != "" {
-				opts.Log = slog.New(slog.DiscardHandler) // the checks report warnings
-				azure, err := app.OpenAzure(opts)
-				d.Azure = &doctor.Azure{Azure: azure, Err: err}
-			}
-			return printChecks(cmd, d.RunChecks(cmd.Context()), output.isJSON())
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&opts.ConfigFile, "config", "", "azure.json; empty: the cluster alone")
-	f.StringVar(&account, "service-account", "weir-system/weir", "NAMESPACE/NAME of the controller's ServiceAccount; in a pod its own by default")
-	f.StringVar(&opts.ClusterName, "cluster-name", "kubernetes", "as the controller's")
-	f.StringVar(&opts.AzureEndpoint, "azure-endpoint", "", "as the controller's: an emulator on this machine instead of Azure")
-	health.addTo(f, "read from Azure whether the members of a Service are all down")
-	addOutputFlag(cmd, f, &output, "text, or json")
-	addConnectionFlags(cmd, f, connection, "")
-	completeFlag(cmd, "service-account", completeNamespaced(connection, newServiceAccountList))
+	f.StringVar(&flags.ConfigFile, "config", "", "azure.json; empty: the cluster alone")
+	f.StringVar(&flags.account, "service-account", "weir-system/weir", "NAMESPACE/NAME of the controller's ServiceAccount; in a pod its own by default")
+	f.StringVar(&flags.ClusterName, "cluster-name", "kubernetes", "as the controller's")
+	f.StringVar(&flags.AzureEndpoint, "azure-endpoint", "", "as the controller's: an emulator on this machine instead of Azure")
+	flags.health.addTo(f, "read from Azure whether the members of a Service are all down")
+	addOutputFlag(cmd, f, &flags.output, "text, or json")
+	addConnectionFlags(cmd, f, flags.connection, "")
+	completeFlag(cmd, "service-account", completeNamespaced(flags.connection, newServiceAccountList))
 	return cmd
+}
+
+func (o *doctorFlags) run(cmd *cobra.Command) error {
+	namespace, name, ok := strings.Cut(o.account, "/")
+	switch {
+	case !ok || namespace == "" || name == "" || strings.Contains(name, "/"):
+		return &app.UsageError{Err: fmt.Errorf("--service-account %q: want NAMESPACE/NAME", o.account)}
+	case o.ConfigFile == "" && o.AzureEndpoint != "":
+		return &app.UsageError{Err: fmt.Errorf("--azure-endpoint requires --config")}
+	}
+	rc, err := o.connection.REST()
+	if err != nil {
+		return err
+	}
+	if rc.Timeout == 0 {
+		rc.Timeout = doctor.CheckTimeout
+	}
+	api, err := cli.NewClient(rc)
+	if err != nil {
+		return err
+	}
+	if !cmd.Flags().Changed("service-account") {
+		if podNamespace, account := o.connection.OwnAccount(cmd.Context(), api); account != "" {
+			namespace, name = podNamespace, account
+		}
+	}
+	d := doctor.Doctor{REST: rc, API: api, Namespace: namespace, ServiceAccount: name, IsAccountNamed: cmd.Flags().Changed("service-account")}
+	if d.Health, err = o.health.newReader(o.connection); err != nil {
+		return err
+	}
+	if o.ConfigFile != "" {
+		o.Log = slog.New(slog.DiscardHandler) // the checks report warnings
+		azure, err := app.OpenAzure(o.Options)
+		d.Azure = &doctor.Azure{Azure: azure, Err: err}
+	}
+	return printChecks(cmd, d.RunChecks(cmd.Context()), o.output.isJSON())
 }
 
 // printChecks prints the report and returns the exit code as an error.

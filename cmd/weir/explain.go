@@ -57,17 +57,17 @@ and you the rights of weir calls.`,
 				reader.Health = cli.NewHealthReader(leader)
 			}
 			object := splitKind(args)
-			story, err := explainObject(cmd.Context(), reader, object[0], namespace, object[1])
+			explanation, err := explainObject(cmd.Context(), reader, object[0], namespace, object[1])
 			if err != nil {
 				return describeMissing(err, object[0], namespace, object[1])
 			}
 			if output.isJSON() {
-				return story.WriteJSON(cmd.OutOrStdout())
+				return explanation.WriteJSON(cmd.OutOrStdout())
 			}
 			if supportsColor() {
-				return story.WriteColored(cmd.OutOrStdout())
+				return explanation.WriteColored(cmd.OutOrStdout())
 			}
-			return story.WriteText(cmd.OutOrStdout())
+			return explanation.WriteText(cmd.OutOrStdout())
 		},
 	}
 	f := cmd.Flags()
@@ -105,7 +105,7 @@ func explainedKind(name string) string {
 // splitKind splits one argument KIND/NAME, as kubectl takes it.
 func splitKind(args []string) []string {
 	if len(args) == 1 {
-		if kind, name, is := strings.Cut(args[0], "/"); is {
+		if kind, name, ok := strings.Cut(args[0], "/"); ok {
 			return []string{kind, name}
 		}
 	}

@@ -47,10 +47,10 @@ func addOutputFlag(cmd *cobra.Command, f *pflag.FlagSet, o *outputFormat, usage 
 	completeFlag(cmd, "output", cobra.FixedCompletions([]string{string(outputText), string(outputJSON)}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// flagError adds to an error in a flag where help is.
+// flagError adds the help command to an error in a flag.
 func flagError(cmd *cobra.Command, err error) error {
-	if is, ok := errors.AsType[*pflag.InvalidValueError](err); ok && is.GetFlag().Name == "output" {
-		return fmt.Errorf("-o %q: %w", is.GetValue(), errors.Unwrap(is))
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok && invalid.GetFlag().Name == "output" {
+		return fmt.Errorf("-o %q: %w", invalid.GetValue(), errors.Unwrap(invalid))
 	}
 	return fmt.Errorf("%w: run %s --help", err, cmd.CommandPath())
 }

@@ -36,7 +36,7 @@ func newMigrate() *cobra.Command {
 func newMigratePlan() *cobra.Command {
 	var opts app.PlanOptions
 	var output outputFormat
-	var patience time.Duration
+	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "plan",
 		Short: "Show how Basic load balancers would become Standard ones",
@@ -56,11 +56,11 @@ starting, 1 the plan could not be made.`,
 			switch {
 			case len(args) > 0:
 				return fmt.Errorf("weir migrate plan has no arguments, got %q", args[0])
-			case patience <= 0:
-				return fmt.Errorf("--timeout %s: want more than 0", patience)
+			case timeout <= 0:
+				return fmt.Errorf("--timeout %s: want more than 0", timeout)
 			}
 			opts.Stdin = cmd.InOrStdin()
-			ctx, cancel := context.WithTimeout(cmd.Context(), patience)
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
 			return printMigration(ctx, cmd, opts, output)
 		},
@@ -72,7 +72,7 @@ starting, 1 the plan could not be made.`,
 	addClusterFlags(cmd, &opts)
 	f.StringArrayVarP(&opts.Files, "file", "f", nil, "file with Services, in place of a cluster; - is standard input; may be repeated")
 	addOutputFlag(cmd, f, &output, "text or json")
-	f.DurationVar(&patience, "timeout", 2*time.Minute, "give up after so long")
+	f.DurationVar(&timeout, "timeout", 2*time.Minute, "give up after so long")
 	return cmd
 }
 

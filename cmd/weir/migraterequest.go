@@ -70,14 +70,14 @@ func newMigrateResume() *cobra.Command {
 Exit codes: 0 there is no stop, 1 it could not be canceled, 2 a flag is wrong.`,
 		Args: rejectArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			was, err := command.CancelStop(cmd.Context())
+			canceled, err := command.CancelStop(cmd.Context())
 			switch {
 			case err != nil:
 				return err
-			case was == nil:
+			case canceled == nil:
 				return printLine(cmd, "No stop was requested.")
 			}
-			return printLine(cmd, "Canceled the stop that was requested %s", *was)
+			return printLine(cmd, "Canceled the stop that was requested %s", *canceled)
 		},
 	}
 	addRequestFlags(cmd, &command)
@@ -129,7 +129,7 @@ func printLine(cmd *cobra.Command, format string, args ...any) error {
 func newMigrateRun() *cobra.Command {
 	var command app.MigrationCommand
 	var output outputFormat
-	var patience time.Duration
+	var timeout time.Duration
 	var wait bool
 	cmd := &cobra.Command{
 		Use:   "run",
@@ -142,10 +142,10 @@ Exit codes: 0 nothing is Basic, or the migration is done, 2 requested or in prog
 4 a user has stopped it, or no Weir leads, 1 the request failed.`,
 		Example: `  weir migrate run --config azure.json --load-balancer-class="" --wait`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkMigrationFlags(cmd, args, patience); err != nil {
+			if err := checkMigrationFlags(cmd, args, timeout); err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), patience)
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
 			return runMigration(ctx, cmd, command, output, wait)
 		},
@@ -154,7 +154,7 @@ Exit codes: 0 nothing is Basic, or the migration is done, 2 requested or in prog
 	f := cmd.Flags()
 	f.BoolVarP(&wait, "wait", "w", false, "print the progress until it is done, stopped or rejected")
 	addOutputFlag(cmd, f, &output, "text or json")
-	f.DurationVar(&patience, "timeout", time.Hour, "how long to wait; the migration continues afterwards")
+	f.DurationVar(&timeout, "timeout", time.Hour, "how long to wait; the migration continues afterwards")
 	return cmd
 }
 

@@ -34,7 +34,7 @@ func migrationExitCode(v skumigration.State) error {
 func newMigrateStatus() *cobra.Command {
 	var command app.MigrationCommand
 	var output outputFormat
-	var patience time.Duration
+	var timeout time.Duration
 	var watch bool
 	cmd := &cobra.Command{
 		Use:   "status",
@@ -51,12 +51,12 @@ progress, 3 something prevents it, 4 a user has stopped or reverted it, or no We
   # Which addresses are not with their Service any more?
   weir migrate status --config azure.json -o json | jq -r '.addresses[] | select(.lost) | .ip'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkMigrationFlags(cmd, args, patience); err != nil {
+			if err := checkMigrationFlags(cmd, args, timeout); err != nil {
 				return err
 			}
 			ctx, cancel := context.WithCancel(cmd.Context())
 			if !watch {
-				ctx, cancel = context.WithTimeout(cmd.Context(), patience)
+				ctx, cancel = context.WithTimeout(cmd.Context(), timeout)
 			}
 			defer cancel()
 			return watchMigration(ctx, cmd, command, output, func(s skumigration.Status) bool {
@@ -68,7 +68,7 @@ progress, 3 something prevents it, 4 a user has stopped or reverted it, or no We
 	f := cmd.Flags()
 	f.BoolVarP(&watch, "watch", "w", false, "print it again whenever it changes, until it is done or taken back")
 	addOutputFlag(cmd, f, &output, "text or json")
-	f.DurationVar(&patience, "timeout", 2*time.Minute, "give up after so long; not with --watch")
+	f.DurationVar(&timeout, "timeout", 2*time.Minute, "give up after so long; not with --watch")
 	return cmd
 }
 
@@ -84,12 +84,12 @@ func addNamespaceFlag(cmd *cobra.Command, command *app.MigrationCommand) {
 	completeFlag(cmd, "namespace", completeNamespaces(addClusterFlags(cmd, &command.PlanOptions)))
 }
 
-func checkMigrationFlags(cmd *cobra.Command, args []string, patience time.Duration) error {
+func checkMigrationFlags(cmd *cobra.Command, args []string, timeout time.Duration) error {
 	switch {
 	case len(args) > 0:
 		return fmt.Errorf("%s has no arguments, got %q", cmd.CommandPath(), args[0])
-	case patience <= 0:
-		return fmt.Errorf("--timeout %s: want more than 0", patience)
+	case timeout <= 0:
+		return fmt.Errorf("--timeout %s: want more than 0", timeout)
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func newPlan() *cobra.Command {
 	connection := cli.NewFlags()
 	var output outputFormat
 	var failOnRefused bool
-	var patience time.Duration
+	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "plan [SERVICE|gateway/NAME]",
 		Short: "Show what the controller would change in Azure",
@@ -65,14 +65,14 @@ not be made, or is not complete.`,
 			case len(args) == 1:
 				opts.Service = args[0]
 			}
-			if patience <= 0 {
-				return fmt.Errorf("--timeout %s: want more than 0", patience)
+			if timeout <= 0 {
+				return fmt.Errorf("--timeout %s: want more than 0", timeout)
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), patience)
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
 			err := printPlan(ctx, cmd, opts, output, failOnRefused)
-			if _, made := errors.AsType[exitCode](err); err != nil && !made && ctx.Err() != nil && cmd.Context().Err() == nil {
-				return fmt.Errorf("no plan within %s, because the API server or Azure did not respond: %w; --timeout 10m waits longer", patience, err)
+			if _, ok := errors.AsType[exitCode](err); err != nil && !ok && ctx.Err() != nil && cmd.Context().Err() == nil {
+				return fmt.Errorf("no plan within %s, because the API server or Azure did not respond: %w; --timeout 10m waits longer", timeout, err)
 			}
 			return err
 		},
@@ -85,7 +85,7 @@ not be made, or is not complete.`,
 	f.BoolVar(&opts.ServerDryRun, "server-dry-run", false, "with -f: have the API server check the objects of the files, too; it keeps none of them")
 	f.BoolVar(&failOnRefused, "fail-on-refused", false, "exit with code 4 if a Service is refused")
 	addOutputFlag(cmd, f, &output, "text or json")
-	f.DurationVar(&patience, "timeout", 2*time.Minute, "give up after so long")
+	f.DurationVar(&timeout, "timeout", 2*time.Minute, "give up after so long")
 	f.StringVar(&opts.ClusterName, "cluster-name", "kubernetes", "name of the cluster in Azure")
 	f.StringVar(&opts.LoadBalancerClass, "load-balancer-class", app.LoadBalancerClass, "spec.loadBalancerClass of the Services that get a load balancer; empty: those without a class")
 	f.StringVar(&opts.AzureBehaviour, "azure-behaviour", "", "report of weirlab probe-azure: what Azure does, in place of what is assumed of it; as for weir controller")

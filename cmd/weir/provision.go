@@ -52,7 +52,7 @@ succeed.`,
 		return d.PrintLogs(ctx, name, attempt)
 	})
 	logs.Flags().Int64Var(&attempt, "attempt", 0, "of this attempt alone, by its attemptNumber")
-	asks := func(use, short, annotation string) *cobra.Command {
+	newAction := func(use, short, annotation string) *cobra.Command {
 		return flags.newCommand(use+" NAME", short, 1, func(ctx context.Context, d provisioning.Command, name string) error {
 			return d.RequestAction(ctx, name, annotation, time.Now())
 		})
@@ -62,9 +62,9 @@ succeed.`,
 			return d.ShowProvision(ctx, name)
 		}),
 		logs,
-		asks("cancel", "Cancel further attempts; the current one continues", v1alpha1.CancelAnnotation),
-		asks("retry-now", "Begin the next attempt without waiting; after the last one, one more", v1alpha1.RetryNowAnnotation),
-		asks("reset", "Restart from the first step, and reset the count of attempts", v1alpha1.ResetAnnotation),
+		newAction("cancel", "Cancel further attempts; the current one continues", v1alpha1.CancelAnnotation),
+		newAction("retry-now", "Begin the next attempt without waiting; after the last one, one more", v1alpha1.RetryNowAnnotation),
+		newAction("reset", "Restart from the first step, and reset the count of attempts", v1alpha1.ResetAnnotation),
 		flags.newCommand("watch NAME", "Print what changes until it comes to an end", 1, func(ctx context.Context, d provisioning.Command, name string) error {
 			return d.WatchProvision(ctx, name)
 		}))

@@ -80,17 +80,17 @@ func readControllerVersion(ctx context.Context, connection cli.Flags, namespace 
 	if err != nil {
 		return nil, err
 	}
-	is := &controllerVersion{Version: l.Version, Leader: l.Holder, Namespace: l.Namespace}
+	v := &controllerVersion{Version: l.Version, Leader: l.Holder, Namespace: l.Namespace}
 	switch {
 	case !l.Known:
-		is.Why = "you may not read the Lease of the leader in namespace " + namespace
+		v.Why = "you may not read the Lease of the leader in namespace " + namespace
 	case l.Holder == "":
-		is.Why = "no process of Weir leads; weir doctor has the cause"
-		is.Version = ""
+		v.Why = "no process of Weir leads; weir doctor has the cause"
+		v.Version = ""
 	case l.Version == "":
-		is.Why = "the leader's Lease does not show its version: it is older than this program"
+		v.Why = "the leader's Lease does not show its version: it is older than this program"
 	}
-	return is, nil
+	return v, nil
 }
 
 func (v versions) write(out io.Writer, asJSON bool) error {

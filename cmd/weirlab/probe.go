@@ -142,7 +142,7 @@ func reserveFile(path string) (*reservedFile, error) {
 	if path == "" {
 		return &reservedFile{}, nil
 	}
-	if is, err := os.Stat(path); err == nil && !is.Mode().IsRegular() {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a regular file", path)
 	}
 	file, err := os.CreateTemp(cmp.Or(filepath.Dir(path), "."), ".weir-probe-*")

@@ -99,13 +99,13 @@ func TestRemainingGroupIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := a.probeAzure(t.Context())
-	left, ok := errors.AsType[*probe.OrphanError](err)
+	remaining, ok := errors.AsType[*probe.OrphanError](err)
 	if !ok {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
 		"stopped: the questions took longer than --timeout 2s", "409 ScopeLocked: The scope is locked.",
-		"az group delete --subscription sub-1 --name " + left.Group, "weirlab probe-azure --clean --subscription sub-1",
+		"az group delete --subscription sub-1 --name " + remaining.Group, "weirlab probe-azure --clean --subscription sub-1",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in: %v", want, err)
@@ -118,16 +118,16 @@ func TestRemainingGroupIsNamed(t *testing.T) {
 	if err := a.cleanProbes(t.Context()); err == nil || !strings.Contains(a.saw(), "Delete these resource groups (1), with all they hold? (yes/no)") {
 		t.Errorf("%v: %s", err, a.saw())
 	}
-	if !strings.Contains(string(a.emu.Snapshot()), left.Group) {
+	if !strings.Contains(string(a.emu.Snapshot()), remaining.Group) {
 		t.Fatal("it is deleted without confirmation")
 	}
 	a.SkipConfirmation = true
-	for _, says := range []string{"deleted " + left.Group, "has no resource group that a probe has left behind"} {
+	for _, says := range []string{"deleted " + remaining.Group, "has no resource group that a probe has left behind"} {
 		if err := a.cleanProbes(t.Context()); err != nil || !strings.Contains(a.saw(), says) {
 			t.Errorf("%v: %s", err, a.saw())
 		}
 	}
-	if strings.Contains(string(a.emu.Snapshot()), left.Group) {
+	if strings.Contains(string(a.emu.Snapshot()), remaining.Group) {
 		t.Error("it is still there")
 	}
 }

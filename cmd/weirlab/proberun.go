@@ -140,16 +140,16 @@ func (o probeOptions) requestConfirmation(ctx context.Context, question string) 
 		return nil
 	}
 	o.Say(question + " (yes/no)")
-	answered := make(chan string, 1)
+	answers := make(chan string, 1)
 	go func() {
 		text, _ := bufio.NewReader(o.In).ReadString('\n') // no input means no
-		answered <- strings.ToLower(strings.TrimSpace(text))
+		answers <- strings.ToLower(strings.TrimSpace(text))
 	}()
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case is := <-answered:
-		if is == "y" || is == "yes" {
+	case answer := <-answers:
+		if answer == "y" || answer == "yes" {
 			return nil
 		}
 		return errors.New("not confirmed, nothing was done: enter yes, or use --yes")
@@ -158,13 +158,13 @@ func (o probeOptions) requestConfirmation(ctx context.Context, question string) 
 
 // addCleanupHint adds instructions to delete a remaining resource group.
 func addCleanupHint(err error, subscription string) error {
-	left, ok := errors.AsType[*probe.OrphanError](err)
+	orphan, ok := errors.AsType[*probe.OrphanError](err)
 	if !ok {
 		return err
 	}
-	what := "It may still cost money."
-	if left.Uncertain {
-		what = "It would be empty and cost nothing."
+	hint := "It may still cost money."
+	if orphan.Uncertain {
+		hint = "It would be empty and cost nothing."
 	}
-	return fmt.Errorf("%w\n%s Delete it: az group delete --subscription %s --name %s\nor: weirlab probe-azure --clean --subscription %[3]s", err, what, subscription, left.Group)
+	return fmt.Errorf("%w\n%s Delete it: az group delete --subscription %s --name %s\nor: weirlab probe-azure --clean --subscription %[3]s", err, hint, subscription, orphan.Group)
 }

@@ -145,13 +145,13 @@ func (f *simulateFlags) runSearch(ctx context.Context) error {
 	f.search.MaxFailures = 1
 	shown := f.newProgress(start)
 	f.search.OnProgress = shown.updateLine
-	tally := f.search.Run(ctx)
+	progress := f.search.Run(ctx)
 	shown.clearLine()
-	result := simulateResult{First: f.search.First, Seeds: tally.Done, Steps: tally.Steps, Interrupted: ctx.Err() != nil, Found: []searchFailure{}}
+	result := simulateResult{First: f.search.First, Seeds: progress.Done, Steps: progress.Steps, Interrupted: ctx.Err() != nil, Found: []searchFailure{}}
 	if f.search.Full {
-		return f.printFull(tally, time.Since(start))
+		return f.printFull(progress, time.Since(start))
 	}
-	for _, found := range tally.Failures[:min(1, len(tally.Failures))] {
+	for _, found := range progress.Failures[:min(1, len(progress.Failures))] {
 		fmt.Fprintf(f.err, "seed %d fails; looking for a shorter script\n", found.Seed)
 		shortest, plays := simulate.ReduceSchedule(found.Result, maxSearchEffort)
 		file := fmt.Sprintf("weir-seed-%d.scenario", found.Seed)
@@ -199,15 +199,15 @@ func (f *simulateFlags) formatResult(r simulateResult) string {
 		text += found.formatCheck()
 		text += fmt.Sprintf("saved to %s (%d steps, the shortest of %d plays)\nagain:   %s --verbose\n\n", found.File, found.Steps, found.Plays, found.Replay)
 	}
-	verdict := "all checks hold"
+	result := "all checks hold"
 	if len(r.Found) > 0 {
-		verdict = "1 failed"
+		result = "1 failed"
 	}
 	if r.Interrupted {
-		verdict += "; interrupted"
+		result += "; interrupted"
 	}
 	return text + fmt.Sprintf("seeds %d to %d: %d played, %d steps, %.1f s, %.0f seeds/s: %s\n",
-		r.First, r.First+uint64(max(r.Seeds, 1))-1, r.Seeds, r.Steps, r.Seconds, float64(r.Seeds)/r.Seconds, verdict)
+		r.First, r.First+uint64(max(r.Seeds, 1))-1, r.Seeds, r.Steps, r.Seconds, float64(r.Seeds)/r.Seconds, result)
 }
 
 type progressLine struct {

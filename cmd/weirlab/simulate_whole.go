@@ -13,12 +13,12 @@ import (
 
 // printFull prints the result of simulating the whole controller. It saves the log of a failed seed; replay it
 // by its seed, because its schedule cannot be saved as a scenario.
-func (f *simulateFlags) printFull(tally simulate.Progress, took time.Duration) error {
-	result := simulateResult{First: f.search.First, Seeds: tally.Done, Seconds: took.Seconds(), Found: []searchFailure{}}
-	for _, found := range tally.Failures[:min(1, len(tally.Failures))] {
+func (f *simulateFlags) printFull(progress simulate.Progress, elapsed time.Duration) error {
+	result := simulateResult{First: f.search.First, Seeds: progress.Done, Seconds: elapsed.Seconds(), Found: []searchFailure{}}
+	for _, found := range progress.Failures[:min(1, len(progress.Failures))] {
 		file := fmt.Sprintf("weir-whole-%d.log", found.Seed)
-		again, log := simulate.RunFull(found.Seed, f.search.Steps)
-		if !again.HasFailed() {
+		repeated, log := simulate.RunFull(found.Seed, f.search.Steps)
+		if !repeated.HasFailed() {
 			log = "It held when it was played again: two requests of one instant came in another order.\n" + log
 		}
 		if err := os.WriteFile(file, []byte(found.Result.Detail+"\n\n"+log+"\n"), 0o600); err != nil {
@@ -43,11 +43,11 @@ func (f *simulateFlags) printFull(tally simulate.Progress, took time.Duration) e
 }
 
 func (f *simulateFlags) formatFull(r simulateResult) {
-	verdict := "all checks hold"
+	result := "all checks hold"
 	for _, found := range r.Found {
-		verdict = "1 failed"
+		result = "1 failed"
 		fmt.Fprintf(f.out, "seed %d: %swhat happened is in %s\nagain:   %s\n\n", found.Seed, found.formatCheck(), found.File, found.Replay)
 	}
 	fmt.Fprintf(f.out, "seeds %d to %d with all of Weir: %d played, %.1f s: %s\n",
-		r.First, r.First+uint64(max(r.Seeds, 1))-1, r.Seeds, r.Seconds, verdict) //nolint:gosec // a count
+		r.First, r.First+uint64(max(r.Seeds, 1))-1, r.Seeds, r.Seconds, result) //nolint:gosec // a count
 }

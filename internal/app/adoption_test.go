@@ -213,8 +213,8 @@ func TestAnAdoptionSeesWhatDiffers(t *testing.T) {
 		{"a rule is missing", lbOf, without("loadBalancingRules", named(rule))},
 		{"a probe asks another port", lbOf, set("probes", rule, "port", 4711)},
 		{"a rule of the Service for a port that it has not", lbOf, func(body map[string]any) bool {
-			is := at(t, properties(body, "loadBalancingRules"), rule)
-			raw, _ := json.Marshal(is) //nolint:errchkjson // it was read from JSON
+			got := at(t, properties(body, "loadBalancingRules"), rule)
+			raw, _ := json.Marshal(got) //nolint:errchkjson // it was read from JSON
 			raw = []byte(strings.NewReplacer("TCP-80\"", "TCP-81\"", `"frontendPort":80`, `"frontendPort":81`, `"backendPort":80`, `"backendPort":81`).Replace(string(raw)))
 			var more map[string]any
 			if err := json.Unmarshal(raw, &more); err != nil {

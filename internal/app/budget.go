@@ -133,13 +133,13 @@ func purposeOf(c *requestlog.Call) (subscription, purpose string, ok bool) {
 func PrintBudget(ctx context.Context, w Connection, asJSON bool, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	answer, err := w.fetch(ctx, budgetPath, nil)
+	resp, err := w.fetch(ctx, budgetPath, nil)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = answer.Close() }()
+	defer func() { _ = resp.Close() }()
 	var report BudgetReport
-	if err := json.NewDecoder(io.LimitReader(answer, maxBudgetBytes)).Decode(&report); err != nil {
+	if err := json.NewDecoder(io.LimitReader(resp, maxBudgetBytes)).Decode(&report); err != nil {
 		return fmt.Errorf("the leader's response: %w", err)
 	}
 	if asJSON {

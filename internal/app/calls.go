@@ -46,16 +46,16 @@ func PrintCalls(ctx context.Context, o CallsOptions) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	answer, err := FetchCalls(ctx, o.Connection, f, o.Since)
+	resp, err := FetchCalls(ctx, o.Connection, f, o.Since)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = answer.Close() }()
+	defer func() { _ = resp.Close() }()
 	if o.JSON {
-		_, err := io.Copy(o.Out, answer)
+		_, err := io.Copy(o.Out, resp)
 		return err
 	}
-	return printCallTable(o.Out, answer, o.Width)
+	return printCallTable(o.Out, resp, o.Width)
 }
 
 // FetchCalls streams the calls that match f, one JSON object per line, until ctx ends. Errors are returned

@@ -33,7 +33,7 @@ func addReadinessGates(o Options, in Dependencies, rc *rest.Config, cluster *con
 	gates, err := pods.Enable(mgr, api, pods.Config{
 		View: cluster.View, Pools: cluster.Pools.Controller, Rules: cluster.Ownership, Backoff: o.Requeue, Log: o.Log,
 		IsSynced: func() bool { return cluster.Synced(nil) == nil }, CountOpened: func(r pods.Reason) { count(string(r)) },
-		Leader: func() (leads bool, unrenewed time.Duration) { return leaderState(fence) },
+		Leader: func() (isLeader bool, unrenewed time.Duration) { return leaderState(fence) },
 	})
 	if err != nil {
 		return err
@@ -46,14 +46,14 @@ func addReadinessGates(o Options, in Dependencies, rc *rest.Config, cluster *con
 
 // leaderState returns whether this process leads, and otherwise the time since the last renewal that it observed. A
 // process with an ended term opens no gate: it did not watch the Lease as the leader.
-func leaderState(fence *leader.Fence) (leads bool, unrenewed time.Duration) {
+func leaderState(fence *leader.Fence) (isLeader bool, unrenewed time.Duration) {
 	if fence == nil {
 		return true, 0
 	}
 	if fence.EndReason() != nil {
 		return false, 0
 	}
-	if _, leads = fence.Epoch(); leads {
+	if _, isLeader = fence.Epoch(); isLeader {
 		return true, 0
 	}
 	return false, fence.SinceRenewed()

@@ -139,7 +139,7 @@ func (r *healthReader) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	if err != nil {
 		code := http.StatusBadGateway
-		if _, alone := errors.AsType[*PoolHealthError](err); alone {
+		if _, ok := errors.AsType[*PoolHealthError](err); ok {
 			code = http.StatusUnprocessableEntity
 		}
 		http.Error(w, describeHealthError(err), code)

@@ -36,13 +36,13 @@ func serveLimits(list func() []plan.LimitUsage) http.Handler {
 
 // FetchLimits returns how much of Azure's limits is used, as the leader has last observed it.
 func FetchLimits(ctx context.Context, w Connection) ([]plan.LimitUsage, error) {
-	answer, err := w.fetch(ctx, limitsPath, nil)
+	resp, err := w.fetch(ctx, limitsPath, nil)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = answer.Close() }()
+	defer func() { _ = resp.Close() }()
 	var all []plan.LimitUsage
-	if err := json.NewDecoder(io.LimitReader(answer, maxLimitsBytes)).Decode(&all); err != nil {
+	if err := json.NewDecoder(io.LimitReader(resp, maxLimitsBytes)).Decode(&all); err != nil {
 		return nil, fmt.Errorf("the leader's response: %w", err)
 	}
 	return all, nil

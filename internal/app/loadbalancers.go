@@ -71,18 +71,18 @@ func loadBalancerSettings(cfg config.Config, cluster string) (loadbalancer.Setti
 	return s, nil
 }
 
-func addLoadBalancers(o Options, in Dependencies, client *azure.Client, cluster *controllers.Cluster, lanes *updater.Workers, locker updater.Lease, overtaken func(resource string, settled bool), writes *ratelimit.Budgets, record recordStore) (*loadbalancer.LoadBalancers, error) {
+func addLoadBalancers(o Options, in Dependencies, client *azure.Client, cluster *controllers.Cluster, workers *updater.Workers, lease updater.Lease, overtaken func(resource string, settled bool), writes *ratelimit.Budgets, record recordStore) (*loadbalancer.LoadBalancers, error) {
 	cfg := in.Config
 	settings, err := loadBalancerSettings(cfg, o.ClusterName)
 	if err != nil {
 		return nil, &UsageError{Err: fmt.Errorf("%s: %w", o.ConfigFile, err)}
 	}
 	ensuring := loadbalancer.Config{
-		Settings: settings, Azure: client, PrivateLinks: azure.NewPrivateLinkClient(client), Workers: lanes, Cluster: cluster.Services, Owners: record.publicIPOwnerStore(), PublicIPGroups: record.publicIPGroupStore(), PrivateIPs: record.privateIPStore(), LeftPools: record.leftPoolStore(o.Log), ReservedAddress: record.owedAddresses.Address,
+		Settings: settings, Azure: client, PrivateLinks: azure.NewPrivateLinkClient(client), Workers: workers, Cluster: cluster.Services, Owners: record.publicIPOwnerStore(), PublicIPGroups: record.publicIPGroupStore(), PrivateIPs: record.privateIPStore(), LeftPools: record.leftPoolStore(o.Log), ReservedAddress: record.owedAddresses.Address,
 		OnResult: cluster.Services.HandleResult, OnRecreated: func(id lb.LoadBalancerID) { services.HandleLoadBalancerCreated(cluster.Services, id) }, OnConflict: overtaken, Zones: o.zones, Log: o.Log,
 	}
-	if locker != nil {
-		ensuring.Lease = locker
+	if lease != nil {
+		ensuring.Lease = lease
 	}
 	balancing := serviceOptions(o, cfg, settings, client, record.namespace)
 	if !balancing.Guarded {

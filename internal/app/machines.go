@@ -13,15 +13,15 @@ import (
 )
 
 // machineUpdaterConfig configures the machine updater, without the callback for finished pools.
-func machineUpdaterConfig(o Options, cfg config.Config, client *azure.Client, cluster nicupdate.Cluster, locker updater.Lease) nicupdate.Config {
-	lanes := nicupdate.Config{
+func machineUpdaterConfig(o Options, cfg config.Config, client *azure.Client, cluster nicupdate.Cluster, lease updater.Lease) nicupdate.Config {
+	cfgs := nicupdate.Config{
 		Azure: machineClient{azure.NewMachineClient(client), client}, Cluster: cluster, Parallel: cfg.MaxParallelMachines(), Log: o.Log,
 		Home: lb.ResourceID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.ResourceGroup},
 	}
-	if locker != nil {
-		lanes.Lease = locker
+	if lease != nil {
+		cfgs.Lease = lease
 	}
-	return lanes
+	return cfgs
 }
 
 // machineClient implements nicupdate.Azure.

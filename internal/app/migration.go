@@ -27,15 +27,15 @@ import (
 // requests it or a migration has begun.
 //
 // The returned function runs while this process leads: it ends leadership when a user requests a migration.
-func addStartupMigration(o Options, cfg config.Config, client *azure.Client, cluster *controllers.Cluster, locker updater.Lease, r recordStore, giveUp context.CancelCauseFunc) func(context.Context) {
+func addStartupMigration(o Options, cfg config.Config, client *azure.Client, cluster *controllers.Cluster, lease updater.Lease, r recordStore, cancel context.CancelCauseFunc) func(context.Context) {
 	if !cluster.Services.HasLoadBalancers() {
 		return func(context.Context) {}
 	}
 	c := migrationConfig(o, cfg, client, cluster.Services)
 	on := store.Migration{Reader: r.api, Writer: r.api, Namespace: r.namespace}
 	c.Store, c.SaveProgress, c.Claims, c.Log = on, on.SaveReport, r.owedAddresses, o.Log
-	if locker != nil {
-		c.Lease = locker
+	if lease != nil {
+		c.Lease = lease
 	}
 	c.RecordEvent = func(service string, warning bool, reason, text string) {
 		services.RecordMigrationEvent(cluster.Services, service, warning, reason, text)
@@ -43,7 +43,7 @@ func addStartupMigration(o Options, cfg config.Config, client *azure.Client, clu
 	c.UpdateStatus = func(ctx context.Context, service, text string) error {
 		return services.SetMigrationProgress(ctx, cluster.Services, service, text)
 	}
-	c.EndLead = func() { giveUp(errMigrationRequested) }
+	c.EndLead = func() { cancel(errMigrationRequested) }
 	m := skumigration.New(c)
 	cluster.SetFirst(m.Run)
 	return m.WatchRequests
@@ -91,8 +91,8 @@ func PlanMigration(ctx context.Context, o PlanOptions) (skumigration.Plan, error
 
 func (p *planner) offlineMigrationConfig() (skumigration.Config, error) {
 	cluster := offline.New(controllers.Options{SubscriptionID: p.cfg.NetworkSubscriptionID(), ResourceGroup: p.cfg.BackendResourceGroup()})
-	rehearsal := dryrun.New(loadbalancer.Config{Settings: p.settings, Cluster: cluster.LoadBalancers()}, p.client)
-	cluster.Controllers.EnableLoadBalancers(rehearsal, serviceOptions(p.Options, p.cfg, p.settings, p.client, systemNamespace))
+	simulator := dryrun.New(loadbalancer.Config{Settings: p.settings, Cluster: cluster.LoadBalancers()}, p.client)
+	cluster.Controllers.EnableLoadBalancers(simulator, serviceOptions(p.Options, p.cfg, p.settings, p.client, systemNamespace))
 	if err := cluster.AddObjects(p.objects); err != nil {
 		return skumigration.Config{}, err
 	}

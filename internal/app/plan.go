@@ -116,9 +116,9 @@ func (p *planner) runDryRun(ctx context.Context) (dryrun.Report, error) {
 		SubscriptionID: p.cfg.NetworkSubscriptionID(), ResourceGroup: p.cfg.BackendResourceGroup(),
 		ExcludeControlPlane: p.cfg.ShouldExcludeControlPlane(), Draining: p.cfg.Signals(),
 	})
-	rehearsal := dryrun.New(loadbalancer.Config{Settings: p.settings, PrivateLinks: azure.NewPrivateLinkClient(p.client), Cluster: p.cluster.LoadBalancers(), Owners: p.owners, PrivateIPs: p.privateIPs, LeftPools: p.leftPools, ReservedAddress: p.owedAddresses().Address, Zones: p.zones}, p.client)
+	simulator := dryrun.New(loadbalancer.Config{Settings: p.settings, PrivateLinks: azure.NewPrivateLinkClient(p.client), Cluster: p.cluster.LoadBalancers(), Owners: p.owners, PrivateIPs: p.privateIPs, LeftPools: p.leftPools, ReservedAddress: p.owedAddresses().Address, Zones: p.zones}, p.client)
 	namespace := offline.NamespaceOfNodePools(p.objects.Pools, systemNamespace)
-	p.cluster.Controllers.EnableLoadBalancers(rehearsal, serviceOptions(p.Options, p.cfg, p.settings, p.client, namespace))
+	p.cluster.Controllers.EnableLoadBalancers(simulator, serviceOptions(p.Options, p.cfg, p.settings, p.client, namespace))
 	for i := range p.objects.Services { // plan a named Service even if it is marked as dry run
 		if s := &p.objects.Services[i]; p.Service != "" && p.planScope().HasService(s.Namespace, s.Name) && kubeview.DryRunValid(s) {
 			delete(s.Annotations, metadata.DryRunAnnotation)
@@ -134,7 +134,7 @@ func (p *planner) runDryRun(ctx context.Context) (dryrun.Report, error) {
 	if err != nil {
 		return dryrun.Report{}, err
 	}
-	outcome, err := dryrun.Plan(ctx, rehearsal, p.cluster, p.planScope(), p.cfg.SetsAdminState())
+	outcome, err := dryrun.Plan(ctx, simulator, p.cluster, p.planScope(), p.cfg.SetsAdminState())
 	if err != nil {
 		return dryrun.Report{}, err
 	}
@@ -148,17 +148,17 @@ func (p *planner) runDryRun(ctx context.Context) (dryrun.Report, error) {
 			shown.Notes = append(shown.Notes, fmt.Sprintf("%s retained for former Services: weir address list shows them", formatCount(n, "public IP")))
 		}
 	}
-	if n := countRetained(ctx, rehearsal, p.settings.Place); n > 0 {
+	if n := countRetained(ctx, simulator, p.settings.Place); n > 0 {
 		shown.Notes = append(shown.Notes, fmt.Sprintf("%s retained for former Services: weir address list shows them", formatCount(n, "private address")))
 	}
 	return shown, outcome.CheckComplete()
 }
 
 // countRetained counts the retained private addresses. A failure is that of the plan.
-func countRetained(ctx context.Context, rehearsal *dryrun.Simulator, place lb.LoadBalancerID) (n int) {
-	all, _ := rehearsal.Shadow.ListLoadBalancers(ctx, place.SubscriptionID, place.ResourceGroup)
+func countRetained(ctx context.Context, simulator *dryrun.Simulator, place lb.LoadBalancerID) (n int) {
+	all, _ := simulator.Shadow.ListLoadBalancers(ctx, place.SubscriptionID, place.ResourceGroup)
 	for _, b := range all {
-		if slices.Contains(rehearsal.Names(), b.ID.Name) {
+		if slices.Contains(simulator.Names(), b.ID.Name) {
 			n += len(b.RetainedAddresses())
 		}
 	}

@@ -85,8 +85,8 @@ func (p *planner) readFiles(ctx context.Context) error {
 	if len(broken) > 0 {
 		return &UsageError{Err: joinErrors(broken)}
 	}
-	if twice := p.objects.FindDuplicate(); twice != "" {
-		return &UsageError{Err: fmt.Errorf("-f: %s is there twice: leave one of them out", twice)}
+	if duplicate := p.objects.FindDuplicate(); duplicate != "" {
+		return &UsageError{Err: fmt.Errorf("-f: %s is there twice: leave one of them out", duplicate)}
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func TestAnAdoptionKeepsZones(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, strips := range []bool{false, true} {
-		had := 0
+		before := 0
 		for _, r := range all {
 			parts := []any{r.Body}
 			properties, _ := r.Body["properties"].(map[string]any)
@@ -73,7 +73,7 @@ func TestAnAdoptionKeepsZones(t *testing.T) {
 			for _, part := range append(parts, frontends...) {
 				body := part.(map[string]any)
 				if body["zones"] != nil {
-					had++
+					before++
 				}
 				if strips {
 					delete(body, "zones")
@@ -81,8 +81,8 @@ func TestAnAdoptionKeepsZones(t *testing.T) {
 			}
 		}
 		raw, err := json.Marshal(all)
-		if err != nil || had == 0 {
-			t.Fatal(err, had)
+		if err != nil || before == 0 {
+			t.Fatal(err, before)
 		}
 		c := newCloudWith(t, armemu.Options{Seed: 1, Zones: []string{"1", "2", "3"}}, raw)
 		p, err := c.plan(t, adoption+"azure.json", readFile(t, adoption+"services.yaml"), withoutClass)

@@ -49,11 +49,11 @@ func (r recordStore) checkAtStart(ctx context.Context, elected bool) error {
 
 // saveOnLeading returns the first step of a new leader. It cancels leadership if the record now contradicts the
 // configuration because another leader changed it.
-func (r recordStore) saveOnLeading(giveUp context.CancelCauseFunc) func(context.Context) error {
+func (r recordStore) saveOnLeading(cancel context.CancelCauseFunc) func(context.Context) error {
 	return func(ctx context.Context) error {
 		err := explainError(store.CheckAndStore(ctx, r.api, r.api, r.namespace, r.cluster, r.place))
 		if _, usage := errors.AsType[*UsageError](err); usage || apierrors.IsForbidden(err) {
-			giveUp(&process.StartError{Err: err})
+			cancel(&process.StartError{Err: err})
 		}
 		return err
 	}

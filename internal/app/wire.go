@@ -53,11 +53,11 @@ func Run(ctx context.Context, o Options) error {
 	process.SetGCPercent()
 	spans := tracing.Start(ctx, "weir", Version, o.Log)
 	defer spans.Shutdown(process.TracesTimeout)
-	ways, err := azureOptions(o, cfg)
+	azureOpts, err := azureOptions(o, cfg)
 	if err != nil {
 		return err
 	}
-	ways.TracerProvider = spans.Provider
+	azureOpts.TracerProvider = spans.Provider
 	rc, inCluster, err := process.ClusterConfig(o.Kubeconfig)
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	process.SetLogger(o.processOptions())
 	return RunWith(ctx, o, Dependencies{
-		Config: cfg, Behaviour: known, API: rc, InCluster: inCluster, Azure: ways, Metrics: ctrlmetrics.Registry,
+		Config: cfg, Behaviour: known, API: rc, InCluster: inCluster, Azure: azureOpts, Metrics: ctrlmetrics.Registry,
 	})
 }
 
@@ -94,8 +94,8 @@ func RunWith(ctx context.Context, o Options, in Dependencies) error {
 	cfg := in.Config
 	o.knownBehavior = in.Behaviour
 	parent := ctx // done when the process should stop
-	ctx, giveUp := context.WithCancelCause(ctx)
-	defer giveUp(nil)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	fence := process.NewFence(o.processOptions())
 	writes := ratelimit.New(cfg.WriteShare(), cfg.UpdateInterval())
 	callLog := requestlog.New(maxCallLogBytes)
@@ -110,7 +110,7 @@ func RunWith(ctx context.Context, o Options, in Dependencies) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := newManager(ctx, o, cfg, rc, namespace, fence, record.saveOnLeading(giveUp))
+	mgr, err := newManager(ctx, o, cfg, rc, namespace, fence, record.saveOnLeading(cancel))
 	if parent.Err() != nil {
 		o.Log.Info("weir has stopped before it began")
 		return nil
@@ -136,12 +136,12 @@ func RunWith(ctx context.Context, o Options, in Dependencies) error {
 	if err != nil {
 		return err
 	}
-	locker, err := newLease(o, cfg, mgr, fence, in.Metrics)
+	lease, err := newLease(o, cfg, mgr, fence, in.Metrics)
 	if err != nil {
 		return err
 	}
-	lanes, members, updates := newUpdaters(o, in, client, cluster, locker, writes, record)
-	balancers, err = addLoadBalancers(o, in, client, cluster, lanes, locker, countConflicts(updates, members.PauseWrites), writes, record)
+	workers, members, updates := newUpdaters(o, in, client, cluster, lease, writes, record)
+	balancers, err = addLoadBalancers(o, in, client, cluster, workers, lease, countConflicts(updates, members.PauseWrites), writes, record)
 	if err != nil {
 		return err
 	}
@@ -149,13 +149,13 @@ func RunWith(ctx context.Context, o Options, in Dependencies) error {
 	if err != nil {
 		return err
 	}
-	listen := addStartupMigration(o, cfg, client, cluster, locker, record, giveUp)
-	registerMetrics(in.Metrics, cfg, cluster, lanes, members, writes, limits)
-	if err := cluster.Setup(lanes, members.Run, listen, gateways, delays, quotas.Run); err != nil {
+	listen := addStartupMigration(o, cfg, client, cluster, lease, record, cancel)
+	registerMetrics(in.Metrics, cfg, cluster, workers, members, writes, limits)
+	if err := cluster.Setup(workers, members.Run, listen, gateways, delays, quotas.Run); err != nil {
 		return err
 	}
 	o.Log.Info("weir starts", "version", Version, "cluster", o.ClusterName, "azure", cfg)
-	if err := process.RunAsLeader(ctx, fence, giveUp, mgr.Start); err != nil {
+	if err := process.RunAsLeader(ctx, fence, cancel, mgr.Start); err != nil {
 		return err
 	}
 	o.Log.Info("weir has stopped")
@@ -181,35 +181,35 @@ func addMonitoring(ctx context.Context, o Options, mgr ctrl.Manager, ready func(
 	})
 }
 
-func newUpdaters(o Options, in Dependencies, client *azure.Client, cluster *controllers.Cluster, locker updater.Lease, writes *ratelimit.Budgets, record recordStore) (*updater.Workers, *nicupdate.Updater, *metrics.PoolUpdates) {
+func newUpdaters(o Options, in Dependencies, client *azure.Client, cluster *controllers.Cluster, lease updater.Lease, writes *ratelimit.Budgets, record recordStore) (*updater.Workers, *nicupdate.Updater, *metrics.PoolUpdates) {
 	cfg := in.Config
 	updates := metrics.NewPoolUpdates(in.Metrics, loadBalancerScope(cfg))
-	var lanes *updater.Workers
-	machines := machineUpdaterConfig(o, cfg, client, cluster, locker)
+	var workers *updater.Workers
+	machines := machineUpdaterConfig(o, cfg, client, cluster, lease)
 	machines.Metrics = metrics.NewMachines(in.Metrics)
-	machines.OnPoolIdle = func(pool lb.PoolID) { lanes.NotifyMachinesDone(pool) }
+	machines.OnPoolIdle = func(pool lb.PoolID) { workers.NotifyMachinesDone(pool) }
 	members := nicupdate.New(machines)
-	lanes = updater.New(updater.Config{
+	workers = updater.New(updater.Config{
 		LoadBalancers: client, Pipeline: client, Serial: cfg.UpdateStrategy() == config.SerialStrategy, Behaviour: o.knownBehavior,
 		AdminState: cfg.SetsAdminState(),
-		Lease:      locker, Writes: writes, Interval: cfg.UpdateInterval(), MaxRetries: cfg.RetryCount(), ResyncPeriod: cfg.DriftPeriod(),
+		Lease:      lease, Writes: writes, Interval: cfg.UpdateInterval(), MaxRetries: cfg.RetryCount(), ResyncPeriod: cfg.DriftPeriod(),
 		Members: members,
 		Azure:   client, Cluster: cluster.Pools.Controller, StatusStore: cluster.Pools.Controller,
 		Reporter: measuredReporter{cluster.Pools.Controller, updates, members.PauseWrites}, Log: o.Log,
 	})
-	return lanes, members, updates
+	return workers, members, updates
 }
 
 func loadBalancerScope(cfg config.Config) lb.LoadBalancerID {
 	return lb.LoadBalancerID{SubscriptionID: cfg.NetworkSubscriptionID(), ResourceGroup: cfg.BackendResourceGroup()}
 }
 
-func registerMetrics(reg prometheus.Registerer, cfg config.Config, cluster *controllers.Cluster, lanes *updater.Workers, members *nicupdate.Updater, writes *ratelimit.Budgets, limits func() []plan.LimitUsage) {
+func registerMetrics(reg prometheus.Registerer, cfg config.Config, cluster *controllers.Cluster, workers *updater.Workers, members *nicupdate.Updater, writes *ratelimit.Budgets, limits func() []plan.LimitUsage) {
 	metrics.RegisterLimits(reg, limitRatios(limits))
 	metrics.RegisterMachines(reg, members.MachineCounts)
 	metrics.RegisterWrites(reg, loadBalancerScope(cfg), writes.ListUsage)
-	metrics.RegisterWorkers(reg, lanes)
-	metrics.RegisterSerialUpdates(reg, lanes.CountSerial)
+	metrics.RegisterWorkers(reg, workers)
+	metrics.RegisterSerialUpdates(reg, workers.CountSerial)
 	metrics.RegisterBuild(reg, Version)
 	metrics.RegisterStates(reg, countStates(cluster.Ownership.Statuses))
 	metrics.RegisterOutOfSync(reg, listOutOfSync(cluster.Ownership.Statuses))

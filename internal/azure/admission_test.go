@@ -23,13 +23,13 @@ func newLoadBalancerIDs(n int) []lb.LoadBalancerID {
 
 // runWorkers runs all workers of a herd and returns the delay of each.
 func runWorkers(g *gates, ids []lb.LoadBalancerID) []time.Duration {
-	start, left := make(chan time.Duration, len(ids)), time.Now()
+	start, remaining := make(chan time.Duration, len(ids)), time.Now()
 	for _, id := range ids {
 		go func() {
 			for {
 				until, _ := g.admitLoadBalancer(id, time.Now())
 				if until.IsZero() {
-					start <- time.Since(left)
+					start <- time.Since(remaining)
 					return
 				}
 				time.Sleep(time.Until(until))

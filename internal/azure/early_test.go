@@ -136,7 +136,7 @@ func TestAnEarlyPollIsNoSlowWrite(t *testing.T) {
 
 // A load balancer write has finished once its children and members show the result.
 func TestALoadBalancerShowsTheEndOfItsWrite(t *testing.T) {
-	was, written := reply{status: 200, body: busyBalancer}, withEtag("e3", reply{status: 200, body: busyBalancer})
+	before, written := reply{status: 200, body: busyBalancer}, withEtag("e3", reply{status: 200, body: busyBalancer})
 	taken := withEtag("e2", reply{status: 200, body: strings.Replace(busyBalancer, `"Succeeded"`, `"Updating"`, 1), header: slower(accepted, "10").header})
 	polled := "0s PUT, 2s GET, 5s GET, 10s poll, 10s GET"
 	without := func(part, by string) reply {
@@ -147,7 +147,7 @@ func TestALoadBalancerShowsTheEndOfItsWrite(t *testing.T) {
 		timeline string
 	}{
 		"it shows it":                {written, "0s PUT, 2s GET"},
-		"it is as before":            {was, polled},
+		"it is as before":            {before, polled},
 		"it still runs":              {taken, polled},
 		"another rule":               {without(`"name": "web-80"`, `"name": "web-443"`), polled},
 		"another probe":              {without(`"name": "old"`, `"name": "new"`), polled},

@@ -64,38 +64,38 @@ func describeFailure(ctx context.Context, c *call, err error, now time.Time) arm
 	if errors.As(err, new(*signInError)) && !c.isPoll() { // rejected, so not applied
 		return armerror.Failure{MayBeApplied: c.mayBeApplied.Load()}
 	}
-	answer, answered := errors.AsType[*azcore.ResponseError](err)
-	if !answered {
+	resp, ok := errors.AsType[*azcore.ResponseError](err)
+	if !ok {
 		// A deadline of our own is no answer from Azure; the next read resolves the outcome.
 		late := errors.Is(ctx.Err(), context.DeadlineExceeded)
 		unknown := late || c.isPoll() || c.isWrite() && c.sent.Load()
 		return armerror.Failure{ResultUnknown: unknown, NoResponse: !unknown && errors.As(err, new(*noResponseError))}
 	}
-	a := armerror.Failure{MayBeApplied: c.mayBeApplied.Load(), Status: answer.StatusCode, Codes: parseCodes(answer.RawResponse)}
-	a.RequestID, a.CorrelationID = requestIDs(answer.RawResponse)
-	for _, e := range parseErrors(answer.RawResponse) {
+	a := armerror.Failure{MayBeApplied: c.mayBeApplied.Load(), Status: resp.StatusCode, Codes: parseCodes(resp.RawResponse)}
+	a.RequestID, a.CorrelationID = requestIDs(resp.RawResponse)
+	for _, e := range parseErrors(resp.RawResponse) {
 		a.Message += e.Message + "\n"
 	}
-	if len(a.Codes) == 0 && codeRule.MatchString(answer.ErrorCode) {
-		a.Codes = []string{answer.ErrorCode}
+	if len(a.Codes) == 0 && codeRule.MatchString(resp.ErrorCode) {
+		a.Codes = []string{resp.ErrorCode}
 	}
-	success := answer.StatusCode >= 200 && answer.StatusCode < 300
+	success := resp.StatusCode >= 200 && resp.StatusCode < 300
 	switch {
-	case c.isPoll() && slices.Contains(endStatuses, answer.StatusCode):
+	case c.isPoll() && slices.Contains(endStatuses, resp.StatusCode):
 		// The operation's own result; Retry-After only paces polls.
 		a.OperationFailed = true
 		if len(a.Codes) == 0 {
-			a.Codes = []string{resultCode(answer.RawResponse)} // its HTTP status is a success
+			a.Codes = []string{resultCode(resp.RawResponse)} // its HTTP status is a success
 		}
 		return a
 	case c.isPoll(), c.isWrite() && success:
 		// The SDK treats a 202 to a PUT as an error, but Azure has accepted the write.
 		a.ResultUnknown = true
 	default:
-		a.TargetMissing = isTargetMissing(c, answer)
+		a.TargetMissing = isTargetMissing(c, resp)
 	}
-	if answer.RawResponse != nil {
-		a.RetryAt, _ = ratelimit.RetryAfter(answer.RawResponse.Header, now)
+	if resp.RawResponse != nil {
+		a.RetryAt, _ = ratelimit.RetryAfter(resp.RawResponse.Header, now)
 	}
 	return a
 }
@@ -131,14 +131,14 @@ var namedResource = regexp.MustCompile(`(?i)Microsoft\.[a-z]+(?:/[a-z0-9._-]+)+`
 // pool. A 404 without a resource or a body concerns the target, one with another resource is a
 // configuration error, and other formats are not from Resource Manager. A list needs only its
 // group.
-func isTargetMissing(c *call, answer *azcore.ResponseError) bool {
-	if answer.StatusCode != http.StatusNotFound || c.isTruncated.Load() || c.isCreate {
+func isTargetMissing(c *call, resp *azcore.ResponseError) bool {
+	if resp.StatusCode != http.StatusNotFound || c.isTruncated.Load() || c.isCreate {
 		return false
 	}
-	if body, err := runtime.Payload(answer.RawResponse); err == nil && len(bytes.TrimSpace(body)) == 0 {
+	if body, err := runtime.Payload(resp.RawResponse); err == nil && len(bytes.TrimSpace(body)) == 0 {
 		return c.id.Name != ""
 	}
-	for _, e := range parseErrors(answer.RawResponse) {
+	for _, e := range parseErrors(resp.RawResponse) {
 		switch e.Code {
 		case "ResourceGroupNotFound":
 			return !c.isWrite() || containsName(e.Message, c.id.ResourceGroup)

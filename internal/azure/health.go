@@ -33,10 +33,10 @@ func (c *Client) ReadHealth(ctx context.Context, id lb.LoadBalancerID, rule stri
 	if err != nil {
 		return nil, err
 	}
-	follow := a.call.newPoll()
-	result, err := waitForWrite(withCall(ctx, follow), follow, a.poller, a.firstResponse, nil)
+	poll := a.call.newPoll()
+	result, err := waitForWrite(withCall(ctx, poll), poll, a.poller, a.firstResponse, nil)
 	if err != nil {
-		return nil, newFault(ctx, follow, err)
+		return nil, newFault(ctx, poll, err)
 	}
 	members, err := decodeHealth(result)
 	if err != nil {

@@ -31,9 +31,9 @@ func TestReadHealth(t *testing.T) {
 	for _, missing := range append([]string{""}, role.Actions...) {
 		t.Run(missing, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				has := *role
-				has.Actions = slices.DeleteFunc(slices.Clone(role.Actions), func(a string) bool { return a == missing })
-				emu, client, pool := newEmulator(t, armemu.Options{Seed: 1, LatencyScale: 1, Role: &has})
+				have := *role
+				have.Actions = slices.DeleteFunc(slices.Clone(role.Actions), func(a string) bool { return a == missing })
+				emu, client, pool := newEmulator(t, armemu.Options{Seed: 1, LatencyScale: 1, Role: &have})
 				id := pool.LoadBalancer
 				own := fmt.Sprintf(`{"location":"eastus","sku":{"name":"Standard"},"properties":{"frontendIPConfigurations":[{"name":"fe"}],
 					"probes":[{"name":"p","properties":{"protocol":"Http","port":31000,"requestPath":"/healthz"}}],

@@ -78,8 +78,8 @@ func newestOf(kind, version string, body map[string]any) string {
 }
 
 // mergePatch applies a PATCH, or a PUT of a scale set: lists are replaced, absent properties retained.
-func mergePatch(was, patch map[string]any) map[string]any {
-	next := maps.Clone(was)
+func mergePatch(before, patch map[string]any) map[string]any {
+	next := maps.Clone(before)
 	for key, value := range patch {
 		inner, isObject := value.(map[string]any)
 		old, wasObject := next[key].(map[string]any)

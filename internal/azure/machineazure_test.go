@@ -112,16 +112,16 @@ func (a *arm) write(w http.ResponseWriter, r *http.Request, path string) {
 		answer(w, 400, object{"error": object{"code": "InvalidRequestContent", "message": err.Error()}})
 		return
 	}
-	was := a.of[path]
+	before := a.of[path]
 	if r.Method == http.MethodPatch {
-		merge(was, body)
+		merge(before, body)
 		for key := range a.of { // they no longer have the latest model
 			if strings.HasPrefix(key, path+"/") {
 				a.of[key]["properties"].(object)["latestModelApplied"] = false
 			}
 		}
 	} else {
-		body["id"] = was["id"]
+		body["id"] = before["id"]
 		a.of[path] = body
 	}
 	a.of[path]["properties"].(object)["provisioningState"] = "Updating"
@@ -165,9 +165,9 @@ func (a *arm) finishWrites() {
 func merge(into, body object) {
 	for key, value := range body {
 		inner, isObject := value.(object)
-		was, wasObject := into[key].(object)
+		before, wasObject := into[key].(object)
 		if isObject && wasObject {
-			merge(was, inner)
+			merge(before, inner)
 		} else {
 			into[key] = value
 		}

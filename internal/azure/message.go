@@ -115,23 +115,23 @@ func formatError(c *call, a armerror.Failure, err error) string {
 }
 
 func formatReason(a armerror.Failure, err error) string {
-	answer, ok := errors.AsType[*azcore.ResponseError](err)
+	resp, ok := errors.AsType[*azcore.ResponseError](err)
 	if !ok {
 		return err.Error()
 	}
-	text := fmt.Sprint(answer.StatusCode)
+	text := fmt.Sprint(resp.StatusCode)
 	if a.OperationFailed {
 		text = ""
 	}
 	if len(a.Codes) == 0 {
-		text = strings.TrimSpace(text + " " + http.StatusText(answer.StatusCode))
+		text = strings.TrimSpace(text + " " + http.StatusText(resp.StatusCode))
 	} else {
 		first, last := a.Codes[0], a.Codes[len(a.Codes)-1]
 		if text = strings.TrimSpace(text + " " + first); last != first {
 			text += " (" + last + ")"
 		}
 	}
-	list := parseErrors(answer.RawResponse)
+	list := parseErrors(resp.RawResponse)
 	// The innermost message is the specific one; the outer ones are generic.
 	for i := len(list) - 1; i >= 0; i-- {
 		if list[i].Message != "" {

@@ -116,12 +116,12 @@ func New(opts Options) (*Client, error) {
 
 // defaultTransport returns a default transport that follows no redirect, which would carry the token, even
 // over plain HTTP.
-func defaultTransport(transport Transport, leads *leader.Fence) Transport {
+func defaultTransport(transport Transport, fence *leader.Fence) Transport {
 	if transport != nil {
 		return transport
 	}
 	return &http.Client{
-		Transport:     newDefaultFencedTransport(leads),
+		Transport:     newDefaultFencedTransport(fence),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

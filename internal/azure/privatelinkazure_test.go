@@ -88,17 +88,17 @@ func (a *armPrivateLinks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a.calls = append(a.calls, r.Method+" "+strings.TrimPrefix(r.URL.Path, groupPrivateLinks))
-	is := a.of[path]
+	got := a.of[path]
 	switch {
-	case r.Method == http.MethodGet && is != nil:
+	case r.Method == http.MethodGet && got != nil:
 		answer(w, 200, a.shown(path))
 	case r.Method == http.MethodGet && strings.HasSuffix(path, "/privatelinkservices"):
 		a.list(w, path)
-	case r.Method == http.MethodDelete && is == nil && strings.Count(path, "/") == 8:
+	case r.Method == http.MethodDelete && got == nil && strings.Count(path, "/") == 8:
 		w.WriteHeader(http.StatusNoContent)
-	case r.Method != http.MethodPut && is == nil:
+	case r.Method != http.MethodPut && got == nil:
 		answer(w, 404, object{"error": object{"code": "NotFound", "message": "Resource " + r.URL.Path + " not found.", "details": []any{}}})
-	case is == nil && r.Header.Get("If-None-Match") != "*", is != nil && r.Header.Get("If-Match") != is["etag"]:
+	case got == nil && r.Header.Get("If-None-Match") != "*", got != nil && r.Header.Get("If-Match") != got["etag"]:
 		answer(w, 412, object{"error": object{"code": "PreconditionFailed", "message": "Precondition failed."}})
 	case r.Method == http.MethodDelete:
 		a.pending[path] = true

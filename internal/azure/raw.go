@@ -83,12 +83,12 @@ type rawWrite struct {
 func (r *RawClient) Send(ctx context.Context, q RawRequest) (RawResponse, error) {
 	for {
 		c := &call{op: rawOpByMethod[q.Method], target: parseTarget(q.Path)}
-		answer, err := r.sendOnce(withCall(ctx, c), c, q)
+		resp, err := r.sendOnce(withCall(ctx, c), c, q)
 		if err == nil {
-			return answer, nil
+			return resp, nil
 		}
-		until, waits := retryTime(err)
-		if !waits {
+		until, ok := retryTime(err)
+		if !ok {
 			return RawResponse{}, newFault(ctx, c, err)
 		}
 		if err := ratelimit.Sleep(ctx, time.Until(until)); err != nil {
@@ -118,23 +118,23 @@ func (r *RawClient) sendOnce(ctx context.Context, c *call, q RawRequest) (RawRes
 	if err != nil {
 		return none, err
 	}
-	answer := RawResponse{Status: resp.StatusCode, Body: decodeObject(body), Sent: sent, At: time.Now()}
-	if until, named := ratelimit.RetryAfter(resp.Header, answer.At); named {
-		answer.Wait = until.Sub(answer.At)
+	response := RawResponse{Status: resp.StatusCode, Body: decodeObject(body), Sent: sent, At: time.Now()}
+	if until, named := ratelimit.RetryAfter(resp.Header, response.At); named {
+		response.Wait = until.Sub(response.At)
 	}
 	if resp.StatusCode >= http.StatusBadRequest {
-		answer.Codes, answer.Message = parseCodes(resp), innermostMessage(c, resp)
-		return answer, nil
+		response.Codes, response.Message = parseCodes(resp), innermostMessage(c, resp)
+		return response, nil
 	}
 	if !c.isWrite() {
-		return answer, nil
+		return response, nil
 	}
 	poller, err := runtime.NewPoller[json.RawMessage](resp, r.pipe, nil)
 	if err != nil {
 		return none, err
 	}
-	answer.Operation = &rawWrite{call: c, poller: poller, firstResponse: resp}
-	return answer, nil
+	response.Operation = &rawWrite{call: c, poller: poller, firstResponse: resp}
+	return response, nil
 }
 
 func (r *RawClient) newRequest(ctx context.Context, q RawRequest) (*policy.Request, error) {
@@ -173,22 +173,22 @@ func (r *RawClient) Follow(ctx context.Context, a RawResponse) (RawResult, error
 	if !ok {
 		return RawResult{}, errors.New("the response started no operation")
 	}
-	follow := b.call.newPoll()
-	follow.finishedAt = a.At // if the operation is already finished
-	_, err := waitForWrite(withCall(ctx, follow), follow, b.poller, b.firstResponse, nil)
-	end := RawResult{State: "Succeeded", RunningAt: follow.runningAt, FinishedAt: follow.finishedAt}
+	poll := b.call.newPoll()
+	poll.finishedAt = a.At // if the operation is already finished
+	_, err := waitForWrite(withCall(ctx, poll), poll, b.poller, b.firstResponse, nil)
+	end := RawResult{State: "Succeeded", RunningAt: poll.runningAt, FinishedAt: poll.finishedAt}
 	if err == nil {
 		return end, nil
 	}
-	failure := describeFailure(ctx, follow, err, time.Now())
+	failure := describeFailure(ctx, poll, err, time.Now())
 	if !failure.OperationFailed {
-		return RawResult{}, newFault(ctx, follow, err)
+		return RawResult{}, newFault(ctx, poll, err)
 	}
 	end.State, end.Codes = "Failed", failure.Codes
 	if slices.Contains(failure.Codes, armerror.CodeCanceled) {
 		end.State = armerror.CodeCanceled
 	}
-	end.Message = formatError(follow, failure, err)
+	end.Message = formatError(poll, failure, err)
 	return end, nil
 }
 
@@ -203,9 +203,8 @@ func retryTime(err error) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// parseTarget supports a resource group, a resource in it, and a pool.
-// parseTarget names the resource of a path. A list, such as the permissions of a resource or the locations of a
-// subscription, is named by its last segment.
+// parseTarget returns the target of a path: a resource group, a resource in it, or a pool. A list, such as the
+// permissions of a resource or the locations of a subscription, is named by its last segment.
 func parseTarget(path string) target {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	at, list := parts, ""

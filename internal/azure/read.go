@@ -144,12 +144,12 @@ func (d *documentClient) listDocuments(ctx context.Context, all target) ([]codec
 			return p, runtime.UnmarshalAsJSON(resp, &p)
 		},
 	}); pager.More(); {
-		var answer *http.Response
-		page, err := pager.NextPage(policy.WithCaptureResponse(withCall(ctx, c), &answer))
+		var resp *http.Response
+		page, err := pager.NextPage(policy.WithCaptureResponse(withCall(ctx, c), &resp))
 		if err != nil {
 			return nil, newFault(ctx, c, err)
 		}
-		if page.Value == nil && !codec.IsNullList(answer) || slices.Contains(page.Value, nil) {
+		if page.Value == nil && !codec.IsNullList(resp) || slices.Contains(page.Value, nil) {
 			return nil, unexpectedResponse(all)
 		}
 		for _, item := range page.Value {

@@ -33,19 +33,19 @@ func ListZones(ctx context.Context, client *Client, subscription string) (map[st
 	if err != nil {
 		return nil, err
 	}
-	answer, err := raw.Send(ctx, RawRequest{Method: http.MethodGet, Path: "/subscriptions/" + url.PathEscape(subscription) + "/locations", Version: version})
+	resp, err := raw.Send(ctx, RawRequest{Method: http.MethodGet, Path: "/subscriptions/" + url.PathEscape(subscription) + "/locations", Version: version})
 	if err != nil {
 		return nil, err
 	}
-	if answer.Status != http.StatusOK {
-		err = fmt.Errorf("%d %s: %s", answer.Status, strings.Join(answer.Codes, " "), answer.Message)
-		if answer.Status < http.StatusInternalServerError && answer.Status != http.StatusTooManyRequests && answer.Status != http.StatusRequestTimeout {
+	if resp.Status != http.StatusOK {
+		err = fmt.Errorf("%d %s: %s", resp.Status, strings.Join(resp.Codes, " "), resp.Message)
+		if resp.Status < http.StatusInternalServerError && resp.Status != http.StatusTooManyRequests && resp.Status != http.StatusRequestTimeout {
 			return nil, fmt.Errorf("%w: %w", zones.ErrRejected, err)
 		}
 		return nil, err
 	}
 	var all locations
-	text, err := json.Marshal(answer.Body)
+	text, err := json.Marshal(resp.Body)
 	if err = errors.Join(err, json.Unmarshal(text, &all)); err != nil {
 		return nil, err
 	}

@@ -46,21 +46,21 @@ func listPermissions(ctx context.Context, client *Client, scope string) ([]permi
 		return nil, err
 	}
 	at := scope + "/providers/Microsoft.Authorization/permissions"
-	ask := RawRequest{Method: http.MethodGet, Path: at, Version: permissionsVersion}
+	request := RawRequest{Method: http.MethodGet, Path: at, Version: permissionsVersion}
 	var all []permission
 	for range maxRightsPages {
-		answer, err := raw.Send(ctx, ask)
+		resp, err := raw.Send(ctx, request)
 		if err != nil {
 			return nil, err
 		}
-		if answer.Status != http.StatusOK {
-			return nil, fmt.Errorf("%d %s: %s", answer.Status, strings.Join(answer.Codes, " "), answer.Message)
+		if resp.Status != http.StatusOK {
+			return nil, fmt.Errorf("%d %s: %s", resp.Status, strings.Join(resp.Codes, " "), resp.Message)
 		}
 		var page struct {
 			Value    *[]permission `json:"value"`
 			NextLink string        `json:"nextLink"`
 		}
-		text, err := json.Marshal(answer.Body)
+		text, err := json.Marshal(resp.Body)
 		if err = errors.Join(err, json.Unmarshal(text, &page)); err != nil {
 			return nil, err
 		}
@@ -73,7 +73,7 @@ func listPermissions(ctx context.Context, client *Client, scope string) ([]permi
 		if !isSamePath(raw.Endpoint, at, page.NextLink) {
 			return nil, errors.New("its next page is at another address, which is not read")
 		}
-		ask = RawRequest{Method: http.MethodGet, Path: at, Link: page.NextLink}
+		request = RawRequest{Method: http.MethodGet, Path: at, Link: page.NextLink}
 	}
 	return nil, fmt.Errorf("there are more than %d pages", maxRightsPages)
 }

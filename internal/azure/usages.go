@@ -67,14 +67,14 @@ func ListUsages(ctx context.Context, client *Client, subscription, location stri
 }
 
 func fetchPage(ctx context.Context, raw *RawClient, request RawRequest) (p page, err error) {
-	answer, err := raw.Send(ctx, request)
+	resp, err := raw.Send(ctx, request)
 	if err != nil {
 		return p, err
 	}
-	if answer.Status != http.StatusOK {
-		return p, fmt.Errorf("%d %s: %s", answer.Status, strings.Join(answer.Codes, " "), answer.Message)
+	if resp.Status != http.StatusOK {
+		return p, fmt.Errorf("%d %s: %s", resp.Status, strings.Join(resp.Codes, " "), resp.Message)
 	}
-	text, err := json.Marshal(answer.Body)
+	text, err := json.Marshal(resp.Body)
 	if err = errors.Join(err, json.Unmarshal(text, &p)); err != nil {
 		return p, err
 	}

@@ -20,15 +20,15 @@ func (d *documentClient) resourceVersion(t target) string {
 // requiredVersion returns the api-version that a rejection requires; empty if there is none newer than
 // sent.
 func requiredVersion(err error, sent string) string {
-	answer, ok := errors.AsType[*azcore.ResponseError](err)
-	if !ok || answer.StatusCode != http.StatusBadRequest {
+	resp, ok := errors.AsType[*azcore.ResponseError](err)
+	if !ok || resp.StatusCode != http.StatusBadRequest {
 		return ""
 	}
-	if !slices.Contains(parseCodes(answer.RawResponse), armerror.CodeOldAPIVersion) {
+	if !slices.Contains(parseCodes(resp.RawResponse), armerror.CodeOldAPIVersion) {
 		return ""
 	}
 	newest := ""
-	for _, e := range parseErrors(answer.RawResponse) {
+	for _, e := range parseErrors(resp.RawResponse) {
 		newest = max(newest, findNewerVersion(e.Message, sent))
 	}
 	return newest
@@ -39,7 +39,7 @@ func requiredVersion(err error, sent string) string {
 func (d *documentClient) writeWithVersion(ctx context.Context, r request, version string, rejected error) (acceptedWrite, error) {
 	doc, err := d.readVersion(ctx, r.call.target, version)
 	if err != nil {
-		if answer, ok := errors.AsType[*azcore.ResponseError](err); ok && rejected != nil && isVersionUnsupported(answer) {
+		if resp, ok := errors.AsType[*azcore.ResponseError](err); ok && rejected != nil && isVersionUnsupported(resp) {
 			return acceptedWrite{}, rejected
 		}
 		return acceptedWrite{}, err
@@ -54,8 +54,8 @@ func (d *documentClient) writeWithVersion(ctx context.Context, r request, versio
 	return d.sendWrite(ctx, r, version, body)
 }
 
-func isVersionUnsupported(answer *azcore.ResponseError) bool {
-	return slices.ContainsFunc(parseCodes(answer.RawResponse), func(code string) bool {
+func isVersionUnsupported(resp *azcore.ResponseError) bool {
+	return slices.ContainsFunc(parseCodes(resp.RawResponse), func(code string) bool {
 		return slices.Contains([]string{"NoRegisteredProviderFound", "InvalidApiVersionParameter", "InvalidResourceType"}, code)
 	})
 }

@@ -18,12 +18,12 @@ import (
 // waitForWrite polls an accepted write at the pace of the responses and waits out a 429. Other errors end
 // the wait, as does a Retry-After beyond the deadline of ctx, so that the caller can defer the pool
 // and free its worker. early may be nil.
-func waitForWrite(ctx context.Context, follow *call, poller *runtime.Poller[json.RawMessage], first *http.Response, early *earlyReader) (none json.RawMessage, err error) {
-	answer, start := first, time.Now()
+func waitForWrite(ctx context.Context, poll *call, poller *runtime.Poller[json.RawMessage], first *http.Response, early *earlyReader) (none json.RawMessage, err error) {
+	response, start := first, time.Now()
 	for n := 1; !poller.Done(); n++ {
-		next := nextPollTime(answer, time.Now())
+		next := nextPollTime(response, time.Now())
 		if n == 1 {
-			if result, over := early.readUntil(ctx, follow, next); over {
+			if result, over := early.readUntil(ctx, poll, next); over {
 				return result, nil
 			}
 		}
@@ -35,17 +35,17 @@ func waitForWrite(ctx context.Context, follow *call, poller *runtime.Poller[json
 		case err == nil && isPollFailed(poller.Done(), resp):
 			return none, runtime.NewResponseError(resp)
 		case err == nil:
-			answer = resp
-			if follow.recordPoll(poller.Done(), time.Now()); n == 1 && early != nil && isReadConclusive(poller.Done(), time.Since(start)) {
+			response = resp
+			if poll.recordPoll(poller.Done(), time.Now()); n == 1 && early != nil && isReadConclusive(poller.Done(), time.Since(start)) {
 				early.onFirstPoll(poller.Done())
 			}
 		case throttled != nil && !exceedsDeadline(ctx, throttled):
-			answer = throttled
+			response = throttled
 		case !waitRetryAfter(ctx, err):
 			return none, err
 		}
 	}
-	follow.op = opResult
+	poll.op = opResult
 	for {
 		result, err := poller.Result(ctx)
 		if waitRetryAfter(ctx, err) {
@@ -75,21 +75,21 @@ func isPollFailed(done bool, resp *http.Response) bool {
 	return !done && resp.StatusCode >= http.StatusBadRequest && resp.StatusCode != http.StatusTooManyRequests
 }
 
-func exceedsDeadline(ctx context.Context, answer *http.Response) bool {
-	at, named := ratelimit.RetryAfter(answer.Header, time.Now())
+func exceedsDeadline(ctx context.Context, resp *http.Response) bool {
+	at, named := ratelimit.RetryAfter(resp.Header, time.Now())
 	end, ends := ctx.Deadline()
 	return named && ends && at.After(end)
 }
 
 func throttleResponse(err error) *http.Response {
-	answer, ok := errors.AsType[*azcore.ResponseError](err)
-	if !ok || answer.StatusCode != http.StatusTooManyRequests {
+	resp, ok := errors.AsType[*azcore.ResponseError](err)
+	if !ok || resp.StatusCode != http.StatusTooManyRequests {
 		return nil
 	}
-	if answer.RawResponse == nil {
+	if resp.RawResponse == nil {
 		return &http.Response{}
 	}
-	return answer.RawResponse
+	return resp.RawResponse
 }
 
 // waitRetryAfter waits out a Retry-After that blocks polling. It returns false for other errors, or if ctx
@@ -104,16 +104,16 @@ func waitRetryAfter(ctx context.Context, err error) bool {
 
 const maxPollInterval = time.Minute
 
-func nextPollTime(answer *http.Response, now time.Time) time.Time {
+func nextPollTime(resp *http.Response, now time.Time) time.Time {
 	delay := pollInterval
-	if answer != nil {
+	if resp != nil {
 		// Wait even for a Retry-After of 0: only ctx limits the loop.
-		if at, ok := ratelimit.RetryAfter(answer.Header, now); ok {
+		if at, ok := ratelimit.RetryAfter(resp.Header, now); ok {
 			delay = max(at.Sub(now), time.Second)
-		} else if answer.StatusCode == http.StatusTooManyRequests {
+		} else if resp.StatusCode == http.StatusTooManyRequests {
 			delay = closedWithoutRetryAfter
 		}
-		if answer.StatusCode != http.StatusTooManyRequests {
+		if resp.StatusCode != http.StatusTooManyRequests {
 			delay = min(delay, maxPollInterval) // Retry-After of a poll is advice, and the worker is waiting
 		}
 	}

@@ -54,7 +54,7 @@ func retryAfters() []wireRow {
 		tooLate bool          // exceeds the deadline of a wait
 	}
 	seconds := func(value string) map[string]string { return map[string]string{"Retry-After": value} }
-	ways := []way{
+	azureOpts := []way{
 		{name: "2", header: seconds("2"), after: new(2 * time.Second), paced: 2 * time.Second},
 		{name: "a date 40 s ahead", header: seconds("Sat, 01 Jan 2000 00:00:40 GMT"), until: epoch.Add(40 * time.Second)},
 		{name: "a date past", header: seconds("Fri, 31 Dec 1999 00:00:00 GMT"), until: epoch.Add(-24 * time.Hour)},
@@ -70,7 +70,7 @@ func retryAfters() []wireRow {
 		{name: "317 years, which overflow the SDK", header: seconds("10000000000"), after: new(ratelimit.MaxRetryAfter), tooLong: true, tooLate: true},
 	}
 	var rows []wireRow
-	for _, w := range ways {
+	for _, w := range azureOpts {
 		lane := throttledRow("429: "+w.name, reply{status: 429, header: w.header}, "Too Many Requests")
 		lane.after, lane.until, lane.paced = w.after, w.until, w.paced
 		if w.tooLate {

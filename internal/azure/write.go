@@ -148,10 +148,10 @@ var goodStates = []string{"", string(lb.Succeeded), string(lb.Updating)}
 // waitResult waits for the end of the write and returns the document; empty after a deletion or an action.
 // early may be nil.
 func (a acceptedWrite) waitResult(ctx context.Context, early *earlyReader) (codec.Document, error) {
-	follow := a.call.newPoll()
-	result, err := waitForWrite(withCall(ctx, follow), follow, a.poller, a.firstResponse, early)
+	poll := a.call.newPoll()
+	result, err := waitForWrite(withCall(ctx, poll), poll, a.poller, a.firstResponse, early)
 	if err != nil {
-		return codec.Document{}, newFault(ctx, follow, err)
+		return codec.Document{}, newFault(ctx, poll, err)
 	}
 	if a.call.op == opDelete || a.call.op == opPost {
 		return codec.Document{}, nil

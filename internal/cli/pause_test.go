@@ -64,7 +64,7 @@ func specs(t *testing.T, api client.Client) string {
 	if err := api.List(t.Context(), &all); err != nil {
 		t.Fatal(err)
 	}
-	var is []string
+	var got []string
 	for _, p := range all.Items {
 		if !p.Spec.Paused && p.Spec.Pause == nil {
 			continue
@@ -76,9 +76,9 @@ func specs(t *testing.T, api client.Client) string {
 			}
 			text += " by " + d.By + " why " + d.Why
 		}
-		is = append(is, text)
+		got = append(got, text)
 	}
-	return strings.Join(is, ", ")
+	return strings.Join(got, ", ")
 }
 
 func TestPause(t *testing.T) {

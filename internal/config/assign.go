@@ -16,13 +16,13 @@ import (
 func assignKeys(target reflect.Value, keys map[string]json.RawMessage, under string) (rest []string, err error) {
 	fields := map[string]reflect.Value{}
 	collectFields(target, fields)
-	given := map[string]string{}
+	seen := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		folded := strings.ToLower(key)
-		if twin, twice := given[folded]; twice {
+		if twin, ok := seen[folded]; ok {
 			return nil, fmt.Errorf("key %q is given twice, as %q as well: remove one", visiblePath(under+key), visiblePath(under+twin))
 		}
-		given[folded] = key
+		seen[folded] = key
 		field, ok := fields[folded]
 		if !ok {
 			rest = append(rest, under+key)

@@ -61,10 +61,10 @@ func checkConfigurations(list []LoadBalancerConfiguration) error {
 			return err
 		}
 		name, set := strings.ToLower(c.Name), strings.ToLower(c.PrimaryVMSet)
-		if _, twice := names[name]; twice {
+		if _, ok := names[name]; ok {
 			return fmt.Errorf("key %q is %q, which another entry has, too: capitals make no difference to Azure: choose another name", key+".name", c.Name)
 		}
-		if other, twice := sets[set]; twice && set != "" {
+		if other, ok := sets[set]; ok && set != "" {
 			return fmt.Errorf("key %q is %q, which is that of %q, too: a node is behind one of them alone: remove it from one entry", key+".primaryVMSet", c.PrimaryVMSet, other)
 		}
 		names[name], sets[set] = c.Name, c.Name

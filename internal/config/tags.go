@@ -43,13 +43,13 @@ func (c Cloud) checkTags() error {
 }
 
 func checkTags(key string, tags map[string]string) error {
-	given := map[string]string{}
+	seen := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(tags)) {
 		folded := strings.ToLower(name)
-		if other, twice := given[folded]; twice {
+		if other, ok := seen[folded]; ok {
 			return fmt.Errorf("key %q has the tags %q and %q, which are one to Azure: remove one", key, other, name)
 		}
-		given[folded] = name
+		seen[folded] = name
 		if !lb.ValidTag(name, tags[name]) {
 			return fmt.Errorf("key %q has %q: want %s", key, name+"="+tags[name], lb.TagRule)
 		}
@@ -66,11 +66,11 @@ func parsePairs(text string) (map[string]string, error) {
 		}
 		name, value, found := strings.Cut(part, "=")
 		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
-		_, twice := tags[name]
+		_, ok := tags[name]
 		switch {
 		case !found:
 			err = fmt.Errorf(`key "tags" has %q: want pairs like "a=b,c=d"; values that hold ',' have a place in tagsMap`, part)
-		case twice:
+		case ok:
 			err = fmt.Errorf(`key "tags" has the tag %q twice: remove one`, name)
 		default:
 			tags[name] = value

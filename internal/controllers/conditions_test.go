@@ -64,8 +64,8 @@ func TestConditionsOfAService(t *testing.T) {
 	})
 	s.waitForCondition("web", cache.ConditionProgrammed, "", "")
 	s.waitForCondition("web", cache.ConditionAccepted, "", "")
-	if left := get[corev1.Service](s, s.ns, "web").Status.Conditions; len(left) != 1 || left[0].Type != "example.com/Theirs" {
-		t.Errorf("conditions of others: %+v", left)
+	if remaining := get[corev1.Service](s, s.ns, "web").Status.Conditions; len(remaining) != 1 || remaining[0].Type != "example.com/Theirs" {
+		t.Errorf("conditions of others: %+v", remaining)
 	}
 }
 
@@ -77,12 +77,12 @@ func TestARefusedPortIsInTheStatus(t *testing.T) {
 	shows := func(want string) {
 		t.Helper()
 		s.waitUntil(func() string {
-			is := get[corev1.Service](s, s.ns, "web").Status.LoadBalancer.Ingress
-			if len(is) != 1 || is[0].IP == "" {
+			current := get[corev1.Service](s, s.ns, "web").Status.LoadBalancer.Ingress
+			if len(current) != 1 || current[0].IP == "" {
 				return "the address is not there"
 			}
 			got := ""
-			for _, p := range is[0].Ports {
+			for _, p := range current[0].Ports {
 				got += ptr.Deref(p.Error, "none")
 			}
 			if got != want {

@@ -78,8 +78,8 @@ func TestConflictIsReported(t *testing.T) {
 	deployer.setResult(name, nil)
 	s.editService("web", annotated("azure-load-balancer-tcp-idle-timeout", "20"))
 	s.waitForConflict("web", "")
-	if left := get[corev1.Service](s, s.ns, "web").Status.Conditions; meta.FindStatusCondition(left, "example.com/Theirs") == nil {
-		t.Errorf("conditions of others: %+v", left)
+	if remaining := get[corev1.Service](s, s.ns, "web").Status.Conditions; meta.FindStatusCondition(remaining, "example.com/Theirs") == nil {
+		t.Errorf("conditions of others: %+v", remaining)
 	}
 }
 

@@ -99,8 +99,8 @@ func ofPool(name string) func(armemu.Call) bool {
 }
 
 func (s *testEnv) checkNoManagedPools() string {
-	if left := s.managedPools(); left != "" {
-		return "left: " + left
+	if remaining := s.managedPools(); remaining != "" {
+		return "left: " + remaining
 	}
 	return ""
 }

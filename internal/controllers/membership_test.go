@@ -221,8 +221,8 @@ func TestEndpointsWithoutMembers(t *testing.T) {
 	s.createSliceOf(discoveryv1.AddressTypeFQDN, "names", "web", s.endpointOn(2))
 	s.createSlice("no-ip", "web", s.endpointOn(4))
 	s.waitForMembers("web")
-	for _, left := range []string{"1000 endpoints without a node name", "1 slice without IP addresses", "node " + s.node(4)} {
-		s.waitForReason("web", v1alpha1.ReasonInSync, left)
+	for _, remaining := range []string{"1000 endpoints without a node name", "1 slice without IP addresses", "node " + s.node(4)} {
+		s.waitForReason("web", v1alpha1.ReasonInSync, remaining)
 	}
 	if n := s.countWrites(); n != 0 {
 		t.Errorf("%d writes of an empty pool that stays empty", n)

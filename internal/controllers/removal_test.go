@@ -43,12 +43,12 @@ func TestWhichMissingPoolIsBelieved(t *testing.T) {
 			s.setReadResults("web", tt.finds...)
 			s.delete(&v1alpha1.BackendPool{}, "web")
 			s.waitForDeletion("web")
-			var left []string
+			var remaining []string
 			for range tt.left {
-				left = append(left, s.ip(1))
+				remaining = append(remaining, s.ip(1))
 			}
-			if got := s.poolAddresses("web"); !slices.Equal(got, left) {
-				t.Errorf("the BackendPool is gone, and its pool holds %v, want %v", got, left)
+			if got := s.poolAddresses("web"); !slices.Equal(got, remaining) {
+				t.Errorf("the BackendPool is gone, and its pool holds %v, want %v", got, remaining)
 			}
 			if n := len(s.requestTimes("web")) - sent; tt.reads > 0 && n != tt.reads {
 				t.Errorf("it went after %d reads, want %d", n, tt.reads)
@@ -63,12 +63,12 @@ func TestFailingRemovalIsReportedOnce(t *testing.T) {
 	s.setWriteResults("web", slices.Repeat([]injectedResult{refused}, 100)...)
 	s.delete(&corev1.Service{}, "web")
 	s.waitForReason("web", v1alpha1.ReasonFailed, "the last attempt to take its addresses out of the pool failed: ")
-	left := s.remainingResults("web")
+	remaining := s.remainingResults("web")
 	s.waitUntil(func() string { // some more attempts fail
 		if c := s.syncedCondition("web"); c.Reason != v1alpha1.ReasonFailed || !strings.Contains(c.Message, "; another follows within a minute") {
 			s.Errorf("between two attempts it says %s", s.syncedMessage("web"))
 		}
-		if s.remainingResults("web") > left-3 {
+		if s.remainingResults("web") > remaining-3 {
 			return "not tried again"
 		}
 		return ""

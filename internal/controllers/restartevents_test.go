@@ -38,9 +38,9 @@ func TestRestartRepeatsNoEvent(t *testing.T) {
 	if err := controller.stop(); err != nil { // which writes its remaining events
 		t.Fatal(err)
 	}
-	said, left := map[string]string{}, map[string]int{}
+	said, remaining := map[string]string{}, map[string]int{}
 	for name := range failing {
-		said[name], left[name] = about(name), s.remainingResults(name)
+		said[name], remaining[name] = about(name), s.remainingResults(name)
 	}
 	// One pool was fixed by hand, and the lost write of another had landed.
 	s.azurePool("mended", s.ip(1))
@@ -56,7 +56,7 @@ func TestRestartRepeatsNoEvent(t *testing.T) {
 	}
 	for _, name := range []string{"refused", "spent", "nodes"} {
 		s.waitUntil(func() string {
-			if s.remainingResults(name) == left[name] {
+			if s.remainingResults(name) == remaining[name] {
 				return name + " is not tried again"
 			}
 			return ""
@@ -68,7 +68,7 @@ func TestRestartRepeatsNoEvent(t *testing.T) {
 		if current := about(name); current != said[name] {
 			t.Errorf("%s: before the restart %s, and after it %s", name, said[name], current)
 		}
-		if n := left[name] - s.remainingResults(name); n != 1 {
+		if n := remaining[name] - s.remainingResults(name); n != 1 {
 			t.Errorf("%s: %d attempts, of which nobody was told", name, n)
 		}
 	}

@@ -129,7 +129,7 @@ func (s *testEnv) waitForDesired(members int32) {
 }
 
 // checkResumedAfter checks that no request was sent within the Retry-After.
-func (s *testEnv) checkResumedAfter(patience time.Duration, ips ...string) {
+func (s *testEnv) checkResumedAfter(timeout time.Duration, ips ...string) {
 	s.Helper()
 	if n := s.remainingResults("web"); n != 0 {
 		s.Fatal("the write was not throttled yet")
@@ -140,8 +140,8 @@ func (s *testEnv) checkResumedAfter(patience time.Duration, ips ...string) {
 	for i := range len(sent) - 1 {
 		longest = max(longest, sent[i+1].Sub(sent[i]))
 	}
-	if longest < patience {
-		s.Errorf("the longest time without a request was %s, and Azure asked for %s", longest, patience)
+	if longest < timeout {
+		s.Errorf("the longest time without a request was %s, and Azure asked for %s", longest, timeout)
 	}
 }
 

@@ -156,12 +156,12 @@ func (c *Cluster) SetFirst(run func(ctx context.Context)) { c.runFirst = run }
 func (c *Cluster) AddRetry(retry func(now time.Time)) { c.retries = append(c.retries, retry) }
 
 // Setup adds the controllers, the workers, the additional functions, and the event writer.
-func (c *Cluster) Setup(lanes Workers, beside ...func(context.Context)) error {
-	c.workers, c.Pools.Workers = lanes, lanes
+func (c *Cluster) Setup(workers Workers, runnables ...func(context.Context)) error {
+	c.workers, c.Pools.Workers = workers, workers
 	if c.opts.Connection != nil {
 		c.opts.Connection.SetCallbacks(c.onReconnected, c.onHealthy)
 	}
-	runs := append([]func(context.Context){lanes.Run}, beside...)
+	runs := append([]func(context.Context){workers.Run}, runnables...)
 	if c.opts.Connection != nil {
 		runs = append(runs, c.releaseRetained)
 	}

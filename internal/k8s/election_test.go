@@ -34,14 +34,14 @@ type oneLease struct {
 	events []string
 }
 
-func (o *oneLease) Identity() string      { return "me" }
-func (o *oneLease) Describe() string      { return "weir-system/weir-controller" }
-func (o *oneLease) RecordEvent(is string) { o.events = append(o.events, is) }
+func (o *oneLease) Identity() string       { return "me" }
+func (o *oneLease) Describe() string       { return "weir-system/weir-controller" }
+func (o *oneLease) RecordEvent(got string) { o.events = append(o.events, got) }
 
 func (o *oneLease) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	is := o.is
-	raw, err := json.Marshal(is)
-	return &is, raw, errors.Join(o.fail, err)
+	got := o.is
+	raw, err := json.Marshal(got)
+	return &got, raw, errors.Join(o.fail, err)
 }
 
 func (o *oneLease) Update(_ context.Context, next resourcelock.LeaderElectionRecord) error {

@@ -177,7 +177,7 @@ func (q *EventQueue) Run(ctx context.Context) {
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(stopTimeout, end) })
 	defer stop()
 	for writeCtx.Err() == nil {
-		if event, waits := q.nextEvent(); waits {
+		if event, ok := q.nextEvent(); ok {
 			if q.writeEvent(writeCtx, &event) {
 				q.dropOlder(event)
 				continue

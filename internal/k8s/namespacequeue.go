@@ -96,7 +96,7 @@ type newHead struct {
 
 // addRequest reports whether a request is the head of its column.
 func (h *columnHeads) addRequest(req reconcile.Request, priority int) bool {
-	if before, waits := h.pendingPriority[req]; waits && before >= priority ||
+	if before, ok := h.pendingPriority[req]; ok && before >= priority ||
 		slices.ContainsFunc(h.byRequest[req], func(c column) bool { return c.priority > priority }) {
 		return false
 	}
@@ -126,7 +126,7 @@ func (h *columnHeads) removeHead(req reconcile.Request) []newHead {
 		for len(h.pending[c]) > 0 {
 			first := h.pending[c][0]
 			h.pending[c] = h.pending[c][1:]
-			if priority, waits := h.pendingPriority[first]; waits && priority == c.priority {
+			if priority, ok := h.pendingPriority[first]; ok && priority == c.priority {
 				delete(h.pendingPriority, first)
 				h.setHead(c, first)
 				all = append(all, newHead{first, c.priority})

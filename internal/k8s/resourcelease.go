@@ -94,7 +94,7 @@ func (l *ResourceLease) Release(ctx context.Context) error {
 }
 
 // updateLease writes the result of change, unless that is nil.
-func (l *ResourceLease) updateLease(ctx context.Context, doing string, change func(current *coordinationv1.Lease) (*coordinationv1.Lease, error)) error {
+func (l *ResourceLease) updateLease(ctx context.Context, action string, change func(current *coordinationv1.Lease) (*coordinationv1.Lease, error)) error {
 	var err error
 	for range maxConflictRetries {
 		current := l.lastWritten
@@ -116,7 +116,7 @@ func (l *ResourceLease) updateLease(ctx context.Context, doing string, change fu
 			break
 		}
 	}
-	return fmt.Errorf("%s the lease %s/%s: %w", doing, resourceNamespace, resourceName, err)
+	return fmt.Errorf("%s the lease %s/%s: %w", action, resourceNamespace, resourceName, err)
 }
 
 func (l *ResourceLease) getLease(ctx context.Context) (*coordinationv1.Lease, error) {
@@ -177,7 +177,7 @@ func (l *ResourceLease) withHolder(current *coordinationv1.Lease, now time.Time)
 	}
 	next.Annotations[previousHolderAnnotation] = holderPrefix
 	delete(next.Annotations, epochAnnotation)
-	if in, leads := l.fence.Epoch(); leads {
+	if in, isLeader := l.fence.Epoch(); isLeader {
 		next.Annotations[epochAnnotation] = in.String()
 	}
 	return next
@@ -186,9 +186,9 @@ func (l *ResourceLease) withHolder(current *coordinationv1.Lease, now time.Time)
 // isFormerLeader reports whether the holder is a former leader: it acquired the Lease in an earlier epoch
 // of the same election. Replicas without leader election exclude each other.
 func (l *ResourceLease) isFormerLeader(current *coordinationv1.Lease) bool {
-	in, leads := l.fence.Epoch()
+	in, isLeader := l.fence.Epoch()
 	before, known := leader.ParseEpoch(current.Annotations[epochAnnotation])
-	return leads && known && strings.HasPrefix(holderOf(current), holderPrefix+"_") && before.Before(in)
+	return isLeader && known && strings.HasPrefix(holderOf(current), holderPrefix+"_") && before.Before(in)
 }
 
 func holderOf(current *coordinationv1.Lease) string {

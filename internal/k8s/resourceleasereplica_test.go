@@ -61,9 +61,9 @@ func TestWhichReplicaSucceedsAnother(t *testing.T) {
 func TestWhatAReplicaWritesIntoTheLease(t *testing.T) {
 	old := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{epochAnnotation: election + " 3"}}}
 	for want, fence := range map[string]*leader.Fence{election + " 4": leads(leader.Epoch{Lease: election, TransitionCount: 4}), "": nil} {
-		is := (&ResourceLease{holder: "weir-controller_b", fence: fence}).withHolder(old, time.Now())
-		if holderOf(is) != "weir-controller_b" || is.Annotations[epochAnnotation] != want || is.Annotations[previousHolderAnnotation] != holderPrefix {
-			t.Errorf("%v, %v", is.Spec, is.Annotations)
+		got := (&ResourceLease{holder: "weir-controller_b", fence: fence}).withHolder(old, time.Now())
+		if holderOf(got) != "weir-controller_b" || got.Annotations[epochAnnotation] != want || got.Annotations[previousHolderAnnotation] != holderPrefix {
+			t.Errorf("%v, %v", got.Spec, got.Annotations)
 		}
 	}
 }

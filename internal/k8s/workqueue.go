@@ -65,8 +65,8 @@ func (q *WorkQueue) WrapReconciler(next reconcile.Func) reconcile.Func {
 		result, err := next(ctx, req)
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		_, azures := errors.AsType[*armerror.Fault](err)
-		if err == nil || azures || !IsTransient(err) {
+		_, isAzure := errors.AsType[*armerror.Fault](err)
+		if err == nil || isAzure || !IsTransient(err) {
 			delete(q.failedRequests, req)
 			return result, err
 		}

@@ -138,10 +138,10 @@ func TestLeavingDoesNotWaitForARenewal(t *testing.T) {
 		a, b := s.enters(s.weir), s.enters(s.weir)
 		s.api.set(func() { s.api.takes = 4 * time.Second })
 		time.Sleep(termLease/3 + time.Second)
-		left := time.Now()
+		remaining := time.Now()
 		a.leave()
-		if time.Since(left) != 0 {
-			s.Errorf("waited for %s", time.Since(left))
+		if time.Since(remaining) != 0 {
+			s.Errorf("waited for %s", time.Since(remaining))
 		}
 		b.leave()
 	})

@@ -106,13 +106,13 @@ func (w world) next(on rules) []step {
 // renewed for its duration, and renews it with the last written version, so that a renewal fails
 // after another replica acquired it.
 func (w world) elects(r int, on rules) []step {
-	to, is := w, &w.R[r]
+	to, got := w, &w.R[r]
 	switch {
-	case is.Does == standing && (w.Holder < 0 || w.Now-w.Renewed >= on.lease):
+	case got.Does == standing && (w.Holder < 0 || w.Now-w.Renewed >= on.lease):
 		to.Holder, to.Renewed = int8(r), w.Now //nolint:gosec // 0 or 1
 		to.R[r].Does, to.R[r].Asked = idle, w.Now
 		return []step{{what: fmt.Sprintf("%d leads", r), to: to}}
-	case is.Does == standing || is.Does == ended:
+	case got.Does == standing || got.Does == ended:
 		return nil
 	case w.Holder == int8(r): //nolint:gosec // 0 or 1
 		to.Renewed, to.R[r].Asked = w.Now, w.Now
@@ -124,28 +124,28 @@ func (w world) elects(r int, on rules) []step {
 
 // works is one step of an attempt of package updater by a replica that believes it leads.
 func (w world) works(r int, on rules) []step {
-	is, wants := w.R[r], set(1<<r)
-	if is.Does == idle && !is.Loaded { // Statuses.LoadEntry: a quorum read
+	got, wants := w.R[r], set(1<<r)
+	if got.Does == idle && !got.Loaded { // Statuses.LoadEntry: a quorum read
 		to := w
 		to.R[r].Loaded, to.R[r].Ledger, to.R[r].Version = true, w.Ledger, true
 		return []step{{what: fmt.Sprintf("%d loads the ledger: %b", r, w.Ledger), to: to}}
 	}
-	switch is.Does {
+	switch got.Does {
 	case idle: // updater.Azure.Get
 		to := w
-		if w.Pool == wants && is.Ledger == wants {
+		if w.Pool == wants && got.Ledger == wants {
 			return nil
 		}
 		to.R[r].Does, to.R[r].Seen, to.R[r].Etag = looked, w.Pool, true
 		return []step{{what: fmt.Sprintf("%d reads the pool: %b", r, w.Pool), to: to}}
 	case looked: // Config.prepare: unrecorded members are foreign and stay
-		if is.Ledger|wants == is.Ledger {
+		if got.Ledger|wants == got.Ledger {
 			to := w
-			to.R[r].Does, to.R[r].Writes = recorded, is.Seen&^is.Ledger|wants
+			to.R[r].Does, to.R[r].Writes = recorded, got.Seen&^got.Ledger|wants
 			return []step{{what: fmt.Sprintf("%d has recorded enough", r), to: to}}
 		}
-		return w.records(r, is.Ledger|wants, on, func(to *replica, learnt bool) {
-			if to.Does, to.Writes = recorded, is.Seen&^is.Ledger|wants; learnt {
+		return w.records(r, got.Ledger|wants, on, func(to *replica, learnt bool) {
+			if to.Does, to.Writes = recorded, got.Seen&^got.Ledger|wants; learnt {
 				to.Does = idle // metadata.ErrConflict
 			}
 		})
@@ -155,15 +155,15 @@ func (w world) works(r int, on rules) []step {
 		}
 		to := w
 		to.R[r].Does = sent
-		return []step{{what: fmt.Sprintf("%d sends its write of %b", r, is.Writes), to: to, writes: true}}
+		return []step{{what: fmt.Sprintf("%d sends its write of %b", r, got.Writes), to: to, writes: true}}
 	case sent: // Azure: If-Match
 		to := w
-		if !is.Etag {
+		if !got.Etag {
 			to.R[r].Does = idle
 			return []step{{what: fmt.Sprintf("the write of %d meets a newer pool", r), to: to}}
 		}
-		to.Pool, to.R[r].Does, to.R[1-r].Etag = is.Writes, reports, false
-		return []step{{what: fmt.Sprintf("the pool is written by %d: %b", r, is.Writes), to: to}}
+		to.Pool, to.R[r].Does, to.R[1-r].Etag = got.Writes, reports, false
+		return []step{{what: fmt.Sprintf("the pool is written by %d: %b", r, got.Writes), to: to}}
 	case reports: // Controller.Report: trims the record to what is wanted
 		return w.records(r, wants, on, func(to *replica, _ bool) { to.Does = idle })
 	}
@@ -214,8 +214,8 @@ func (w world) orphan() string {
 			return "" // not idle
 		}
 	}
-	if left := w.Pool &^ all; left != 0 {
-		return fmt.Sprintf("the pool holds %b, of which nobody knows %b", w.Pool, left)
+	if remaining := w.Pool &^ all; remaining != 0 {
+		return fmt.Sprintf("the pool holds %b, of which nobody knows %b", w.Pool, remaining)
 	}
 	return ""
 }

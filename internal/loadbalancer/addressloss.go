@@ -75,8 +75,8 @@ func (j *job) knownAddresses(ips *publicip.Round) []netip.Addr {
 	return all
 }
 
-func missingAddresses(observed, will []netip.Addr) []netip.Addr {
-	return slices.DeleteFunc(slices.Clone(observed), func(a netip.Addr) bool { return slices.Contains(will, a) })
+func missingAddresses(observed, next []netip.Addr) []netip.Addr {
+	return slices.DeleteFunc(slices.Clone(observed), func(a netip.Addr) bool { return slices.Contains(next, a) })
 }
 
 // lostAddresses returns the addresses that a job's step removes: unwanted frontends, public IPs to delete, and all shown

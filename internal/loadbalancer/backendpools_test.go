@@ -130,11 +130,11 @@ func (p pools) Report(_ context.Context, r updater.Report) {
 
 // lookAgain retries a pool that did not exist.
 func (p pools) lookAgain(b *backendPool) {
-	there := ratelimit.Sleep(p.process.ctx, 5*time.Minute) == nil
+	ok := ratelimit.Sleep(p.process.ctx, 5*time.Minute) == nil
 	p.stage().mu.Lock()
 	p.process.missing--
 	p.stage().mu.Unlock()
-	if there {
+	if ok {
 		p.process.lanes.Add(schedule.Operation{Ref: b.ref, Pool: b.id})
 	}
 }
@@ -153,7 +153,7 @@ func (p *process) makePools(res loadbalancer.Result) (needed map[string]bool) {
 		}
 		name := res.On.Name + "/" + pool.Name
 		needed[name] = true
-		if is := s.backends[name]; is == nil || is.deleting {
+		if got := s.backends[name]; got == nil || got.deleting {
 			s.uids++
 			b.ref = schedule.Ref{Namespace: "default", Name: name, UID: fmt.Sprint(s.uids)}
 			s.backends[name] = b

@@ -123,16 +123,16 @@ func (q *queue) reserveWrites(jobs []*job, now time.Time) (batch []*job, release
 		_, _, suspect := q.rejections.BatchLimit(namespace, now)
 		got[namespace] = q.cfg.Writes.ReserveWrites(subscription, namespace, n, suspect, now)
 	}
-	room := map[string]int{}
+	capacity := map[string]int{}
 	for namespace, n := range got {
-		room[namespace] = max(n-1, 1)
+		capacity[namespace] = max(n-1, 1)
 	}
 	for _, j := range jobs {
 		if j.canDefer() && j.canWritePublicIPs() {
-			if room[j.namespace()] == 0 {
+			if capacity[j.namespace()] == 0 {
 				continue
 			}
-			room[j.namespace()]--
+			capacity[j.namespace()]--
 		}
 		batch = append(batch, j)
 	}

@@ -238,9 +238,9 @@ func (p *process) reconcile(name string, r *record, cl *claim) (recheckAfter tim
 	if on != "" {
 		r.places = append([]string{on}, leave...)
 	}
-	for _, was := range places { // load balancers of other clusters stay recorded until all is in place
-		if !slices.Contains(r.places, was) {
-			r.places = append(r.places, was)
+	for _, before := range places { // load balancers of other clusters stay recorded until all is in place
+		if !slices.Contains(r.places, before) {
+			r.places = append(r.places, before)
 		}
 	}
 	req := loadbalancer.Request{Service: name, Owner: spec.OwnerName(), DedicatedPools: spec.DedicatedPools(), Desired: desired, StatusAddresses: r.status, RetryToken: r.again, ProtectAddresses: s.spares, LoadBalancers: places}

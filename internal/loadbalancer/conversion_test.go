@@ -22,7 +22,7 @@ type kinds struct {
 }
 
 func (k kinds) ForeignMembers(context.Context, lb.Pool) ([]string, error) { return k.foreign, k.err }
-func (k kinds) ConversionState(pool lb.PoolID) (is, paused bool) {
+func (k kinds) ConversionState(pool lb.PoolID) (converting, paused bool) {
 	return k.converts && pool.Name == "k", k.paused
 }
 

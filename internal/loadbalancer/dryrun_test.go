@@ -76,8 +76,8 @@ func rehearsed(t *testing.T, knows behavior.Behavior, before []edit, next edit) 
 		if len(results) == 0 {
 			return
 		}
-		planned, is := s.showing(r.Shadow), s.showing(dryrun.NewShadow(s.process.client))
-		if d := gocmp.Diff(is, planned, cmpopts.EquateComparable(netip.Addr{}), cmpopts.EquateEmpty()); d != "" {
+		planned, got := s.showing(r.Shadow), s.showing(dryrun.NewShadow(s.process.client))
+		if d := gocmp.Diff(got, planned, cmpopts.EquateComparable(netip.Addr{}), cmpopts.EquateEmpty()); d != "" {
 			err = fmt.Errorf("%s was planned otherwise than it came (-came +planned)\n%s", next.name, d)
 		}
 	})

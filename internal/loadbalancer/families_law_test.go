@@ -56,9 +56,9 @@ func changeFamilies(t *testing.T, with map[string]string, older bool, steps []st
 		s.put("publicIPAddresses/six", `{location: eastus, sku: {name: Standard}, properties: {publicIPAddressVersion: IPv6, publicIPAllocationMethod: Static}}`)
 		internal := with["azure-load-balancer-internal"] != ""
 		older = older && (len(with) == 0 || internal && with["azure-load-balancer-ipv6"] == "")
-		has := map[lb.Family]netip.Addr{}
+		present := map[lb.Family]netip.Addr{}
 		if older {
-			has[lb.IPv6] = s.olderNames(internal, with["azure-load-balancer-internal-subnet"])
+			present[lb.IPv6] = s.olderNames(internal, with["azure-load-balancer-internal-subnet"])
 			steps = append([]string{"IPv6"}, steps...)
 		}
 		base := map[string]string{"ports": "9000", "azure-load-balancer-internal": with["azure-load-balancer-internal"]}
@@ -85,18 +85,18 @@ func changeFamilies(t *testing.T, with map[string]string, older bool, steps []st
 				current[lb.Family(family)] = shown[i]
 			}
 			for family, addr := range current {
-				if was, had := has[family]; had && was != addr {
-					err = fmt.Errorf("%v, %v: %s was %s and is %s\n%s", with, steps, family, was, addr, s.harvest(false))
+				if before, ok := present[family]; ok && before != addr {
+					err = fmt.Errorf("%v, %v: %s was %s and is %s\n%s", with, steps, family, before, addr, s.harvest(false))
 					return
 				}
 			}
-			has = current
+			present = current
 		}
 		if s.remove("shop/web"); !s.settle(time.Hour) || s.check() != nil {
 			err = fmt.Errorf("%v, %v: it does not come to rest: %w", with, steps, s.check())
 		}
-		if left := s.cloud().spell(); strings.Contains(left, "a002") {
-			err = fmt.Errorf("%v, %v: left behind:\n%s", with, steps, left)
+		if remaining := s.cloud().spell(); strings.Contains(remaining, "a002") {
+			err = fmt.Errorf("%v, %v: left behind:\n%s", with, steps, remaining)
 		}
 	})
 	return err

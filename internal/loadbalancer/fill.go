@@ -82,7 +82,7 @@ func rulesToHold(rules []lb.Rule, observed lb.LoadBalancer, awaited []lb.PoolID,
 		if to < 0 || from == "" || strings.EqualFold(from, r.Pool) {
 			continue
 		}
-		if goes, _ := poolNamed(observed, from); len(goes.Addresses) == 0 && !goes.NIC {
+		if replaced, _ := poolNamed(observed, from); len(replaced.Addresses) == 0 && !replaced.NIC {
 			continue
 		}
 		stay[i].Pool = from

@@ -52,9 +52,9 @@ func (s *stage) machine(d *datadriven.TestData) {
 // write writes a resource as another client: omitted properties are added, and pools end up with the given
 // members.
 func (s *stage) write(id string, raw []byte) {
-	is := s.emu.Behavior()
+	got := s.emu.Behavior()
 	must(s.emu.SetBehavior(worlds.BatchedWrites()))
-	defer func() { must(s.emu.SetBehavior(is)) }()
+	defer func() { must(s.emu.SetBehavior(got)) }()
 	must(s.emu.SetLatencyScale(0))
 	var body map[string]any
 	must(json.Unmarshal(raw, &body))
@@ -91,8 +91,8 @@ func (s *stage) add(balancer, parts string) {
 	must(json.Unmarshal(raw, &more))
 	s.editBalancer(balancer, func(properties map[string]any) {
 		for list, items := range more {
-			is, _ := properties[list].([]any)
-			properties[list] = append(is, items...)
+			got, _ := properties[list].([]any)
+			properties[list] = append(got, items...)
 		}
 	})
 }
@@ -100,8 +100,8 @@ func (s *stage) add(balancer, parts string) {
 // take removes a part of a load balancer as another client.
 func (s *stage) take(balancer, list, name string) {
 	s.editBalancer(balancer, func(properties map[string]any) {
-		is, _ := properties[list].([]any)
-		properties[list] = slices.DeleteFunc(is, func(item any) bool { return item.(map[string]any)["name"] == name })
+		got, _ := properties[list].([]any)
+		properties[list] = slices.DeleteFunc(got, func(item any) bool { return item.(map[string]any)["name"] == name })
 	})
 }
 
@@ -126,10 +126,10 @@ func (s *stage) editBalancer(balancer string, change func(properties map[string]
 			delete(pool, "loadBalancerBackendAddresses")
 		}
 		for _, m := range members {
-			is := m.(map[string]any)
-			delete(is["properties"].(map[string]any), "provisioningState")
+			got := m.(map[string]any)
+			delete(got["properties"].(map[string]any), "provisioningState")
 			for _, key := range []string{"id", "etag", "type"} {
-				delete(is, key)
+				delete(got, key)
 			}
 		}
 	}

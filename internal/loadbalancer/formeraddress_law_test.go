@@ -102,9 +102,9 @@ func TestAFormerAddressWhosePortIsTaken(t *testing.T) {
 								t.Fatalf("%s: the port is not free: %s", about, refused)
 							}
 						}
-						refused, is := s.apply("shop/web", formerFields(wish.plain, families, "80"))
-						if refused != "" || len(is) != len(strings.Fields(families)) || (is[0] == first[0]) == taken {
-							t.Errorf("%s: had %v, has %v: %s\n%s", about, first, is, refused, s.harvest(false))
+						refused, got := s.apply("shop/web", formerFields(wish.plain, families, "80"))
+						if refused != "" || len(got) != len(strings.Fields(families)) || (got[0] == first[0]) == taken {
+							t.Errorf("%s: had %v, has %v: %s\n%s", about, first, got, refused, s.harvest(false))
 						}
 						if !taken {
 							return
@@ -113,8 +113,8 @@ func TestAFormerAddressWhosePortIsTaken(t *testing.T) {
 						s.settle(time.Hour)
 						s.restart()
 						s.settle(time.Hour)
-						if _, again := s.apply("shop/web", formerFields(wish.plain, families, "80 82")); !slices.Equal(is, again) {
-							t.Errorf("%s: it had %v, and has %v when the port is free and after a restart\n%s", about, is, again, s.harvest(false))
+						if _, again := s.apply("shop/web", formerFields(wish.plain, families, "80 82")); !slices.Equal(got, again) {
+							t.Errorf("%s: it had %v, and has %v when the port is free and after a restart\n%s", about, got, again, s.harvest(false))
 						}
 						if current := s.status("shop/beside"); !slices.Equal(current, beside) {
 							t.Errorf("%s: beside has %v, had %v", about, current, beside)
@@ -156,7 +156,7 @@ func noAddressAskedFor(t *testing.T, kind string, steps []string) (err error) {
 		s.apply("shop/base", map[string]string{"ports": "9000"})
 		s.apply("shop/web", formerFields(wish.asks, "IPv4", "80"))
 		s.apply("shop/inner", map[string]string{"ports": "9000", "azure-load-balancer-internal": "true"})
-		has, plain := map[string]netip.Addr{}, false
+		present, plain := map[string]netip.Addr{}, false
 		for i, step := range steps {
 			who, what, _ := strings.Cut(step, " ")
 			switch {
@@ -183,12 +183,12 @@ func noAddressAskedFor(t *testing.T, kind string, steps []string) (err error) {
 					current[family] = shown[n]
 				}
 				for family, addr := range current {
-					if was, had := has[family]; plain && had && was != addr {
-						err = fmt.Errorf("%s, %v: at %d %s was %s and is %s\n%s", kind, steps, i, family, was, addr, s.harvest(false))
+					if before, ok := present[family]; plain && ok && before != addr {
+						err = fmt.Errorf("%s, %v: at %d %s was %s and is %s\n%s", kind, steps, i, family, before, addr, s.harvest(false))
 						return
 					}
 				}
-				has, plain = current, true
+				present, plain = current, true
 			case who == "no":
 				s.remove("shop/" + what)
 				s.settle(formerWait)

@@ -50,19 +50,19 @@ func drawEdits(t *rapid.T) []edit {
 		edits, families = slices.Clone(anchors), append(families, "IPv6")
 	}
 	lives := map[string]int{}
-	there := map[string]bool{}
+	present := map[string]bool{}
 	for range rapid.IntRange(1, 8).Draw(t, "edits") {
 		e := edit{waits: rapid.SampledFrom([]time.Duration{0, time.Second, 15 * time.Second, 5 * time.Minute}).Draw(t, "waits")}
 		switch kind := rapid.IntRange(0, 9).Draw(t, "kind"); {
 		case kind == 0:
 		case kind < 3:
 			e.name = rapid.SampledFrom(lawNames).Draw(t, "deleted")
-			there[e.name] = false
+			present[e.name] = false
 		default:
 			e.name = rapid.SampledFrom(lawNames).Draw(t, "applied")
 			e.spec = drawSpec(t, e.name, families)
-			if !there[e.name] {
-				there[e.name] = true
+			if !present[e.name] {
+				present[e.name] = true
 				lives[e.name]++
 			}
 		}

@@ -128,11 +128,11 @@ func (j *job) recordRetained(all []plan.RetainedPart) {
 	}
 }
 
-func (j *job) completeStep(contests *conflict.Conflicts) {
+func (j *job) completeStep(conflicts *conflict.Conflicts) {
 	j.steps, j.unpublishDone, j.started = j.steps[1:], false, true
-	j.addConflicts(contests.RecordMatch(conflict.PublicIPs, j.Service))
+	j.addConflicts(conflicts.RecordMatch(conflict.PublicIPs, j.Service))
 	if !j.holdForFill() && !slices.ContainsFunc(j.conversions, j.needsInterim) { // otherwise a rule that still waits for its pool would look like a reverted change
-		j.addConflicts(contests.RecordMatch(conflict.LoadBalancer, j.Service))
+		j.addConflicts(conflicts.RecordMatch(conflict.LoadBalancer, j.Service))
 	}
 }
 

@@ -287,9 +287,9 @@ func (s *stage) nothingLeft() error {
 // load balancer has pools is none, nor is its public IP.
 func (s *stage) nobodyLeft() error {
 	s.mu.Lock()
-	there := map[string]bool{}
+	present := map[string]bool{}
 	for _, r := range s.services {
-		there[r.OwnerName()] = true
+		present[r.OwnerName()] = true
 	}
 	s.mu.Unlock()
 	all := s.cloud()
@@ -297,14 +297,14 @@ func (s *stage) nobodyLeft() error {
 		shared := map[string]bool{} // frontends of rules, which may be those of another Service
 		for _, r := range b.Properties.Rules {
 			shared[isLastLeaving(r.Properties.Frontend.ID)] = true
-			if owner, _, _ := strings.Cut(r.Name, "-"); !there[owner] && owner != "theirs" {
+			if owner, _, _ := strings.Cut(r.Name, "-"); !present[owner] && owner != "theirs" {
 				return fmt.Errorf("rule %s of %s is of a Service that is gone", r.Name, b.Name)
 			}
 		}
 		for _, f := range b.Properties.Frontends {
-			if owner, _, _ := strings.Cut(f.Name, "-"); !there[owner] && !shared[f.Name] && owner != "theirs" {
+			if owner, _, _ := strings.Cut(f.Name, "-"); !present[owner] && !shared[f.Name] && owner != "theirs" {
 				if f.Name == b.Tags[plan.TagRetained] && len(b.Properties.Rules) == 0 && len(b.Properties.Pools) > 0 {
-					there[owner] = true // its public IP
+					present[owner] = true // its public IP
 					continue
 				}
 				return fmt.Errorf("frontend %s of %s is of a Service that is gone", f.Name, b.Name)
@@ -313,7 +313,7 @@ func (s *stage) nobodyLeft() error {
 	}
 	for _, ip := range all.ips {
 		owner, _, _ := strings.Cut(strings.TrimPrefix(ip.Name, clusterName+"-"), "-")
-		if ip.Name != "mine" && ip.Name != "theirs" && !there[owner] {
+		if ip.Name != "mine" && ip.Name != "theirs" && !present[owner] {
 			return fmt.Errorf("public IP %s is of a Service that is gone", ip.Name)
 		}
 	}

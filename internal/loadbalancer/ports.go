@@ -77,7 +77,7 @@ type Cluster interface {
 	NodeAddresses() []netip.Addr
 	// NodesOf returns the addresses of the nodes behind a load balancer, or of all nodes for a Service with its
 	// own pools; false if unknown.
-	NodesOf(on lb.LoadBalancerID, anywhere bool) ([]netip.Addr, bool)
+	NodesOf(on lb.LoadBalancerID, allNodes bool) ([]netip.Addr, bool)
 }
 
 // Config holds dependencies and settings. Fields are required unless their comments say otherwise.

@@ -189,11 +189,11 @@ func TestTwoLoadBalancersReserveOneAddress(t *testing.T) {
 func TestWithoutTheRecord(t *testing.T) {
 	s := &storePrivateIP{failsRead: true}
 	k := keeperOf(t, s)
-	has, wanted := wantsPrivateIP("shop/web", 1, vip), wantsPrivateIP("bank/web", 2, "x 10.0.0.8")
+	have, wanted := wantsPrivateIP("shop/web", 1, vip), wantsPrivateIP("bank/web", 2, "x 10.0.0.8")
 	used := PrivateIPUsers{vip: {"shop"}}
 	fails := func(when string) {
 		t.Helper()
-		if refused := k.Reserve(t.Context(), "a", used, []PrivateIPRequest{has, wanted}, epoch); refused["shopweb"] != nil || refused["bankweb"] == nil {
+		if refused := k.Reserve(t.Context(), "a", used, []PrivateIPRequest{have, wanted}, epoch); refused["shopweb"] != nil || refused["bankweb"] == nil {
 			t.Errorf("%s: %v", when, refused)
 		}
 	}
@@ -210,7 +210,7 @@ func TestWithoutTheRecord(t *testing.T) {
 	fails("a lost answer")
 	s.lostAfterWrite = false
 	k.Load(t.Context())
-	if refused := k.Reserve(t.Context(), "a", used, []PrivateIPRequest{has, wanted}, epoch); len(refused) > 0 || s.record.Reservations["x 10.0.0.8"].Namespace != "bank" || s.record.Reservations[vip].Namespace != "shop" {
+	if refused := k.Reserve(t.Context(), "a", used, []PrivateIPRequest{have, wanted}, epoch); len(refused) > 0 || s.record.Reservations["x 10.0.0.8"].Namespace != "bank" || s.record.Reservations[vip].Namespace != "shop" {
 		t.Errorf("%v, %v", refused, s.record)
 	}
 }
@@ -234,9 +234,9 @@ func TestLawReservations(t *testing.T) {
 				}
 			}
 			record = nextRecord(record, s, func(string) int { return limit }, now)
-			has := map[string]int{}
+			present := map[string]int{}
 			for key, r := range record {
-				has[r.Namespace]++
+				present[r.Namespace]++
 				if users := s.users[key]; len(users) > 0 != r.Expires.IsZero() || len(users) > 0 && users[0] != r.Namespace {
 					t.Fatalf("%s is used by %v: %v", key, users, r)
 				}
@@ -244,7 +244,7 @@ func TestLawReservations(t *testing.T) {
 					t.Fatalf("at %s: %v", now, r)
 				}
 			}
-			for namespace, n := range has {
+			for namespace, n := range present {
 				if n > max(limit, inUse[namespace]) {
 					t.Fatalf("%s has %d of %d", namespace, n, limit)
 				}

@@ -56,17 +56,17 @@ func TestLawRoundsOfSuspects(t *testing.T) {
 			if len(jobs) == 0 || len(jobs) > maxBatch {
 				t.Fatalf("%d jobs are taken, and %d wait", len(jobs), len(q.waiting))
 			}
-			is := suspect(jobs[0])
+			isSuspect := suspect(jobs[0])
 			for _, j := range jobs {
-				if taken[j] || is && j.namespace() != jobs[0].namespace() || !is && suspect(j) {
+				if taken[j] || isSuspect && j.namespace() != jobs[0].namespace() || !isSuspect && suspect(j) {
 					t.Fatalf("%s is in a round with %s", j.Service, jobs[0].Service)
 				}
 				taken[j] = true
 			}
-			if is && apart && others {
+			if isSuspect && apart && others {
 				t.Fatal("two rounds of suspects follow each other, and others wait")
 			}
-			apart = is
+			apart = isSuspect
 		}
 		if len(taken) != all {
 			t.Fatalf("%d of %d are taken", len(taken), all)

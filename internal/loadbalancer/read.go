@@ -145,9 +145,9 @@ func (l *loadBalancer) checkGate(ctx context.Context) error {
 func (l *loadBalancer) foreignAddresses(ctx context.Context, observed lb.LoadBalancer, jobs []*job) (map[string][]string, error) {
 	found := map[string][]string{}
 	for _, p := range observed.Pools {
-		goes := containsFold(l.cfg.NodePools(), p.ID.Name) ||
+		isRemoved := containsFold(l.cfg.NodePools(), p.ID.Name) ||
 			slices.ContainsFunc(jobs, func(j *job) bool { return containsFold(j.DedicatedPools, p.ID.Name) })
-		if !goes || p.NIC || len(p.Addresses) == 0 { // network interfaces are counted separately
+		if !isRemoved || p.NIC || len(p.Addresses) == 0 { // network interfaces are counted separately
 			continue
 		}
 		p.ID.LoadBalancer = l.id

@@ -77,8 +77,8 @@ func retainAddresses(t *testing.T, rnd *rand.Rand) (err error) {
 				return
 			}
 			for _, of := range names {
-				if is := w.clusters[w.at[of]].status(of); !slices.Equal(is, w.first[of]) {
-					err = fmt.Errorf("step %d, of %s: %s had %v and has %v\n%s\n%s", n, name, of, w.first[of], is, w.clusters[w.at[of]].harvest(false), blue.cloud().spell())
+				if got := w.clusters[w.at[of]].status(of); !slices.Equal(got, w.first[of]) {
+					err = fmt.Errorf("step %d, of %s: %s had %v and has %v\n%s\n%s", n, name, of, w.first[of], got, w.clusters[w.at[of]].harvest(false), blue.cloud().spell())
 					return
 				}
 			}

@@ -69,7 +69,7 @@ func (p *pools) NodeAddresses() []netip.Addr { return nil }
 func (p *pools) NodesOf(lb.LoadBalancerID, bool) ([]netip.Addr, bool) { return nil, true }
 
 func (p *pools) NeedsMembers(string, lb.LoadBalancerID, service.Pool, lb.Pool) bool { return false }
-func (p *pools) ConversionState(lb.PoolID) (is, paused bool)                        { return false, false }
+func (p *pools) ConversionState(lb.PoolID) (converting, paused bool)                { return false, false }
 func (p *pools) MemberKind(lb.PoolID) service.MemberKind                            { return service.UnknownMembers }
 
 func (p *pools) HasManagedPool(lb.PoolID) bool { return false }
@@ -160,12 +160,12 @@ func TestDueServicesAreDisjoint(t *testing.T) {
 // A Service with protected addresses waits while a loss cannot be excluded; one known to retain them needs no
 // read.
 func TestServicesThatMayLoseAddressAreRead(t *testing.T) {
-	had := netip.MustParseAddr("10.0.0.4")
+	before := netip.MustParseAddr("10.0.0.4")
 	front := func(f lb.Frontend) *service.Spec {
 		return &service.Spec{Internal: true, Frontends: []service.Frontend{{Frontend: f}}}
 	}
 	dynamic := front(lb.Frontend{Name: "aa", Subnet: "nodes"})
-	lost := []lb.Frontend{{Name: "aa", Subnet: "apps", PrivateIP: had}}
+	lost := []lb.Frontend{{Name: "aa", Subnet: "apps", PrivateIP: before}}
 	for about, tt := range map[string]struct {
 		req   Request
 		azure shows
@@ -173,18 +173,18 @@ func TestServicesThatMayLoseAddressAreRead(t *testing.T) {
 		want  string
 	}{
 		"it would lose one":             {Request{ProtectAddresses: true, Desired: dynamic}, shows{balancer: lb.LoadBalancer{Frontends: lost}}, 1, "it would lose 10.0.0.4"},
-		"it would lose none":            {Request{ProtectAddresses: true, Desired: dynamic}, shows{balancer: lb.LoadBalancer{Frontends: []lb.Frontend{{Name: "aa", Subnet: "nodes", PrivateIP: had}}}}, 1, ""},
+		"it would lose none":            {Request{ProtectAddresses: true, Desired: dynamic}, shows{balancer: lb.LoadBalancer{Frontends: []lb.Frontend{{Name: "aa", Subnet: "nodes", PrivateIP: before}}}}, 1, ""},
 		"there is no load balancer":     {Request{ProtectAddresses: true, Desired: dynamic}, shows{err: &armerror.Fault{Class: armerror.Stale, Err: errNotNow}}, 1, ""},
 		"Azure does not say":            {Request{ProtectAddresses: true, Desired: dynamic}, shows{err: errNotNow}, 1, "not now"},
 		"Azure asks for patience":       {Request{ProtectAddresses: true, Desired: dynamic}, shows{closed: true}, 0, "patience"},
-		"it has asked for this address": {Request{ProtectAddresses: true, Desired: front(lb.Frontend{Name: "aa", Subnet: "nodes", Static: true, PrivateIP: had})}, shows{err: errNotNow}, 0, ""},
+		"it has asked for this address": {Request{ProtectAddresses: true, Desired: front(lb.Frontend{Name: "aa", Subnet: "nodes", Static: true, PrivateIP: before})}, shows{err: errNotNow}, 0, ""},
 		"a person has given it up":      {Request{Desired: dynamic}, shows{balancer: lb.LoadBalancer{Frontends: lost}}, 0, ""},
 		"it wants nothing any more":     {Request{ProtectAddresses: true, RemoveFrom: []lb.LoadBalancerID{{Name: "kubernetes"}}}, shows{balancer: lb.LoadBalancer{Frontends: lost}}, 0, ""},
 	} {
 		t.Run(about, func(t *testing.T) {
 			azure := tt.azure
 			l, _ := rounds(&azure, &pools{}, nil)
-			tt.req.Owner, tt.req.StatusAddresses, tt.req.On = "aa", []netip.Addr{had}, l.id
+			tt.req.Owner, tt.req.StatusAddresses, tt.req.On = "aa", []netip.Addr{before}, l.id
 			j := newJob(tt.req, false)
 			l.rejectAddressLoss(t.Context(), []*job{j}, l.publicIPManager.BeginRound(t.Context(), l.id, ipRequests([]*job{j})))
 			if azure.reads != tt.reads {

@@ -237,15 +237,15 @@ func TestNodesOfAnOwnPoolAreAdmittedUntilNoRuleHasIt(t *testing.T) {
 				must(s.emu.SetFaults(`rules: [{match: {kind: put, path: "**/backendAddressPools/*"}, action: {status: 500, code: InternalServerError}}]`))
 				change(s)
 				s.settle(10 * time.Minute)
-				if is := state(); is != before {
-					t.Errorf("while the pool of all nodes is empty:\n%swant\n%s", is, before)
+				if got := state(); got != before {
+					t.Errorf("while the pool of all nodes is empty:\n%swant\n%s", got, before)
 				}
 				must(s.emu.SetFaults(""))
 				s.settle(2 * time.Hour)
 				s.look()
 				s.settle(2 * time.Hour)
-				if is := state(); !strings.Contains(is, " to kubernetes:") || strings.Contains(is, "10.0.9.1") || !strings.Contains(is, "10.0.9.2") {
-					t.Errorf("in the end:\n%s", is)
+				if got := state(); !strings.Contains(got, " to kubernetes:") || strings.Contains(got, "10.0.9.1") || !strings.Contains(got, "10.0.9.2") {
+					t.Errorf("in the end:\n%s", got)
 				}
 			})
 		})

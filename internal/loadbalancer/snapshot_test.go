@@ -46,7 +46,7 @@ func (p *process) NeedsMembers(_ string, _ lb.LoadBalancerID, pool service.Pool,
 }
 
 // ConversionState implements loadbalancer.Cluster; scripts set how nodes become members.
-func (p *process) ConversionState(pool lb.PoolID) (is, paused bool) {
+func (p *process) ConversionState(pool lb.PoolID) (converting, paused bool) {
 	p.stage.mu.Lock()
 	defer p.stage.mu.Unlock()
 	return p.stage.otherKind[pool.LoadBalancer.Name+"/"+pool.Name], false
@@ -88,10 +88,10 @@ func (p *process) FrontendServices(owners map[string]bool) map[string]desired.Fr
 	for name, r := range s.services {
 		if owner := strings.ToLower(r.OwnerName()); owners[owner] && !r.deleted {
 			spec, problems := service.BuildSpec(r.Service, s.settings.Settings)
-			is := desired.NewFrontendService(name, s.start.Add(time.Duration(r.rank)*time.Second), spec, problems)
-			is.Local, is.IsRecordedOwner = r.Local, r.owns
-			is.Frozen = r.held
-			all[owner] = is
+			got := desired.NewFrontendService(name, s.start.Add(time.Duration(r.rank)*time.Second), spec, problems)
+			got.Local, got.IsRecordedOwner = r.Local, r.owns
+			got.Frozen = r.held
+			all[owner] = got
 		}
 	}
 	return all

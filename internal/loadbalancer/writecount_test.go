@@ -40,8 +40,8 @@ func many(t *testing.T, services int) (acts []act) {
 				s.apply(name, spec, nil)
 			}),
 			s.act("deleted", names, s.remove))
-		if left := s.cloud().spell(); left != "nothing\n" {
-			t.Errorf("left over:\n%s", left)
+		if remaining := s.cloud().spell(); remaining != "nothing\n" {
+			t.Errorf("left over:\n%s", remaining)
 		}
 	})
 	return acts

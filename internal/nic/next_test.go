@@ -93,8 +93,8 @@ func TestTheAddressThatIsWritten(t *testing.T) {
 			want := nic.Pools{lb.IPv4: poolIDs("kubernetes/k8s"), lb.IPv6: poolIDs("kubernetes/k8s-IPv6")}
 			next := nic.NextConfiguration(lb.InterfaceConfiguration{IPConfigurations: tt.ips}, want, nil)
 			for i, ip := range next.IPConfigurations {
-				is := map[string]int{"": -9, "kubernetes/k8s": tt.v4, "kubernetes/k8s-IPv6": tt.v6}[names(ip.Pools)]
-				if written := i == tt.v4 || i == tt.v6; written && is != i || !written && is != -9 {
+				got := map[string]int{"": -9, "kubernetes/k8s": tt.v4, "kubernetes/k8s-IPv6": tt.v6}[names(ip.Pools)]
+				if written := i == tt.v4 || i == tt.v6; written && got != i || !written && got != -9 {
 					t.Errorf("IP configuration %d: %q", i, names(ip.Pools))
 				}
 			}
@@ -142,11 +142,11 @@ func TestLawsOfAWrite(t *testing.T) {
 		}
 		touched := map[lb.Family]int{}
 		for i, ip := range next.IPConfigurations {
-			was := before[i]
-			if !slices.Equal(was, shown.IPConfigurations[i].Pools) {
+			old := before[i]
+			if !slices.Equal(old, shown.IPConfigurations[i].Pools) {
 				t.Fatalf("what was shown is changed to %v", shown.IPConfigurations[i].Pools)
 			}
-			if slices.Equal(was, ip.Pools) {
+			if slices.Equal(old, ip.Pools) {
 				continue
 			}
 			touched[ip.Family]++
@@ -156,15 +156,15 @@ func TestLawsOfAWrite(t *testing.T) {
 			foreign := func(ids []string) []string {
 				return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return ours.HasPool(id) || wanted(id) })
 			}
-			if !slices.Equal(foreign(was), foreign(ip.Pools)) {
-				t.Fatalf("foreign pools were %v and are %v", foreign(was), foreign(ip.Pools))
+			if !slices.Equal(foreign(old), foreign(ip.Pools)) {
+				t.Fatalf("foreign pools were %v and are %v", foreign(old), foreign(ip.Pools))
 			}
 			for _, id := range ip.Pools {
-				if !slices.Contains(was, id) && !wanted(id) {
+				if !slices.Contains(old, id) && !wanted(id) {
 					t.Fatalf("%s is added, and not wanted", id)
 				}
 			}
-			for _, id := range was {
+			for _, id := range old {
 				if !slices.Contains(ip.Pools, id) && !ours.HasPool(id) && !wanted(id) {
 					t.Fatalf("%s is removed, and not ours", id)
 				}

@@ -52,14 +52,14 @@ func (p *simulation) apply(t *rapid.T, s nic.ScaleSetPlan) {
 		p.writes++
 	}
 	for i := range p.instances {
-		is := &p.instances[i]
+		got := &p.instances[i]
 		switch {
-		case is.Provisioning == lb.Deleting:
-		case p.set.UpgradeMode != lb.UpgradeManual && !is.LatestModel && !is.Protected && len(s.Waiting) > 0 && s.Model == nil:
-			is.Interfaces, is.LatestModel, is.Provisioning = p.set.Interfaces, true, lb.Succeeded
-			p.was[is.ID] = foreign(p.set.Interfaces)
+		case got.Provisioning == lb.Deleting:
+		case p.set.UpgradeMode != lb.UpgradeManual && !got.LatestModel && !got.Protected && len(s.Waiting) > 0 && s.Model == nil:
+			got.Interfaces, got.LatestModel, got.Provisioning = p.set.Interfaces, true, lb.Succeeded
+			p.was[got.ID] = foreign(p.set.Interfaces)
 		default:
-			is.Provisioning = lb.Succeeded
+			got.Provisioning = lb.Succeeded
 		}
 	}
 }

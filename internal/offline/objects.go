@@ -27,8 +27,8 @@ type Objects struct {
 	// InvalidGateways are those of them with an error.
 	InvalidGateways []InvalidGateway
 
+	sources []objectSource
 	// currentDocument is the document being read.
-	sources         []objectSource
 	currentDocument string
 }
 

@@ -185,11 +185,11 @@ func (a *attemptTracker) completeAttempt(key types.NamespacedName, e *attemptRes
 	a.releaseSlot(key)
 }
 
-// cancelStale cancels the attempt of a deleted Provision, that is, of any UID except but.
-func (a *attemptTracker) cancelStale(key types.NamespacedName, but types.UID) {
+// cancelStale cancels the attempt of a deleted Provision, that is, of any UID other than except.
+func (a *attemptTracker) cancelStale(key types.NamespacedName, except types.UID) {
 	a.mu.Lock()
 	u := a.running[key]
-	isOther := u != nil && u.uid != but
+	isOther := u != nil && u.uid != except
 	done := isOther && u.result != nil
 	if isOther && u.cancel != nil {
 		u.cancel()

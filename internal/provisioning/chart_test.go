@@ -102,9 +102,9 @@ func TestHelmStep(t *testing.T) {
 	if got := fmt.Sprint(p.Status.Steps[0].Inventory, err); got != "[/ConfigMap/far/a /ConfigMap/far/b] <nil>" {
 		t.Fatalf("got %s\n%s", got, s.log.Text())
 	}
-	is, _ := s.target.objects["/api/v1/namespaces/far/configmaps/a"]["data"].(map[string]any)
-	if is["version"] != "v1.37.2" || is["pods"] != "true" {
-		t.Errorf("the target is %v", is)
+	got, _ := s.target.objects["/api/v1/namespaces/far/configmaps/a"]["data"].(map[string]any)
+	if got["version"] != "v1.37.2" || got["pods"] != "true" {
+		t.Errorf("the target is %v", got)
 	}
 	if _, err := s.runSteps(); err != nil || !strings.Contains(s.log.Text(), "nothing has changed") {
 		t.Errorf("once more: %v\n%s", err, s.log.Text())

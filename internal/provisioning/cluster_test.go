@@ -101,15 +101,15 @@ func writeStatus(w http.ResponseWriter, code int32, reason metav1.StatusReason) 
 }
 
 func (c *jobCluster) serveJobs(w http.ResponseWriter, req *http.Request) {
-	switch there := c.job != nil; {
-	case req.Method == http.MethodPost && there:
+	switch ok := c.job != nil; {
+	case req.Method == http.MethodPost && ok:
 		writeStatus(w, http.StatusConflict, metav1.StatusReasonAlreadyExists)
 	case req.Method == http.MethodPost && c.quicker:
 		c.createJob(httptest.NewRecorder(), req)
 		writeStatus(w, http.StatusConflict, metav1.StatusReasonAlreadyExists)
 	case req.Method == http.MethodPost:
 		c.createJob(w, req)
-	case !there || !strings.HasSuffix(req.URL.Path, "/"+c.job.Name):
+	case !ok || !strings.HasSuffix(req.URL.Path, "/"+c.job.Name):
 		writeStatus(w, http.StatusNotFound, metav1.StatusReasonNotFound)
 	case req.Method == http.MethodPatch:
 		var patch batchv1.Job

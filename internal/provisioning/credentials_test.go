@@ -35,15 +35,15 @@ func newCertificate(t *testing.T, until time.Time, names ...string) (pair tls.Ce
 	if err != nil {
 		t.Fatal(err)
 	}
-	is := &x509.Certificate{
+	got := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "edge"}, NotBefore: until.Add(-time.Hour), NotAfter: until, DNSNames: names,
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	if len(names) == 0 {
-		is.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
+		got.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
 	}
-	raw, err := x509.CreateCertificate(rand.Reader, is, is, private.Public(), private)
+	raw, err := x509.CreateCertificate(rand.Reader, got, got, private.Public(), private)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -140,9 +140,9 @@ func requireComplete(t *testing.T, data []byte) {
 	for _, o := range objects {
 		fmt.Fprintf(&all, "%s\n", o.body)
 	}
-	has := strings.ToLower(all.String())
+	have := strings.ToLower(all.String())
 	for _, word := range fuzzWords.FindAllString(string(data), -1) {
-		if !strings.Contains(has, strings.ToLower(word)) && !ofLists.MatchString(word) {
+		if !strings.Contains(have, strings.ToLower(word)) && !ofLists.MatchString(word) {
 			t.Fatalf("%q of %q is in no object: %s", word, data, all.String())
 		}
 	}

@@ -61,15 +61,15 @@ func TestReadinessOfKinds(t *testing.T) {
 		t.Run(about, func(t *testing.T) {
 			u := objectFrom(t, tt.object)
 			for n, waited := range []bool{false, true} {
-				is, why, err := checkReadiness(u, false, waited)
+				isReady, why, err := checkReadiness(u, false, waited)
 				got := why
 				switch {
 				case err != nil:
 					got = never + err.Error()
-				case is:
+				case isReady:
 					got = ready
 				}
-				if !strings.HasPrefix(got, tt.want[n]) || is != (tt.want[n] == ready) {
+				if !strings.HasPrefix(got, tt.want[n]) || isReady != (tt.want[n] == ready) {
 					t.Errorf("waited %t: %q, want %q", waited, got, tt.want[n])
 				}
 			}
@@ -87,8 +87,8 @@ func TestConditionsOfAnEarlierGeneration(t *testing.T) {
 		"{metadata: {generation: 2}, status: {conditions: [{type: Done, status: 'False'}]}}":                                              false,
 	} {
 		u := objectFrom(t, text)
-		if is := checkGeneration(u) == "" && conditionOf(u, "Done") == "True"; is != want {
-			t.Errorf("%s: %t", text, is)
+		if isReady := checkGeneration(u) == "" && conditionOf(u, "Done") == "True"; isReady != want {
+			t.Errorf("%s: %t", text, isReady)
 		}
 	}
 }

@@ -30,8 +30,8 @@ func TestATargetThatNeverAnswers(t *testing.T) {
 		w.runWhile(func() {
 			w.queueProvision(key)
 			time.Sleep(22*time.Minute - time.Second)
-			if is := w.getProvision(key); is.Status.State != v1alpha1.ProvisionRunning {
-				t.Errorf("within its time it is %s", is.Status.State)
+			if got := w.getProvision(key); got.Status.State != v1alpha1.ProvisionRunning {
+				t.Errorf("within its time it is %s", got.Status.State)
 			}
 			time.Sleep(5 * time.Second)
 			if last := w.getProvision(key).Status.LastAttempt; last == nil || !strings.HasPrefix(last.Message, "the attempt's time was over") {

@@ -29,7 +29,7 @@ func (r *Reconciler) AttemptCount(result string) uint64 {
 }
 
 // ProbeCounts returns the number of reachability probes that succeeded and failed.
-func (r *Reconciler) ProbeCounts() (answered, away uint64) {
+func (r *Reconciler) ProbeCounts() (reachable, unreachable uint64) {
 	return r.probes.succeeded.Load(), r.probes.failed.Load()
 }
 

@@ -27,8 +27,8 @@ func (a *run) runMigration(ctx context.Context, step *v1alpha1.ProvisionStep) er
 		API: a.target, Namespace: step.Migration.Namespace, Reason: fmt.Sprintf("step %s of Provision %s/%s", step.Name, a.p.Namespace, a.p.Name),
 		RequestID: fmt.Sprintf("%s/%s/%d", a.p.UID, step.Name, a.p.Status.AttemptNumber), RecordedID: status.Asked,
 		Retry: last != nil && last.Result == string(policy.ResultInvalid),
-		RecordID: func(ctx context.Context, wish string) error {
-			status.Input, status.DoneAt, status.Applied, status.Asked = input, nil, 0, wish
+		RecordID: func(ctx context.Context, requestID string) error {
+			status.Input, status.DoneAt, status.Applied, status.Asked = input, nil, 0, requestID
 			return a.recordStep(ctx, status)
 		},
 		Logf: a.logf,

@@ -210,13 +210,13 @@ func TestWhatPeopleThereWant(t *testing.T) {
 		c := newCluster(t)
 		c.runLeader(phase.NewProgress(phase.ProgressDone))
 		stop := func(w *phase.UserRequest) {
-			was := c.kept
+			before := c.kept
 			c.requireNoError(store.UpdateRequests(t.Context(), c.on.Reader.(client.Client), "weir-system", func(r store.Record) (phase.UserRequests, error) {
 				a := r.MigrationRequests()
 				a.Stop = w
 				return a, nil
 			}))
-			c.kept = was
+			c.kept = before
 		}
 		stop(&phase.UserRequest{By: "jane", Reason: "the shop is open"})
 		if err := c.runAttempt(1, false); !errors.As(err, new(MigrationRejectedError)) || !strings.Contains(err.Error(), "by jane: the shop is open") || len(c.wishes) > 0 {

@@ -63,8 +63,8 @@ func (s *fakeServer) applyObject(w http.ResponseWriter, req *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	if is := s.objects[req.URL.Path]; is != nil {
-		object["status"] = is["status"]
+	if got := s.objects[req.URL.Path]; got != nil {
+		object["status"] = got["status"]
 	}
 	if of, ok := object["metadata"].(map[string]any); ok {
 		of["uid"], of["resourceVersion"] = req.URL.Path, "1"

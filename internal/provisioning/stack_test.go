@@ -61,15 +61,15 @@ func atAzure(t *testing.T, fault string) (cost stackCost) {
 	return cost
 }
 
-func atTarget(t *testing.T, fault http.HandlerFunc) (is stackCost) {
+func atTarget(t *testing.T, fault http.HandlerFunc) (got stackCost) {
 	synctest.Test(t, func(t *testing.T) {
 		target := &faultyTarget{fault: fault}
 		w, key := newRetryCost(t, target, "write", true, "")
 		w.runWhile(func() { w.queueProvision(key); time.Sleep(time.Hour) })
 		cost := w.retryCosts(target, key)
-		is = stackCost{wire: cost.calls, queue: cost.queue, attempts: cost.attempts}
+		got = stackCost{wire: cost.calls, queue: cost.queue, attempts: cost.attempts}
 	})
-	return is
+	return got
 }
 
 // Each fault is retried by exactly one layer: API call, pool update, Provision or work queue.

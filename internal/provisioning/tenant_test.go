@@ -160,16 +160,16 @@ func (s *fakeAPIServer) writeObject(w http.ResponseWriter, req *http.Request, pa
 		path += fmt.Sprint("/", metadata["name"])
 		s.objects[path] = given
 	}
-	is := s.objects[path]
+	got := s.objects[path]
 	for _, field := range []string{"status", "data"} {
 		if given[field] != nil {
-			is[field] = given[field]
+			got[field] = given[field]
 		}
 	}
-	if metadata, ok := is["metadata"].(map[string]any); ok {
+	if metadata, ok := got["metadata"].(map[string]any); ok {
 		metadata["resourceVersion"] = fmt.Sprint(s.version)
 	}
-	writeJSON(w, is)
+	writeJSON(w, got)
 }
 
 func (s *fakeAPIServer) provisionState(namespace, name string) (string, int) {
@@ -444,9 +444,9 @@ func TestProcessorUnderAttack(t *testing.T) {
 	}
 	process := startProvisioner(t, here.URL)
 	time.Sleep(20 * time.Second) // until the burst is used up
-	had, began := process.processorTime(t), time.Now()
+	before, began := process.processorTime(t), time.Now()
 	time.Sleep(30 * time.Second)
-	share := (process.processorTime(t) - had).Seconds() / time.Since(began).Seconds()
+	share := (process.processorTime(t) - before).Seconds() / time.Since(began).Seconds()
 	_ = process.Process.Kill()
 	_ = process.Wait()
 	t.Logf("%.0f %% of a processor", 100*share)

@@ -33,8 +33,8 @@ func newWorld(share float64, interval time.Duration) *world {
 // isDue reports whether a pool may be written, and whether that is early, within an interval of its
 // last write.
 func (w *world) isDue(pool lb.PoolKey) (due, early bool) {
-	last, was := w.last[pool]
-	if !was {
+	last, before := w.last[pool]
+	if !before {
 		return true, false
 	}
 	early = w.now.Sub(last) < w.interval
@@ -126,9 +126,9 @@ func TestLawMonotone(t *testing.T) {
 				more.CountChange(pool, "", now)
 				less.CountChange(pool, "", now)
 			case 1:
-				left := rapid.IntRange(0, 200).Draw(t, "left")
-				more.SetRemaining(Remaining{left, -1}, now)
-				less.SetRemaining(Remaining{rapid.IntRange(0, left).Draw(t, "less"), -1}, now)
+				remaining := rapid.IntRange(0, 200).Draw(t, "left")
+				more.SetRemaining(Remaining{remaining, -1}, now)
+				less.SetRemaining(Remaining{rapid.IntRange(0, remaining).Draw(t, "less"), -1}, now)
 			case 2:
 				more.CountWrite(now)
 				less.CountWrite(now)
@@ -159,8 +159,8 @@ func steady(w *world, pools int, lasts time.Duration) (limit int, mean time.Dura
 				continue
 			}
 			if due, _ := w.isDue(pool); due {
-				if was := w.last[pool]; w.now.Sub(start) > 15*time.Minute {
-					gaps, n = gaps+w.now.Sub(was), n+1
+				if before := w.last[pool]; w.now.Sub(start) > 15*time.Minute {
+					gaps, n = gaps+w.now.Sub(before), n+1
 				}
 				w.write(pool)
 				busy[pool] = w.now.Add(lasts)

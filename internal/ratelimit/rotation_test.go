@@ -16,24 +16,24 @@ func TestLawNamespaceWaitsForAtMostOneTurnOfEach(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var line Rotation
 		name := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"})
-		patience := map[string]int{}
+		timeout := map[string]int{}
 		for range rapid.IntRange(1, 40).Draw(t, "turns") {
 			there := rapid.SliceOfN(name, 0, 6).Draw(t, "there")
-			for n := range patience {
+			for n := range timeout {
 				if !slices.Contains(there, n) && rapid.Bool().Draw(t, n+" waits on") {
 					there = append(there, n)
 				}
 			}
 			slices.Sort(there)
 			there = slices.Compact(there)
-			for n := range patience {
+			for n := range timeout {
 				if !slices.Contains(there, n) {
-					delete(patience, n)
+					delete(timeout, n)
 				}
 			}
 			for _, n := range there {
-				if _, waits := patience[n]; !waits {
-					patience[n] = len(there) - 1
+				if _, waits := timeout[n]; !waits {
+					timeout[n] = len(there) - 1
 				}
 			}
 			line.SetNamespaces(there)
@@ -42,9 +42,9 @@ func TestLawNamespaceWaitsForAtMostOneTurnOfEach(t *testing.T) {
 			}
 			next := slices.MinFunc(there, func(a, b string) int { return int(line.OrderOf(a)) - int(line.OrderOf(b)) })
 			line.MoveToEnd(next)
-			delete(patience, next)
-			for n := range patience {
-				if patience[n]--; patience[n] < 0 {
+			delete(timeout, next)
+			for n := range timeout {
+				if timeout[n]--; timeout[n] < 0 {
 					t.Fatalf("%s waits on", n)
 				}
 			}
@@ -106,21 +106,21 @@ func TestLawDeal(t *testing.T) {
 			items, count[of] = append(items, item{of, count[of]}), count[of]+1
 		}
 		limit := rapid.IntRange(0, 30).Draw(t, "most")
-		dealt, left := SelectFair(items, func(i item) string { return i.of }, limit)
-		if len(dealt) != min(limit, len(items)) || len(dealt)+len(left) != len(items) {
-			t.Fatalf("%d are dealt and %d left of %d", len(dealt), len(left), len(items))
+		dealt, remaining := SelectFair(items, func(i item) string { return i.of }, limit)
+		if len(dealt) != min(limit, len(items)) || len(dealt)+len(remaining) != len(items) {
+			t.Fatalf("%d are dealt and %d left of %d", len(dealt), len(remaining), len(items))
 		}
-		for _, i := range left {
+		for _, i := range remaining {
 			if (i.n+1)*len(count) <= limit {
 				t.Fatalf("%v is left of %v, with room for %d", i, items, limit)
 			}
 		}
 		for of := range count {
 			n := 0
-			for _, i := range slices.Concat(dealt, left) {
+			for _, i := range slices.Concat(dealt, remaining) {
 				if i.of == of {
 					if i.n != n {
-						t.Fatalf("%v comes out of turn: %v and %v", i, dealt, left)
+						t.Fatalf("%v comes out of turn: %v and %v", i, dealt, remaining)
 					}
 					n++
 				}

@@ -166,14 +166,14 @@ func (b *Budget) availableWrites(namespace string, rejected bool, now time.Time)
 	if b.isOnlyNamespace(namespace, now) {
 		used = services
 	}
-	room := max(min(share-used, free), free-all*(1-unlimitedShare))
+	available := max(min(share-used, free), free-all*(1-unlimitedShare))
 	if !othersWait {
-		room = max(room, free-all*reservedShare)
+		available = max(available, free-all*reservedShare)
 	}
 	if !rejected {
-		room = max(room, all*minimumShare-services)
+		available = max(available, all*minimumShare-services)
 	}
-	return room
+	return available
 }
 
 // DeferPools returns the deferrals of the last of due pool updates, as far as there is no room;

@@ -34,7 +34,7 @@ type Access struct {
 // IsLimited reports whether the user restricts sources.
 func (a Access) IsLimited() bool { return a.HasRestriction || len(a.Ranges)+len(a.Tags) > 0 }
 
-// isNarrower reports whether every client that a admits was admitted by was.
+// isNarrower reports whether every client that a admits was admitted by old.
 func (a Access) isNarrower(old Access, internal bool) bool {
 	if reflect.DeepEqual(a, old) {
 		return true
@@ -57,7 +57,7 @@ func isSubset[T comparable](subset, all []T) bool {
 	return !slices.ContainsFunc(subset, func(v T) bool { return !slices.Contains(all, v) })
 }
 
-// IsNarrower reports whether s differs from was only in admitting fewer clients.
+// IsNarrower reports whether s differs from old only in admitting fewer clients.
 func (s *Spec) IsNarrower(old *Spec) bool {
 	if s == nil || old == nil {
 		return false

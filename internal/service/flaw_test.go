@@ -173,15 +173,15 @@ func TestLawRestrictionsWithErrors(t *testing.T) {
 			right.Annotations[field], wrong.Annotations[field] = strings.Join(valid, ","), strings.Join(all, ",")
 		}
 		w, problems := BuildSpec(wrong, testSettings())
-		is, _ := BuildSpec(right, testSettings())
+		current, _ := BuildSpec(right, testSettings())
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}
 		spell := func(w Spec) string {
 			return formatAccessRules(w.AccessRules([]netip.Addr{front4, front6}[:len(w.Frontends)], nil))
 		}
-		got, want := spell(w), spell(is)
-		if restricted && !is.Access.IsLimited() {
+		got, want := spell(w), spell(current)
+		if restricted && !current.Access.IsLimited() {
 			want = ""
 		}
 		if restricted && got != want || restricted && strings.Contains(got, internet) {

@@ -23,22 +23,22 @@ func (c PoolUser) hasPool(name string) bool {
 	return slices.ContainsFunc(c.PoolNames, func(n string) bool { return strings.EqualFold(n, name) })
 }
 
-// ChoosePoolName returns the name of a Service's dedicated pool: the usual one, or a hashed one if another Service
-// has the same usual name. Existing names are retained; otherwise the oldest Service gets the usual one.
-func ChoosePoolName(usual string, c PoolUser, rivals []PoolUser) string {
-	hashed := HashedPoolName(usual, c.Key)
+// ChoosePoolName returns the name of a Service's dedicated pool: the default one, or a hashed one if another
+// Service has the same default name. Existing names are retained; otherwise the oldest Service gets the default one.
+func ChoosePoolName(defaultName string, c PoolUser, rivals []PoolUser) string {
+	hashed := HashedPoolName(defaultName, c.Key)
 	switch {
 	case c.hasPool(hashed):
 		return hashed
-	case c.hasPool(usual):
-		return usual
+	case c.hasPool(defaultName):
+		return defaultName
 	}
 	for _, r := range rivals {
-		if r.hasPool(usual) || !r.hasPool(HashedPoolName(usual, r.Key)) && isOlder(r, c) {
+		if r.hasPool(defaultName) || !r.hasPool(HashedPoolName(defaultName, r.Key)) && isOlder(r, c) {
 			return hashed
 		}
 	}
-	return usual
+	return defaultName
 }
 
 func isOlder(a, b PoolUser) bool {
@@ -48,10 +48,10 @@ func isOlder(a, b PoolUser) bool {
 	return a.Key < b.Key
 }
 
-// HashedPoolName returns a unique pool name for a Service with an ambiguous usual name.
-func HashedPoolName(usual, key string) string {
+// HashedPoolName returns a unique pool name for a Service with an ambiguous default name.
+func HashedPoolName(defaultName, key string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(key))
 	suffix := fmt.Sprintf("-%08x", h.Sum32())
-	return usual[:min(len(usual), maxNameLength-len(suffix))] + suffix
+	return defaultName[:min(len(defaultName), maxNameLength-len(suffix))] + suffix
 }

@@ -20,8 +20,8 @@ func TestPoolAmong(t *testing.T) {
 	if hashed == service.HashedPoolName(usual, first) || !strings.HasPrefix(hashed, usual+"-") {
 		t.Fatalf("hashed names %s", hashed)
 	}
-	contender := func(key string, created time.Time, has ...string) service.PoolUser {
-		return service.PoolUser{Key: key, Created: created, PoolNames: has}
+	contender := func(key string, created time.Time, have ...string) service.PoolUser {
+		return service.PoolUser{Key: key, Created: created, PoolNames: have}
 	}
 	for _, tt := range []struct {
 		name   string
@@ -51,7 +51,7 @@ func TestPoolAmong(t *testing.T) {
 func TestPoolsOfServicesStayApart(t *testing.T) {
 	keys := []string{"a/b-c-d", "a-b/c-d", "a-b-c/d"}
 	rapid.Check(t, func(t *rapid.T) {
-		has, created := map[string]string{}, map[string]time.Time{}
+		present, created := map[string]string{}, map[string]time.Time{}
 		for step := range rapid.IntRange(1, 20).Draw(t, "steps") {
 			key := rapid.SampledFrom(keys).Draw(t, "service")
 			switch _, ok := created[key]; {
@@ -59,12 +59,12 @@ func TestPoolsOfServicesStayApart(t *testing.T) {
 				created[key] = time.Unix(int64(rapid.IntRange(0, step).Draw(t, "created")), 0)
 			case rapid.Bool().Draw(t, "goes"):
 				delete(created, key)
-				delete(has, key)
+				delete(present, key)
 			default:
 				contender := func(key string) service.PoolUser {
 					c := service.PoolUser{Key: key, Created: created[key]}
-					if has[key] != "" {
-						c.PoolNames = []string{has[key]}
+					if present[key] != "" {
+						c.PoolNames = []string{present[key]}
 					}
 					return c
 				}
@@ -75,13 +75,13 @@ func TestPoolsOfServicesStayApart(t *testing.T) {
 					}
 				}
 				got := service.ChoosePoolName("a-b-c-d", contender(key), rivals)
-				if has[key] != "" && got != has[key] {
-					t.Fatalf("%s had %s, and is given %s", key, has[key], got)
+				if present[key] != "" && got != present[key] {
+					t.Fatalf("%s had %s, and is given %s", key, present[key], got)
 				}
-				has[key] = got
+				present[key] = got
 			}
-			for a, one := range has {
-				for b, other := range has {
+			for a, one := range present {
+				for b, other := range present {
 					if a != b && one == other {
 						t.Fatalf("%s and %s both have %s", a, b, one)
 					}

@@ -27,8 +27,8 @@ func TestProperties(t *testing.T) {
 	} {
 		spec := buildValidSpec(t, tt.service, testSettings())
 		tracking := "nil"
-		if is := spec.Rules[0].ConnectionTracking; is != nil {
-			tracking = fmt.Sprint(*is)
+		if got := spec.Rules[0].ConnectionTracking; got != nil {
+			tracking = fmt.Sprint(*got)
 		}
 		if got := fmt.Sprintf("probe %s rule %s record %v", spec.Probes[0].NoHealthyBackends, tracking, spec.RequestedProperties); got != tt.want {
 			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
@@ -112,13 +112,13 @@ func TestGatewayLoadBalancer(t *testing.T) {
 	} {
 		spec, got := buildValidSpec(t, tt.service, testSettings()), ""
 		for _, f := range spec.Frontends {
-			switch is := f.Frontend.GatewayLoadBalancer; {
-			case is == nil:
+			switch current := f.Frontend.GatewayLoadBalancer; {
+			case current == nil:
 				got += "kept "
-			case *is == "":
+			case *current == "":
 				got += "none "
 			default:
-				got += (*is)[strings.LastIndex(*is, "/")+1:] + " "
+				got += (*current)[strings.LastIndex(*current, "/")+1:] + " "
 			}
 		}
 		if got += fmt.Sprintf("record %v", spec.RequestedProperties); got != tt.want {

@@ -203,7 +203,7 @@ func (b namespaceLimits) exceededLimit(u *SecurityUsage, s parsedShare, more cap
 	return namespaceLimitError(s.Namespace, b.before.used[s.Namespace], *u.used[s.Namespace].plus(more), b.bounds(s.Namespace), shared)
 }
 
-// namespaceLimitError returns why a namespace would exceed a limit when its usage grows from had to would, or nil.
+// namespaceLimitError returns why a namespace would exceed a limit when its usage grows from old to would, or nil.
 // Existing usage never exceeds.
 func namespaceLimitError(namespace string, old, would capacity, set NamespaceSettings, shared bool) error {
 	rules, addresses := NamespaceCapacity{Max: lb.MaxSecurityRules}, NamespaceCapacity{Max: lb.MaxSecurityPrefixes}
@@ -255,9 +255,9 @@ func (c SecurityClaim) Includes(other SecurityClaim) bool {
 }
 
 // CheckClaim returns why the group would reject a Service, because of a limit of its namespace or because it is
-// full, before anything is created for the Service; nil if it would not. promised are the claims of other
+// full, before anything is created for the Service; nil if it would not. claimed are the claims of other
 // Services that were admitted but not written.
-func (u *SecurityUsage) CheckClaim(service string, c SecurityClaim, promised map[string]SecurityClaim, set NamespaceSettings) error {
+func (u *SecurityUsage) CheckClaim(service string, c SecurityClaim, claimed map[string]SecurityClaim, set NamespaceSettings) error {
 	old := u.used[c.Namespace]
 	would, total, shared := old, u.total, u.isShared(c.Namespace)
 	of := map[ruleKey]bool{} // what the namespace has without the Service
@@ -291,7 +291,7 @@ func (u *SecurityUsage) CheckClaim(service string, c SecurityClaim, promised map
 		}
 		total.destinations += c.destinations
 	}
-	for other, p := range promised {
+	for other, p := range claimed {
 		if other != service {
 			count(p, p.Namespace == c.Namespace)
 			shared = shared || p.Namespace != c.Namespace

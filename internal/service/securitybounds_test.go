@@ -166,7 +166,7 @@ func TestLawNamespacesDoNotCompete(t *testing.T) {
 		of := map[netip.Addr]string{}
 		for range rapid.IntRange(1, 6).Draw(t, "plans") {
 			before := maps.Clone(wants)
-			had := rulesOf(observed, of)
+			old := rulesOf(observed, of)
 			usage := ObservedSecurityUsage(inputOf(observed, nil, slices.Collect(maps.Values(wants))...))
 			promised := map[string]SecurityClaim{}
 			var due []string
@@ -227,10 +227,10 @@ func TestLawNamespacesDoNotCompete(t *testing.T) {
 				}
 			}
 			observed = p.Next
-			has := rulesOf(observed, of)
-			for namespace, n := range has {
-				if n > max(limits[namespace], had[namespace]) {
-					t.Fatalf("namespace %s went from %d to %d rules beyond its bound of %d", namespace, had[namespace], n, limits[namespace])
+			present := rulesOf(observed, of)
+			for namespace, n := range present {
+				if n > max(limits[namespace], old[namespace]) {
+					t.Fatalf("namespace %s went from %d to %d rules beyond its bound of %d", namespace, old[namespace], n, limits[namespace])
 				}
 			}
 			for _, s := range wants {

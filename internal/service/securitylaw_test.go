@@ -218,9 +218,9 @@ func TestLawTheRefusedAreHeld(t *testing.T) {
 			}
 		}
 		if rapid.Bool().Draw(t, "some are there") {
-			was := in
-			was.Shares = in.Shares[:2]
-			in.Observed = BuildSecurityPlan(was).Next
+			before := in
+			before.Shares = in.Shares[:2]
+			in.Observed = BuildSecurityPlan(before).Next
 			in.Shares = append(in.Shares[2:], in.Shares[:rapid.IntRange(0, 2).Draw(t, "known")]...)
 		}
 		p := BuildSecurityPlan(in)

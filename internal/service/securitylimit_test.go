@@ -197,11 +197,11 @@ func TestLawALimitOpensNothing(t *testing.T) {
 							continue
 						}
 						for _, protocol := range []string{"Tcp", "Udp"} {
-							was, ok := admits(before, client, to, protocol, port[s.Service], lb.Allow), admits(after, client, to, protocol, port[s.Service], lb.Allow)
+							old, ok := admits(before, client, to, protocol, port[s.Service], lb.Allow), admits(after, client, to, protocol, port[s.Service], lb.Allow)
 							l, isLimited := limits[s.Service]
 							allowed := !isLimited || slices.ContainsFunc(l.Ranges, func(p netip.Prefix) bool { return p.Contains(netip.MustParseAddr(client)) })
-							if ok != (was && allowed) {
-								t.Fatalf("%s of %s to %s at %s: before %t, limited %t and allowed %t, after %t\nbefore\n%s\nafter\n%s", protocol, client, to, port[s.Service], was, isLimited, allowed, ok, formatRules(before), formatRules(after))
+							if ok != (old && allowed) {
+								t.Fatalf("%s of %s to %s at %s: before %t, limited %t and allowed %t, after %t\nbefore\n%s\nafter\n%s", protocol, client, to, port[s.Service], old, isLimited, allowed, ok, formatRules(before), formatRules(after))
 							}
 							if denied := admits(before, client, to, protocol, port[s.Service], lb.Deny); denied != admits(after, client, to, protocol, port[s.Service], lb.Deny) {
 								t.Fatalf("denials at %s: before %t\n%s\nafter\n%s", to, denied, formatRules(before), formatRules(after))

@@ -175,8 +175,8 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 		})
 	}
 	t.Run("what fitted before stays", func(t *testing.T) {
-		was := BuildSecurityPlan(SecurityInput{Shares: []SecurityShare{newShare("a", 1)}, Managed: addressSet(1)}).Next
-		p := BuildSecurityPlan(SecurityInput{Observed: was, Shares: []SecurityShare{manyRanges("a", 1, 5000)}, Managed: addressSet(1)})
+		before := BuildSecurityPlan(SecurityInput{Shares: []SecurityShare{newShare("a", 1)}, Managed: addressSet(1)}).Next
+		p := BuildSecurityPlan(SecurityInput{Observed: before, Shares: []SecurityShare{manyRanges("a", 1, 5000)}, Managed: addressSet(1)})
 		if !p.IsEmpty() || p.Rejected["a"] == nil {
 			t.Errorf("changes %+v, refused %v", p.Changes, p.Rejected)
 		}

@@ -125,7 +125,7 @@ const gatewayPrefix = "gateway:"
 // GatewayServiceName returns the name of a Gateway among Services.
 func GatewayServiceName(gateway string) string { return gatewayPrefix + gateway }
 
-// GatewayOf returns the Gateway of a name among Services; false if it is that of a Service.
+// GatewayOf returns the Gateway that a name among Services denotes; false if the name is that of a Service.
 func GatewayOf(name string) (gateway string, ok bool) { return strings.CutPrefix(name, gatewayPrefix) }
 
 // DescribeOwner returns the kind and the name of a Service or Gateway, from its namespace and name among Services.

@@ -52,11 +52,11 @@ func (m *Migration) recordBefore(ctx context.Context, j, next phase.Journal) (bo
 	if next.FinalReason == "" || j.FinalReason != "" {
 		return true, m.saveJournal(ctx, j, next)
 	}
-	sealed, err := m.cfg.Store.SaveFinalJournal(ctx, j, next)
-	if sealed {
+	saved, err := m.cfg.Store.SaveFinalJournal(ctx, j, next)
+	if saved {
 		m.journal = next
 	}
-	return sealed, err
+	return saved, err
 }
 
 func (m *Migration) saveTrafficStopped(ctx context.Context) error {

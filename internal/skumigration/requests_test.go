@@ -30,8 +30,8 @@ func (w *world) toAzure() []string {
 func TestStopRequestIsHandled(t *testing.T) {
 	for at, call := range all[:len(all)-1] {
 		w := newWorld()
-		w.fails = func(is string) error {
-			if is == call {
+		w.fails = func(got string) error {
+			if got == call {
 				w.asked.Stop = wish("not today")
 			}
 			return nil

@@ -69,9 +69,9 @@ func left(t *testing.T) *world {
 // then completes.
 func (w *world) comesBack(t *testing.T, about string) {
 	t.Helper()
-	was := newWorld()
-	if !w.run(t) || !slices.Equal(w.nics[0].IPConfigurations[0].Pools, was.nics[0].IPConfigurations[0].Pools) || w.balancer == nil || w.balancer.SKU != lb.Basic ||
-		w.ip.Address != first || w.ip.UsedBy != was.ip.UsedBy || w.kept.CompletedUndo == nil || phase.FormatUserRequests(w.asked) != "" {
+	before := newWorld()
+	if !w.run(t) || !slices.Equal(w.nics[0].IPConfigurations[0].Pools, before.nics[0].IPConfigurations[0].Pools) || w.balancer == nil || w.balancer.SKU != lb.Basic ||
+		w.ip.Address != first || w.ip.UsedBy != before.ip.UsedBy || w.kept.CompletedUndo == nil || phase.FormatUserRequests(w.asked) != "" {
 		t.Fatalf("%s: undone %v; %+v, %+v after %q\n%s", about, w.kept.CompletedUndo, w.nics[0], w.ip, w.calls, w.said.String())
 	}
 	sent := len(w.writes())
@@ -88,8 +88,8 @@ func (w *world) comesBack(t *testing.T, about string) {
 func TestAMigrationIsTakenBack(t *testing.T) {
 	for at, call := range all[:6] {
 		w, once := newWorld(), true
-		w.fails = func(is string) error {
-			if is == call && once {
+		w.fails = func(got string) error {
+			if got == call && once {
 				once, w.asked.Stop = false, undo("the shop is open")
 			}
 			return nil
@@ -126,8 +126,8 @@ func TestTakingItBackIsTriedAgain(t *testing.T) {
 		for _, class := range []armerror.Class{armerror.Retriable, armerror.Terminal} {
 			w, times := left(t), 3
 			w.asked.Stop = undo("")
-			w.fails = func(is string) error {
-				if is != call || times == 0 {
+			w.fails = func(got string) error {
+				if got != call || times == 0 {
 					return nil
 				}
 				times--
@@ -146,8 +146,8 @@ func TestAStopThatIsTakenBackWhileItIsUndone(t *testing.T) {
 	for _, call := range []string{"put interface n1", "keep that it is undone"} {
 		w := left(t)
 		w.asked.Stop = undo("")
-		w.fails = func(is string) error {
-			if is == call {
+		w.fails = func(got string) error {
+			if got == call {
 				w.asked.Stop = nil
 			}
 			return nil

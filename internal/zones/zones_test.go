@@ -93,9 +93,9 @@ func TestRegionsAreReadOnce(t *testing.T) {
 		}, slog.New(slog.NewTextHandler(&log, nil)))
 		expect := func(location string, known bool, zones string, after int) {
 			t.Helper()
-			is := all.Region(t.Context(), location)
-			if is.Known != known || strings.Join(is.Zones, " ") != zones || reads != after {
-				t.Errorf("%+v after %d reads, want %s after %d", is, reads, zones, after)
+			got := all.Region(t.Context(), location)
+			if got.Known != known || strings.Join(got.Zones, " ") != zones || reads != after {
+				t.Errorf("%+v after %d reads, want %s after %d", got, reads, zones, after)
 			}
 		}
 		expect("", false, "", 0)
@@ -183,8 +183,8 @@ func TestCanceledRead(t *testing.T) {
 
 func TestNoRegions(t *testing.T) {
 	var none *Regions
-	if is := none.Region(t.Context(), "eastus"); is.Known || is.Zones != nil || none.Err() != nil {
-		t.Errorf("%+v, %v", is, none.Err())
+	if got := none.Region(t.Context(), "eastus"); got.Known || got.Zones != nil || none.Err() != nil {
+		t.Errorf("%+v, %v", got, none.Err())
 	}
 }
 

@@ -77,13 +77,13 @@ func decodeObject(k *resourceKind, contentType string, body []byte) (object, err
 	default:
 		return nil, unsupportedMedia(name)
 	}
-	o, is, err := info.Serializer.Decode(body, &k.gvk, nil)
+	o, current, err := info.Serializer.Decode(body, &k.gvk, nil)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	got, ok := o.(object)
-	if !ok || *is != k.gvk {
-		return nil, kindMismatch(k, *is)
+	if !ok || *current != k.gvk {
+		return nil, kindMismatch(k, *current)
 	}
 	got.GetObjectKind().SetGroupVersionKind(k.gvk)
 	if k.setDefaults != nil {
@@ -115,8 +115,8 @@ func decodeCustom(k *resourceKind, name string, body []byte) (object, error) {
 	return u, nil
 }
 
-func kindMismatch(k *resourceKind, is schema.GroupVersionKind) error {
-	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: expected %s", is.Kind, is.Version, k.gvk.Kind, k.gvk))
+func kindMismatch(k *resourceKind, got schema.GroupVersionKind) error {
+	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: expected %s", got.Kind, got.Version, k.gvk.Kind, k.gvk))
 }
 
 func unsupportedMedia(name string) error {

@@ -87,16 +87,16 @@ func (sc Scenario) CompareAnswers(t *testing.T, want, got []any) {
 		t.Fatalf("%d answers are recorded of %d: record them anew", len(want), len(sc.exchanges))
 	}
 	for i, e := range sc.exchanges {
-		was, is := leafValues("", want[i]), leafValues("", got[i])
+		before, current := leafValues("", want[i]), leafValues("", got[i])
 		var diff []string
-		for _, at := range slices.Sorted(maps.Keys(was)) {
-			if is[at] != was[at] {
-				diff = append(diff, "- "+at+" "+was[at])
+		for _, at := range slices.Sorted(maps.Keys(before)) {
+			if current[at] != before[at] {
+				diff = append(diff, "- "+at+" "+before[at])
 			}
 		}
-		for _, at := range slices.Sorted(maps.Keys(is)) {
-			if is[at] != was[at] {
-				diff = append(diff, "+ "+at+" "+is[at])
+		for _, at := range slices.Sorted(maps.Keys(current)) {
+			if current[at] != before[at] {
+				diff = append(diff, "+ "+at+" "+current[at])
 			}
 		}
 		if len(diff) > 0 {
@@ -316,8 +316,8 @@ func (c *clientSession) normalizeStatus(o map[string]any) any {
 	causes, _ := details["causes"].([]any)
 	var all []string
 	for _, cause := range causes {
-		is := cause.(map[string]any)
-		all = append(all, fmt.Sprint(is["reason"], " ", is["field"]))
+		got := cause.(map[string]any)
+		all = append(all, fmt.Sprint(got["reason"], " ", got["field"]))
 	}
 	slices.Sort(all)
 	plain["causes"] = slices.Compact(all) // some are repeated

@@ -27,22 +27,22 @@ type customDefinition struct {
 
 // Install serves a custom resource in the first version of its definition.
 func (s *Server) Install(crd []byte) error {
-	var is apiextensionsv1.CustomResourceDefinition
-	if err := yaml.Unmarshal(crd, &is); err != nil {
+	var got apiextensionsv1.CustomResourceDefinition
+	if err := yaml.Unmarshal(crd, &got); err != nil {
 		return fmt.Errorf("custom resource definition: %w", err)
 	}
-	if len(is.Spec.Versions) == 0 || is.Spec.Versions[0].Schema == nil {
-		return fmt.Errorf("custom resource definition %q has no version with a schema", is.Name)
+	if len(got.Spec.Versions) == 0 || got.Spec.Versions[0].Schema == nil {
+		return fmt.Errorf("custom resource definition %q has no version with a schema", got.Name)
 	}
-	version := is.Spec.Versions[0]
-	gvk := schema.GroupVersionKind{Group: is.Spec.Group, Version: version.Name, Kind: is.Spec.Names.Kind}
+	version := got.Spec.Versions[0]
+	gvk := schema.GroupVersionKind{Group: got.Spec.Group, Version: version.Name, Kind: got.Spec.Names.Kind}
 	d, err := compileDefinition(gvk, version.Schema.OpenAPIV3Schema)
 	if err != nil {
-		return fmt.Errorf("custom resource definition %s: %w", is.Name, err)
+		return fmt.Errorf("custom resource definition %s: %w", got.Name, err)
 	}
 	k := customKind(gvk, d)
-	k.resource, k.shortNames = is.Spec.Names.Plural, is.Spec.Names.ShortNames
-	k.namespaced = is.Spec.Scope == apiextensionsv1.NamespaceScoped
+	k.resource, k.shortNames = got.Spec.Names.Plural, got.Spec.Names.ShortNames
+	k.namespaced = got.Spec.Scope == apiextensionsv1.NamespaceScoped
 	k.status = version.Subresources != nil && version.Subresources.Status != nil
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,23 +63,23 @@ func customKind(gvk schema.GroupVersionKind, d *customDefinition) *resourceKind 
 			delete(o.(*unstructured.Unstructured).Object, "status")
 		}
 	}
-	k.retainStatus = func(next, was object) {
+	k.retainStatus = func(next, before object) {
 		if k.status {
-			copyField(next.(*unstructured.Unstructured), was.(*unstructured.Unstructured), "status")
+			copyField(next.(*unstructured.Unstructured), before.(*unstructured.Unstructured), "status")
 		}
 	}
-	k.retainSpec = func(next, was object) {
+	k.retainSpec = func(next, before object) {
 		n, fields := next.(*unstructured.Unstructured), next.GetManagedFields()
 		status, ok := n.Object["status"]
-		n.Object = was.(*unstructured.Unstructured).DeepCopy().Object
+		n.Object = before.(*unstructured.Unstructured).DeepCopy().Object
 		n.SetManagedFields(fields)
 		delete(n.Object, "status")
 		if ok {
 			n.Object["status"] = status
 		}
 	}
-	k.specChanged = func(next, was object) bool {
-		a, b := next.(*unstructured.Unstructured).Object, was.(*unstructured.Unstructured).Object
+	k.specChanged = func(next, before object) bool {
+		a, b := next.(*unstructured.Unstructured).Object, before.(*unstructured.Unstructured).Object
 		return !equality.Semantic.DeepEqual(specFields(a, k.status), specFields(b, k.status))
 	}
 	return k
@@ -114,9 +114,9 @@ func specFields(o map[string]any, status bool) map[string]any {
 	return rest
 }
 
-func copyField(next, was *unstructured.Unstructured, name string) {
+func copyField(next, before *unstructured.Unstructured, name string) {
 	delete(next.Object, name)
-	if v, ok := was.Object[name]; ok {
+	if v, ok := before.Object[name]; ok {
 		next.Object[name] = runtime.DeepCopyJSONValue(v)
 	}
 }

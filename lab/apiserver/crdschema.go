@@ -48,7 +48,7 @@ func applyDefaults(v any, s *apiextensionsv1.JSONSchemaProps) {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, p := range s.Properties {
-			if is, ok := v[name]; p.Default != nil && (!ok || is == nil && !p.Nullable) {
+			if got, ok := v[name]; p.Default != nil && (!ok || got == nil && !p.Nullable) {
 				var d any
 				if json.Unmarshal(p.Default.Raw, &d) == nil {
 					v[name] = d
@@ -111,40 +111,40 @@ func toFieldError(err error) *field.Error {
 
 // validationRule is an x-kubernetes-validations rule in Go.
 type validationRule struct {
-	isValid func(is, was map[string]any) bool
+	isValid func(got, before map[string]any) bool
 	// transition rules compare with the previous value.
 	transition bool
 }
 
 // rules implements the rules of config/crd; no others are supported.
 var rules = map[string]validationRule{
-	"has(self.serviceRef) != has(self.nodes)": {isValid: func(is, _ map[string]any) bool {
-		_, service := is["serviceRef"]
-		_, nodes := is["nodes"]
+	"has(self.serviceRef) != has(self.nodes)": {isValid: func(got, _ map[string]any) bool {
+		_, service := got["serviceRef"]
+		_, nodes := got["nodes"]
 		return service != nodes
 	}},
-	"!has(self.pause) || has(self.paused) && self.paused": {isValid: func(is, _ map[string]any) bool {
-		_, pause := is["pause"]
-		return !pause || is["paused"] == true
+	"!has(self.pause) || has(self.paused) && self.paused": {isValid: func(got, _ map[string]any) bool {
+		_, pause := got["pause"]
+		return !pause || got["paused"] == true
 	}},
 	"self.loadBalancer == oldSelf.loadBalancer && self.poolName == oldSelf.poolName && self.ipFamily == oldSelf.ipFamily": {
 		transition: true,
-		isValid: func(is, was map[string]any) bool {
-			return equality.Semantic.DeepEqual(is["loadBalancer"], was["loadBalancer"]) && is["poolName"] == was["poolName"] && is["ipFamily"] == was["ipFamily"]
+		isValid: func(got, before map[string]any) bool {
+			return equality.Semantic.DeepEqual(got["loadBalancer"], before["loadBalancer"]) && got["poolName"] == before["poolName"] && got["ipFamily"] == before["ipFamily"]
 		},
 	},
 	"!has(oldSelf.status) || !has(oldSelf.status.poolID) || (has(self.spec.membership) ? self.spec.membership : 'Auto') == (has(oldSelf.spec.membership) ? oldSelf.spec.membership : 'Auto')": {
 		transition: true,
-		isValid: func(is, was map[string]any) bool {
-			taken, _, _ := unstructured.NestedString(was, "status", "poolID")
-			return taken == "" || membershipField(is) == membershipField(was)
+		isValid: func(got, before map[string]any) bool {
+			taken, _, _ := unstructured.NestedString(before, "status", "poolID")
+			return taken == "" || membershipField(got) == membershipField(before)
 		},
 	},
 }
 
 func membershipField(pool map[string]any) string {
-	if is, ok, _ := unstructured.NestedString(pool, "spec", "membership"); ok {
-		return is
+	if got, ok, _ := unstructured.NestedString(pool, "spec", "membership"); ok {
+		return got
 	}
 	return "Auto"
 }
@@ -177,17 +177,17 @@ func bindRules(s *apiextensionsv1.JSONSchemaProps, path ...string) ([]boundRule,
 }
 
 func (b boundRule) checkRule(u *unstructured.Unstructured, before object) field.ErrorList {
-	is, ok, _ := unstructured.NestedFieldNoCopy(u.Object, b.path...)
+	got, ok, _ := unstructured.NestedFieldNoCopy(u.Object, b.path...)
 	if !ok {
 		return nil
 	}
-	now, _ := is.(map[string]any)
-	var was map[string]any
+	now, _ := got.(map[string]any)
+	var previous map[string]any
 	if before != nil {
 		old, _, _ := unstructured.NestedFieldNoCopy(before.(*unstructured.Unstructured).Object, b.path...)
-		was, _ = old.(map[string]any)
+		previous, _ = old.(map[string]any)
 	}
-	if b.transition && was == nil || b.isValid(now, was) {
+	if b.transition && previous == nil || b.isValid(now, previous) {
 		return nil
 	}
 	message := b.message

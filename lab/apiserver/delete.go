@@ -96,13 +96,13 @@ func checkPreconditions(r *request, options metav1.DeleteOptions, live object) e
 	if p == nil {
 		return nil
 	}
-	is := schema.GroupResource{Group: r.kind.gvk.Group, Resource: r.kind.gvk.Kind}
+	got := schema.GroupResource{Group: r.kind.gvk.Group, Resource: r.kind.gvk.Kind}
 	if p.UID != nil && *p.UID != live.GetUID() {
-		return apierrors.NewConflict(is, r.name,
+		return apierrors.NewConflict(got, r.name,
 			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", *p.UID, live.GetUID())) //nolint:staticcheck // the words of the API server
 	}
 	if p.ResourceVersion != nil && *p.ResourceVersion != live.GetResourceVersion() {
-		return apierrors.NewConflict(is, r.name, fmt.Errorf("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", //nolint:staticcheck // the words of the API server
+		return apierrors.NewConflict(got, r.name, fmt.Errorf("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", //nolint:staticcheck // the words of the API server
 			*p.ResourceVersion, live.GetResourceVersion()))
 	}
 	return nil

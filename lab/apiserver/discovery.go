@@ -54,8 +54,8 @@ func (s *Server) apiGroups() *metav1.APIGroupList {
 		if !in {
 			continue
 		}
-		is := metav1.GroupVersionForDiscovery{GroupVersion: gv, Version: v}
-		all.Groups = append(all.Groups, metav1.APIGroup{Name: group, Versions: []metav1.GroupVersionForDiscovery{is}, PreferredVersion: is})
+		got := metav1.GroupVersionForDiscovery{GroupVersion: gv, Version: v}
+		all.Groups = append(all.Groups, metav1.APIGroup{Name: group, Versions: []metav1.GroupVersionForDiscovery{got}, PreferredVersion: got})
 	}
 	slices.SortFunc(all.Groups, func(a, b metav1.APIGroup) int { return strings.Compare(a.Name, b.Name) })
 	return all

@@ -77,8 +77,8 @@ func TestRetryAfterIsWaitedFor(t *testing.T) {
 		if _, err := maps.List(t.Context(), metav1.ListOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(began); took != 14*time.Second {
-			t.Errorf("client-go took %s", took)
+		if elapsed := time.Since(began); elapsed != 14*time.Second {
+			t.Errorf("client-go took %s", elapsed)
 		}
 	})
 }
@@ -285,11 +285,11 @@ func TestNamespaceGoesWithItsContents(t *testing.T) {
 
 func putConfigMap(t *testing.T, s *Server, o *corev1.ConfigMap) any {
 	t.Helper()
-	is, err := s.Put(o)
+	got, err := s.Put(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return is
+	return got
 }
 
 func BenchmarkSmallRequest(b *testing.B) {

@@ -42,8 +42,8 @@ func (s *Server) scheduleCollection(k *resourceKind, o object) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.collectionTimers, t)
-		if is, ok := s.stores[k].objects[at]; ok && is.GetUID() == uid && !s.closed {
-			s.deleteCollected(k, is)
+		if got, ok := s.stores[k].objects[at]; ok && got.GetUID() == uid && !s.closed {
+			s.deleteCollected(k, got)
 		}
 	})
 	s.collectionTimers[t] = struct{}{}
@@ -75,7 +75,7 @@ func (s *Server) isOrphaned(o object) bool {
 			if !k.namespaced {
 				namespace = ""
 			}
-			if is, ok := st.objects[objectKey(namespace, ref.Name)]; ok && is.GetUID() == ref.UID {
+			if got, ok := st.objects[objectKey(namespace, ref.Name)]; ok && got.GetUID() == ref.UID {
 				return false
 			}
 		}

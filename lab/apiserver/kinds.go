@@ -80,8 +80,8 @@ func copyObject(o object) object { return o.DeepCopyObject().(object) }
 
 func typedUpdate[T runtime.Object](fn func(next, before T)) func(next, before object) {
 	return func(next, before object) {
-		was, _ := before.(T)
-		fn(next.(T), was)
+		old, _ := before.(T)
+		fn(next.(T), old)
 	}
 }
 
@@ -96,15 +96,15 @@ func builtInKinds() []*resourceKind {
 		{
 			gvk: core.WithKind("Node"), resource: "nodes", shortNames: []string{"no"}, status: true, allowsUnconditional: true,
 			validateName: validation.NameIsDNSSubdomain, prepare: typedUpdate(prepareNode), validate: validateNode, selectableFields: nodeFields,
-			retainStatus: typedUpdate(func(n, was *corev1.Node) { was.Status.DeepCopyInto(&n.Status) }),
-			retainSpec:   typedUpdate(func(n, was *corev1.Node) { was.Spec.DeepCopyInto(&n.Spec) }),
+			retainStatus: typedUpdate(func(n, before *corev1.Node) { before.Status.DeepCopyInto(&n.Status) }),
+			retainSpec:   typedUpdate(func(n, before *corev1.Node) { before.Spec.DeepCopyInto(&n.Spec) }),
 		},
 		{ // without defaults: no kubelet runs it, and a deletion has no grace period
 			gvk: core.WithKind("Pod"), resource: "pods", shortNames: []string{"po"}, namespaced: true, status: true, allowsUnconditional: true, returnsDeleted: true,
 			validateName: validation.NameIsDNSSubdomain,
 			clearStatus:  typedObject(func(p *corev1.Pod) { p.Status = corev1.PodStatus{Phase: corev1.PodPending} }),
-			retainStatus: typedUpdate(func(p, was *corev1.Pod) { was.Status.DeepCopyInto(&p.Status) }),
-			retainSpec:   typedUpdate(func(p, was *corev1.Pod) { was.Spec.DeepCopyInto(&p.Spec) }),
+			retainStatus: typedUpdate(func(p, before *corev1.Pod) { before.Status.DeepCopyInto(&p.Status) }),
+			retainSpec:   typedUpdate(func(p, before *corev1.Pod) { before.Spec.DeepCopyInto(&p.Spec) }),
 		},
 		{
 			gvk: core.WithKind("Namespace"), resource: "namespaces", shortNames: []string{"ns"}, status: true, allowsUnconditional: true,
@@ -113,11 +113,11 @@ func builtInKinds() []*resourceKind {
 				return fields.Set{"status.phase": string(o.(*corev1.Namespace).Status.Phase)}
 			},
 			clearStatus: typedObject(func(n *corev1.Namespace) { n.Status = corev1.NamespaceStatus{Phase: corev1.NamespaceActive} }),
-			retainStatus: typedUpdate(func(n, was *corev1.Namespace) {
-				was.Spec.DeepCopyInto(&n.Spec)
-				was.Status.DeepCopyInto(&n.Status)
+			retainStatus: typedUpdate(func(n, before *corev1.Namespace) {
+				before.Spec.DeepCopyInto(&n.Spec)
+				before.Status.DeepCopyInto(&n.Status)
 			}),
-			retainSpec:     typedUpdate(func(n, was *corev1.Namespace) { was.Spec.DeepCopyInto(&n.Spec) }),
+			retainSpec:     typedUpdate(func(n, before *corev1.Namespace) { before.Spec.DeepCopyInto(&n.Spec) }),
 			setTerminating: typedObject(func(n *corev1.Namespace) { n.Status.Phase = corev1.NamespaceTerminating }),
 		},
 		{

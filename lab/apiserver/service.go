@@ -23,8 +23,8 @@ func serviceKind(gvk schemaKind) *resourceKind {
 			return fields.Set{"spec.clusterIP": s.Spec.ClusterIP, "spec.type": string(s.Spec.Type)}
 		},
 		clearStatus:  typedObject(func(s *corev1.Service) { s.Status = corev1.ServiceStatus{} }),
-		retainStatus: typedUpdate(func(s, was *corev1.Service) { was.Status.DeepCopyInto(&s.Status) }),
-		retainSpec:   typedUpdate(func(s, was *corev1.Service) { was.Spec.DeepCopyInto(&s.Spec) }),
+		retainStatus: typedUpdate(func(s, before *corev1.Service) { before.Status.DeepCopyInto(&s.Status) }),
+		retainSpec:   typedUpdate(func(s, before *corev1.Service) { before.Spec.DeepCopyInto(&s.Spec) }),
 	}
 }
 
@@ -78,11 +78,11 @@ func defaultAffinity(sp *corev1.ServiceSpec) {
 
 // prepareService clears unchanged fields that the new type does not use, and retains allocated
 // values.
-func prepareService(s, was *corev1.Service) {
-	if was == nil {
+func prepareService(s, before *corev1.Service) {
+	if before == nil {
 		return
 	}
-	sp, old := &s.Spec, &was.Spec
+	sp, old := &s.Spec, &before.Spec
 	retainAllocated(sp, old)
 	if old.Type != corev1.ServiceTypeExternalName && sp.Type == corev1.ServiceTypeExternalName {
 		dropAddresses(sp, old)

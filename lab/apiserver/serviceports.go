@@ -25,8 +25,8 @@ const (
 
 func admitService(s *Server, next, before object) field.ErrorList {
 	svc := next.(*corev1.Service)
-	was, _ := before.(*corev1.Service)
-	if errs := validateService(svc, was); len(errs) > 0 {
+	old, _ := before.(*corev1.Service)
+	if errs := validateService(svc, old); len(errs) > 0 {
 		return errs
 	}
 	sp := &svc.Spec
@@ -171,7 +171,7 @@ func (s *Server) allocateNodePort(used, own map[protocolPort]bool, protocol core
 	return 0, field.InternalError(field.NewPath("spec", "ports"), errors.New("failed to allocate a nodePort: range is full"))
 }
 
-func validateService(svc, was *corev1.Service) field.ErrorList {
+func validateService(svc, before *corev1.Service) field.ErrorList {
 	sp := &svc.Spec
 	at := field.NewPath("spec")
 	var errs field.ErrorList
@@ -192,8 +192,8 @@ func validateService(svc, was *corev1.Service) field.ErrorList {
 			errs = append(errs, field.Required(field.NewPath("status", "loadBalancer", "ingress").Index(i).Child("ipMode"), ""))
 		}
 	}
-	if was != nil {
-		errs = append(errs, validateServiceChange(sp, &was.Spec, at)...)
+	if before != nil {
+		errs = append(errs, validateServiceChange(sp, &before.Spec, at)...)
 	}
 	return errs
 }
@@ -202,29 +202,29 @@ func validatePorts(sp *corev1.ServiceSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	names, ports := map[string]bool{}, map[protocolPort]bool{}
 	for i, p := range sp.Ports {
-		is := at.Index(i)
+		got := at.Index(i)
 		switch {
 		case p.Name == "" && len(sp.Ports) > 1:
-			errs = append(errs, field.Required(is.Child("name"), ""))
+			errs = append(errs, field.Required(got.Child("name"), ""))
 		case p.Name != "" && names[p.Name]:
-			errs = append(errs, field.Duplicate(is.Child("name"), p.Name))
+			errs = append(errs, field.Duplicate(got.Child("name"), p.Name))
 		}
 		names[p.Name] = true
 		if p.Port < 1 || p.Port > 65535 {
-			errs = append(errs, field.Invalid(is.Child("port"), p.Port, "must be between 1 and 65535, inclusive"))
+			errs = append(errs, field.Invalid(got.Child("port"), p.Port, "must be between 1 and 65535, inclusive"))
 		}
 		if to := p.TargetPort; to.Type == intstr.Int && (to.IntVal < 1 || to.IntVal > 65535) {
-			errs = append(errs, field.Invalid(is.Child("targetPort"), to.IntVal, "must be between 1 and 65535, inclusive"))
+			errs = append(errs, field.Invalid(got.Child("targetPort"), to.IntVal, "must be between 1 and 65535, inclusive"))
 		}
 		protocols := []corev1.Protocol{corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP}
 		if !slices.Contains(protocols, p.Protocol) {
-			errs = append(errs, field.NotSupported(is.Child("protocol"), p.Protocol, protocols))
+			errs = append(errs, field.NotSupported(got.Child("protocol"), p.Protocol, protocols))
 		}
 		if sp.Type == corev1.ServiceTypeClusterIP && p.NodePort != 0 {
-			errs = append(errs, field.Forbidden(is.Child("nodePort"), "may not be used when `type` is 'ClusterIP'"))
+			errs = append(errs, field.Forbidden(got.Child("nodePort"), "may not be used when `type` is 'ClusterIP'"))
 		}
 		if use := (protocolPort{p.Port, p.Protocol}); ports[use] {
-			errs = append(errs, field.Duplicate(is, corev1.ServicePort{Protocol: p.Protocol, Port: p.Port}))
+			errs = append(errs, field.Duplicate(got, corev1.ServicePort{Protocol: p.Protocol, Port: p.Port}))
 		} else {
 			ports[use] = true
 		}

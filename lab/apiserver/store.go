@@ -16,8 +16,7 @@ type objectStore struct {
 	objects map[string]object
 	// nil if stale
 	order []string
-	// events, oldest first; forgotten counts dropped ones, and since is the version of the last of
-	// those.
+	// events are the events, oldest first; dropped counts dropped ones, and since is the version of the last of those.
 	events   []event
 	dropped  int
 	since    uint64

@@ -46,7 +46,7 @@ func prepareNode(n, before *corev1.Node) {
 
 func validateNode(next, before object) field.ErrorList {
 	n := next.(*corev1.Node)
-	if was, _ := before.(*corev1.Node); was != nil && was.Spec.ProviderID != "" && was.Spec.ProviderID != n.Spec.ProviderID {
+	if old, _ := before.(*corev1.Node); old != nil && old.Spec.ProviderID != "" && old.Spec.ProviderID != n.Spec.ProviderID {
 		return field.ErrorList{field.Invalid(field.NewPath("spec", "providerID"), n.Spec.ProviderID, "field is immutable")}
 	}
 	return nil
@@ -91,12 +91,12 @@ func validateSlice(next, before object) field.ErrorList {
 	s := next.(*discoveryv1.EndpointSlice)
 	at := field.NewPath("addressType")
 	families := []discoveryv1.AddressType{discoveryv1.AddressTypeFQDN, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6}
-	switch was, _ := before.(*discoveryv1.EndpointSlice); {
+	switch old, _ := before.(*discoveryv1.EndpointSlice); {
 	case s.AddressType == "":
 		return field.ErrorList{field.Required(at, "")}
 	case !slices.Contains(families, s.AddressType):
 		return field.ErrorList{field.NotSupported(at, s.AddressType, families)}
-	case was != nil && was.AddressType != s.AddressType:
+	case old != nil && old.AddressType != s.AddressType:
 		return field.ErrorList{field.Invalid(at, s.AddressType, "field is immutable")}
 	}
 	return nil
@@ -104,7 +104,7 @@ func validateSlice(next, before object) field.ErrorList {
 
 // sliceChanged counts labels, too: a slice has no spec.
 func sliceChanged(next, before object) bool {
-	s, was := next.(*discoveryv1.EndpointSlice), before.(*discoveryv1.EndpointSlice)
-	return !equality.Semantic.DeepEqual(s.Endpoints, was.Endpoints) || !equality.Semantic.DeepEqual(s.Ports, was.Ports) ||
-		s.AddressType != was.AddressType || !equality.Semantic.DeepEqual(s.Labels, was.Labels)
+	s, old := next.(*discoveryv1.EndpointSlice), before.(*discoveryv1.EndpointSlice)
+	return !equality.Semantic.DeepEqual(s.Endpoints, old.Endpoints) || !equality.Semantic.DeepEqual(s.Ports, old.Ports) ||
+		s.AddressType != old.AddressType || !equality.Semantic.DeepEqual(s.Labels, old.Labels)
 }

@@ -34,8 +34,9 @@ type watcher struct {
 
 	wake, ended chan struct{}
 	end         sync.Once
-	// marks is the time of the next bookmark; zero is never.
-	deadline, nextBookmark time.Time
+	deadline    time.Time
+	// nextBookmark is the time of the next bookmark; zero means never.
+	nextBookmark time.Time
 
 	// The reader owns the fields below; the lock of the server guards failed.
 	pending     bytes.Buffer
@@ -258,14 +259,14 @@ func (w *watcher) failWatch() (event, time.Time, error) {
 
 // selectEvent turns the event of an object that no longer matches into a deletion.
 func (w *watcher) selectEvent(e event) (event, bool) {
-	is := e.kind != watch.Deleted && w.sel.matchesObject(e.object)
-	was := e.previous != nil && w.sel.matchesObject(e.previous)
+	matches := e.kind != watch.Deleted && w.sel.matchesObject(e.object)
+	before := e.previous != nil && w.sel.matchesObject(e.previous)
 	switch {
-	case is && was:
+	case matches && before:
 		e.kind = watch.Modified
-	case is:
+	case matches:
 		e.kind = watch.Added
-	case was:
+	case before:
 		if e.kind != watch.Deleted { // the last matching state, with the version of the write that ended it
 			gone := copyObject(e.previous)
 			gone.SetResourceVersion(strconv.FormatUint(e.version, 10))
@@ -273,7 +274,7 @@ func (w *watcher) selectEvent(e event) (event, bool) {
 		}
 		e.kind = watch.Deleted
 	}
-	return e, is || was
+	return e, matches || before
 }
 
 func (w *watcher) encodeEvent(e event) error {

@@ -63,7 +63,7 @@ func (s *Server) insertObject(r *request, next object) (object, error) {
 	if err := s.validateObject(r, next, nil); err != nil {
 		return nil, err
 	}
-	if _, is := s.stores[k].objects[at]; is {
+	if _, ok := s.stores[k].objects[at]; ok {
 		return nil, apierrors.NewAlreadyExists(k.groupResource(), next.GetName())
 	}
 	if r.dryRun() {

@@ -75,8 +75,8 @@ func retainServerState(kind *rootKind, before, after fields) fields {
 		list := objectList(propertyFields(after), k.collection)
 		old := newNameIndex(objectList(propertyFields(before), k.collection))
 		for i, c := range list {
-			if was, found := lookUpName(old, stringField(c, "name")); found {
-				list[i] = retainProperties(k, was, c)
+			if before, found := lookUpName(old, stringField(c, "name")); found {
+				list[i] = retainProperties(k, before, c)
 			}
 		}
 		after = withField(after, "properties", withField(propertyFields(after), k.collection, toArray(list)))

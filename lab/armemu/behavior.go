@@ -51,7 +51,7 @@ func ParseBehavior(text []byte) (behavior.Behavior, error) {
 }
 
 // inlineAddresses merges the stored addresses (had) with those in a load balancer's PUT (sent).
-func inlineAddresses(b behavior.Behavior, isNew bool, had, sent []fields) []fields {
+func inlineAddresses(b behavior.Behavior, isNew bool, before, sent []fields) []fields {
 	addressesIgnored, statesIgnored := b.UpdateAddresses == behavior.Ignored, b.UpdateAdminStates == behavior.Ignored
 	switch {
 	case isNew && b.UpdateNewPools == behavior.Empty:
@@ -59,11 +59,11 @@ func inlineAddresses(b behavior.Behavior, isNew bool, had, sent []fields) []fiel
 	case isNew:
 		return sent
 	case addressesIgnored && statesIgnored:
-		return had
+		return before
 	case addressesIgnored:
-		return withAdminStates(had, sent)
+		return withAdminStates(before, sent)
 	case statesIgnored:
-		return withAdminStates(sent, had)
+		return withAdminStates(sent, before)
 	}
 	return sent
 }

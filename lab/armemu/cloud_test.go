@@ -144,12 +144,12 @@ var lastSnapshots sync.Map // of each Emulator
 // checkRevision checks that resources did not change without a new revision since the last request.
 func checkRevision(t testing.TB, emu *armemu.Emulator) {
 	t.Helper()
-	is := snapshotAt{emu.Revision(), string(emu.Snapshot())}
-	if emu.Revision() != is.revision {
+	got := snapshotAt{emu.Revision(), string(emu.Snapshot())}
+	if emu.Revision() != got.revision {
 		return // another goroutine writes
 	}
-	if last, found := lastSnapshots.Swap(emu, is); found && last.(snapshotAt).revision == is.revision && last.(snapshotAt).text != is.text {
-		t.Errorf("resources changed at revision %d:\n%s\nwas\n%s", is.revision, is.text, last.(snapshotAt).text)
+	if last, found := lastSnapshots.Swap(emu, got); found && last.(snapshotAt).revision == got.revision && last.(snapshotAt).text != got.text {
+		t.Errorf("resources changed at revision %d:\n%s\nwas\n%s", got.revision, got.text, last.(snapshotAt).text)
 	}
 }
 

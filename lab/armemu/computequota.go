@@ -20,7 +20,7 @@ func (e *Emulator) countCompute(x *exchange) *Problem {
 		return nil
 	}
 	policy := compute + "/" + computePolicy(x.route)
-	var left []string
+	var remaining []string
 	for _, q := range computeQuotas {
 		key := bucketKey{subscription: x.route.subscription, class: policy + q.suffix}
 		w := e.limits.windows[key]
@@ -29,9 +29,9 @@ func (e *Emulator) countCompute(x *exchange) *Problem {
 			e.limits.windows[key] = w
 		}
 		w.count++
-		left = append(left, fmt.Sprintf("%s;%d", key.class, max(q.size-w.count, 0)))
+		remaining = append(remaining, fmt.Sprintf("%s;%d", key.class, max(q.size-w.count, 0)))
 	}
-	x.header.Set("x-ms-ratelimit-remaining-resource", strings.Join(left, ","))
+	x.header.Set("x-ms-ratelimit-remaining-resource", strings.Join(remaining, ","))
 	x.header.Set("x-ms-request-charge", "1")
 	return nil
 }

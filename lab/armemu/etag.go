@@ -11,20 +11,20 @@ import (
 // Azure changes the etag of a load balancer when its pools' interfaces or its private link services
 // change, and that of a public IP when it is associated or released, without a write.
 
-func (e *Emulator) renewOtherEtags(written resourceID, was, is *referenceIndex) {
+func (e *Emulator) renewOtherEtags(written resourceID, before, got *referenceIndex) {
 	if e.restoring {
 		return
 	}
-	if was == nil {
-		was = &referenceIndex{}
+	if before == nil {
+		before = &referenceIndex{}
 	}
-	for _, key := range changedKeys(was.privateLinks, is.privateLinks) {
+	for _, key := range changedKeys(before.privateLinks, got.privateLinks) {
 		balancer, _, _ := strings.Cut(key, frontendPathSegment)
 		if agg := e.aggregates[balancer]; agg != nil && agg.id.rootKey() != written.rootKey() {
 			e.renewEtag(agg)
 		}
 	}
-	for _, key := range slices.Concat(changedKeys(was.pool, is.pool), changedKeys(was.publicIP, is.publicIP)) {
+	for _, key := range slices.Concat(changedKeys(before.pool, got.pool), changedKeys(before.publicIP, got.publicIP)) {
 		id, err := parseID(key)
 		if err != nil || id.rootKey() == written.rootKey() {
 			continue
@@ -35,14 +35,14 @@ func (e *Emulator) renewOtherEtags(written resourceID, was, is *referenceIndex) 
 	}
 }
 
-func changedKeys(was, is map[string][]string) []string {
-	all := maps.Clone(is)
+func changedKeys(before, got map[string][]string) []string {
+	all := maps.Clone(got)
 	if all == nil {
 		all = map[string][]string{}
 	}
-	maps.Copy(all, was)
+	maps.Copy(all, before)
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(key string) bool {
-		return sameIDs(was[key], is[key])
+		return sameIDs(before[key], got[key])
 	})
 }
 

@@ -133,8 +133,8 @@ func TestDelay(t *testing.T) {
 		if a := sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1")); a.status != 200 || time.Since(start) != 90*time.Second {
 			t.Errorf("%d after %v", a.status, time.Since(start))
 		}
-		if took := <-other; took != time.Second {
-			t.Errorf("a delayed write held up a read until %v", took)
+		if elapsed := <-other; elapsed != time.Second {
+			t.Errorf("a delayed write held up a read until %v", elapsed)
 		}
 	})
 }

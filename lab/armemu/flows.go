@@ -143,12 +143,12 @@ func (e *Emulator) updateDataPlane(id resourceID, at time.Time) {
 }
 
 func (h *flowHistory) replaceRules(under string, rules []*flowRule, at time.Time) {
-	there := map[string]bool{}
+	present := map[string]bool{}
 	for _, r := range rules {
-		there[strings.ToLower(r.id)] = true
+		present[strings.ToLower(r.id)] = true
 	}
 	for key := range h.rules {
-		if strings.HasPrefix(key, under) && !there[key] {
+		if strings.HasPrefix(key, under) && !present[key] {
 			h.recordVersion(key, nil, at)
 		}
 	}

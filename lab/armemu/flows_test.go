@@ -88,17 +88,17 @@ func (s *flowScenario) expectFlowsBetween(from, to time.Time, takers string, mis
 			got = append(got, a.Name)
 		}
 	}
-	same := func(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
-	if strings.Join(got, " ") != takers || !same(all[0].MisdirectedSeconds, misdirected) || !same(all[0].UnservedSeconds, unserved) {
+	equal := func(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
+	if strings.Join(got, " ") != takers || !equal(all[0].MisdirectedSeconds, misdirected) || !equal(all[0].UnservedSeconds, unserved) {
 		s.Errorf("after %v: %v take new flows, misdirected %.4f s, unserved %.4f s; want %s, %.4f, %.4f",
 			to.Sub(s.start), got, all[0].MisdirectedSeconds, all[0].UnservedSeconds, takers, misdirected, unserved)
 	}
 }
 
 func TestNewFlows(t *testing.T) {
-	for name, story := range flowScenarios {
+	for name, explanation := range flowScenarios {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { story(newFlowScenario(t, twoProbes, armemu.Options{})) })
+			synctest.Test(t, func(t *testing.T) { explanation(newFlowScenario(t, twoProbes, armemu.Options{})) })
 		})
 	}
 }

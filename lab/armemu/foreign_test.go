@@ -53,9 +53,9 @@ func addUnknownMembers(t *rapid.T, v any) any {
 func findMissing(got, want any, path string) string {
 	switch want := want.(type) {
 	case map[string]any:
-		there, _ := got.(map[string]any)
+		present, _ := got.(map[string]any)
 		for key, member := range want {
-			if wrong := findMissing(there[key], member, path+"."+key); wrong != "" {
+			if wrong := findMissing(present[key], member, path+"."+key); wrong != "" {
 				return wrong
 			}
 		}

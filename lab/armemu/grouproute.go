@@ -133,10 +133,10 @@ func (e *Emulator) putGroup(x *exchange, g *resourceGroup) *Problem {
 	if problem := g.rejectDeleting(); problem != nil {
 		return problem
 	}
-	if was := stringField(g.body, "location"); was != "" && was != at {
+	if before := stringField(g.body, "location"); before != "" && before != at {
 		return &Problem{
 			Status: http.StatusConflict, Code: "InvalidResourceGroupLocation", Gateway: true,
-			Message: fmt.Sprintf("Invalid resource group location '%s'. The Resource group already exists in location '%s'.", at, was),
+			Message: fmt.Sprintf("Invalid resource group location '%s'. The Resource group already exists in location '%s'.", at, before),
 		}
 	}
 	g.body = body

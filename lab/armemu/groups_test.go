@@ -99,8 +99,8 @@ func TestLifeOfAResourceGroup(t *testing.T) {
 			s.waitForOperations()
 			s.expectAnswer(200, "", http.MethodGet, result, "")
 			s.expectAnswer(404, "ResourceGroupNotFound", http.MethodGet, lower+groupVersion, "")
-			if left := string(s.emu.Snapshot()); left != "[]" {
-				t.Errorf("left: %s", left)
+			if remaining := string(s.emu.Snapshot()); remaining != "[]" {
+				t.Errorf("left: %s", remaining)
 			}
 		})
 	}

@@ -113,15 +113,15 @@ func withIPConfigs(body fields, f func(nic string, config fields) fields) fields
 
 // retainInstanceAddresses retains addresses while the IP configuration remains in its subnet.
 func retainInstanceAddresses(before, after fields) fields {
-	had := map[string]fields{}
+	old := map[string]fields{}
 	for id, props := range instanceIPConfigs("", propertyFields(before)) {
-		had[id] = props
+		old[id] = props
 	}
 	return withIPConfigs(after, func(nic string, c fields) fields {
 		props := propertyFields(c)
-		was := had["/networkInterfaces/"+nic+"/"+ipConfigKind.collection+"/"+stringField(c, "name")]
-		addr := stringField(was, "privateIPAddress")
-		if addr == "" || referenceID(was, "subnet") != referenceID(props, "subnet") || ipVersion(was) != ipVersion(props) {
+		previous := old["/networkInterfaces/"+nic+"/"+ipConfigKind.collection+"/"+stringField(c, "name")]
+		addr := stringField(previous, "privateIPAddress")
+		if addr == "" || referenceID(previous, "subnet") != referenceID(props, "subnet") || ipVersion(previous) != ipVersion(props) {
 			return c
 		}
 		return withField(c, "properties", withField(props, "privateIPAddress", addr))

@@ -76,8 +76,8 @@ func withOrigins(before, after fields, by string) fields {
 			continue
 		}
 		var known []fields
-		if was, found := lookUpName(old, stringField(pool, "name")); found {
-			known = objectList(propertyFields(was), addresses)
+		if before, found := lookUpName(old, stringField(pool, "name")); found {
+			known = objectList(propertyFields(before), addresses)
 		}
 		list[i] = withField(pool, "properties", withField(propertyFields(pool), addresses, toArray(withEntryOrigins(known, entries, by))))
 	}
@@ -85,13 +85,13 @@ func withOrigins(before, after fields, by string) fields {
 }
 
 func withEntryOrigins(known, list []fields, by string) []fields {
-	was := map[string]fields{}
+	before := map[string]fields{}
 	for _, k := range known {
-		was[stringField(propertyFields(k), "ipAddress")] = k
+		before[stringField(propertyFields(k), "ipAddress")] = k
 	}
 	for i, a := range list {
 		now := addressOrigin{addedBy: by}
-		k, stays := was[stringField(propertyFields(a), "ipAddress")]
+		k, stays := before[stringField(propertyFields(a), "ipAddress")]
 		before, _ := k[originKey].(addressOrigin)
 		if stays {
 			now.addedBy = before.addedBy

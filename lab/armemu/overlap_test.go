@@ -172,7 +172,7 @@ func TestOverlapRefusals(t *testing.T) {
 				if a.status != c.status || a.errorCode() != c.code || !strings.Contains(a.raw, c.detail) {
 					t.Errorf("got %d %s", a.status, a.raw)
 				}
-				if has := a.header.Get("Retry-After") != ""; has != c.retries {
+				if ok := a.header.Get("Retry-After") != ""; ok != c.retries {
 					t.Errorf("Retry-After is %q", a.header.Get("Retry-After"))
 				}
 				time.Sleep(5 * time.Minute) // longer than any operation with this seed

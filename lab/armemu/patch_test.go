@@ -21,9 +21,9 @@ func TestPatchChangesTags(t *testing.T) {
 		putResource(t, emu, nics+"nic", `{"location":"eastus","properties":{"ipConfigurations":[]}}`)
 		putResource(t, emu, nsgID, securityGroup())
 		for _, id := range []string{pips + "ip", nics + "nic", nsgID, vnetID, lbID} {
-			was := s.expectAnswer(200, "", http.MethodGet, id, "")
+			before := s.expectAnswer(200, "", http.MethodGet, id, "")
 			a := s.expectAnswer(200, "", http.MethodPatch, id, `{"tags":{"owner":"b"}}`)
-			if a.provisioningState() != "Succeeded" || a.stringField("etag") == was.stringField("etag") || !strings.Contains(a.raw, `"tags":{"owner":"b"}`) ||
+			if a.provisioningState() != "Succeeded" || a.stringField("etag") == before.stringField("etag") || !strings.Contains(a.raw, `"tags":{"owner":"b"}`) ||
 				a.header.Get("Azure-AsyncOperation")+a.header.Get("Retry-After") != "" {
 				t.Errorf("%s: %v %s", id, a.header, a.raw)
 			}

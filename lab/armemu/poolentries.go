@@ -85,27 +85,27 @@ func (e *Emulator) storePoolEntries(pool resourceID, before, body fields) fields
 func (e *Emulator) storeAllPoolEntries(balancer resourceID, before, root fields) fields {
 	list, old := objectList(propertyFields(root), pools), newNameIndex(objectList(propertyFields(before), pools))
 	for i, pool := range list {
-		was, _ := lookUpName(old, stringField(pool, "name"))
+		before, _ := lookUpName(old, stringField(pool, "name"))
 		id := balancer.withChild(poolKind, stringField(pool, "name"))
-		entries := inlineAddresses(e.opts.Behavior, was == nil, poolEntries(e.references(), id, was), objectList(propertyFields(pool), addresses))
+		entries := inlineAddresses(e.opts.Behavior, before == nil, poolEntries(e.references(), id, before), objectList(propertyFields(pool), addresses))
 		props := withField(propertyFields(pool), addresses, toArray(entries))
-		if network, ok := propertyFields(was)["virtualNetwork"]; ok && e.opts.Behavior.UpdateAddresses == behavior.Ignored {
+		if network, ok := propertyFields(before)["virtualNetwork"]; ok && e.opts.Behavior.UpdateAddresses == behavior.Ignored {
 			props["virtualNetwork"] = network // belongs to the addresses
 		}
 		pool = withField(pool, "properties", props)
-		list[i] = e.storePoolEntries(id, was, pool)
+		list[i] = e.storePoolEntries(id, before, pool)
 	}
 	return withField(root, "properties", withField(propertyFields(root), pools, toArray(list)))
 }
 
 // dropLeftEntries drops stored entries: an IP configuration that joins again has no admin state.
-func (e *Emulator) dropLeftEntries(was, is *referenceIndex) {
-	if was == nil {
+func (e *Emulator) dropLeftEntries(before, got *referenceIndex) {
+	if before == nil {
 		return
 	}
-	for _, pool := range changedKeys(was.pool, is.pool) {
-		for _, nic := range was.pool[pool] {
-			if !slices.Contains(is.pool[pool], nic) {
+	for _, pool := range changedKeys(before.pool, got.pool) {
+		for _, nic := range before.pool[pool] {
+			if !slices.Contains(got.pool[pool], nic) {
 				e.dropEntry(pool, strings.ToLower(nic))
 			}
 		}
@@ -165,11 +165,11 @@ func (e *Emulator) removePoolReferences(balancer resourceID) {
 		changed := false
 		configs := objectList(propertyFields(agg.body), ipConfigKind.collection)
 		for i, c := range configs {
-			had := objectList(propertyFields(c), nicPools)
-			left := slices.DeleteFunc(slices.Clone(had), func(ref fields) bool { return strings.HasPrefix(strings.ToLower(stringField(ref, "id")), below) })
-			if len(left) < len(had) {
+			before := objectList(propertyFields(c), nicPools)
+			remaining := slices.DeleteFunc(slices.Clone(before), func(ref fields) bool { return strings.HasPrefix(strings.ToLower(stringField(ref, "id")), below) })
+			if len(remaining) < len(before) {
 				changed = true
-				configs[i] = withField(c, "properties", withField(propertyFields(c), nicPools, toArray(left)))
+				configs[i] = withField(c, "properties", withField(propertyFields(c), nicPools, toArray(remaining)))
 			}
 		}
 		if changed {

@@ -15,9 +15,9 @@ func retainPrivateAddresses(k *childKind, before, after fields) fields {
 		if !found || isStatic(props) || referenceID(props, "subnet") == "" {
 			continue
 		}
-		was := propertyFields(former)
-		addr := stringField(was, "privateIPAddress")
-		if addr != "" && referenceID(was, "subnet") == referenceID(props, "subnet") && ipVersion(was) == ipVersion(props) {
+		before := propertyFields(former)
+		addr := stringField(before, "privateIPAddress")
+		if addr != "" && referenceID(before, "subnet") == referenceID(props, "subnet") && ipVersion(before) == ipVersion(props) {
 			list[i] = withField(c, "properties", withField(props, "privateIPAddress", addr))
 		}
 	}

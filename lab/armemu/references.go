@@ -149,10 +149,10 @@ func (e *Emulator) updateReferences(id resourceID, before, after fields) {
 	if id.child == poolKind {
 		return
 	}
-	was := e.links
+	old := e.links
 	e.links = nil
-	e.renewOtherEtags(id, was, e.references())
-	e.dropLeftEntries(was, e.references())
+	e.renewOtherEtags(id, old, e.references())
+	e.dropLeftEntries(old, e.references())
 	if id.root.ipConfigs != nil {
 		e.updateDynamicIPs(id.root.ipConfigs, before)
 		e.updateDynamicIPs(id.root.ipConfigs, after)
@@ -165,14 +165,14 @@ func (e *Emulator) dropSeededNICs() {
 			continue
 		}
 		for _, pool := range objectList(propertyFields(agg.body), pools) {
-			left := slices.DeleteFunc(objectList(propertyFields(pool), nicConfigs), func(c fields) bool {
+			remaining := slices.DeleteFunc(objectList(propertyFields(pool), nicConfigs), func(c fields) bool {
 				nic, _, _ := strings.Cut(strings.ToLower(stringField(c, "id")), "/ipconfigurations/")
 				return e.aggregates[nic] != nil
 			})
 			props := maps.Clone(propertyFields(pool))
 			delete(props, nicConfigs)
-			if len(left) > 0 {
-				props[nicConfigs] = toArray(left)
+			if len(remaining) > 0 {
+				props[nicConfigs] = toArray(remaining)
 			}
 			agg.body = withChildBody(agg.body, agg.id.withChild(poolKind, stringField(pool, "name")), withField(pool, "properties", props))
 		}

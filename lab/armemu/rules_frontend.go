@@ -105,7 +105,7 @@ func frontendHasAddress(s *validationTarget) string {
 	old := newNameIndex(objectList(propertyFields(s.before), frontends))
 	for _, c := range objectList(propertyFields(s.body), frontends) {
 		// Seeded, which skips validation.
-		if was, found := lookUpName(old, stringField(c, "name")); hasFrontendAddress(propertyFields(c)) || found && !hasFrontendAddress(propertyFields(was)) {
+		if before, found := lookUpName(old, stringField(c, "name")); hasFrontendAddress(propertyFields(c)) || found && !hasFrontendAddress(propertyFields(before)) {
 			continue
 		}
 		return fmt.Sprintf("Frontend IP Configuration %s must reference either a Subnet or a Public IP Address.", s.self.withChild(frontendKind, stringField(c, "name")))
@@ -197,8 +197,8 @@ func publicIPSku(s *validationTarget) string {
 func checkFrontendZonesChange(s *validationTarget) string {
 	old := newNameIndex(objectList(propertyFields(s.before), frontends))
 	for _, c := range objectList(propertyFields(s.body), frontends) {
-		if was, found := lookUpName(old, stringField(c, "name")); found {
-			if wrong := zonesChanged(s.self.withChild(frontendKind, stringField(c, "name")), was, c); wrong != "" {
+		if before, found := lookUpName(old, stringField(c, "name")); found {
+			if wrong := zonesChanged(s.self.withChild(frontendKind, stringField(c, "name")), before, c); wrong != "" {
 				return wrong
 			}
 		}

@@ -184,9 +184,9 @@ func checkSKUChange(s *validationTarget) string {
 }
 
 func checkModeChange(s *validationTarget) string {
-	was, is := stringField(propertyFields(s.before), "mode"), stringField(propertyFields(s.body), "mode")
-	if s.before != nil && !sameName(was, is) {
-		return fmt.Sprintf("Changing property 'mode' of resource %s from %q to %q is not allowed.", s.self, was, is)
+	before, got := stringField(propertyFields(s.before), "mode"), stringField(propertyFields(s.body), "mode")
+	if s.before != nil && !sameName(before, got) {
+		return fmt.Sprintf("Changing property 'mode' of resource %s from %q to %q is not allowed.", s.self, before, got)
 	}
 	return ""
 }
@@ -273,9 +273,9 @@ func findNICUser(s *validationTarget, pool resourceID) string {
 }
 
 func (s *validationTarget) eachRemovedChild(k *childKind, f func(*validationTarget, resourceID) string) string {
-	left := newNameIndex(objectList(propertyFields(s.body), k.collection))
+	remaining := newNameIndex(objectList(propertyFields(s.body), k.collection))
 	for _, c := range objectList(propertyFields(s.before), k.collection) {
-		if _, found := lookUpName(left, stringField(c, "name")); found && s.on == KindPut {
+		if _, found := lookUpName(remaining, stringField(c, "name")); found && s.on == KindPut {
 			continue
 		}
 		if wrong := f(s, s.self.withChild(k, stringField(c, "name"))); wrong != "" {

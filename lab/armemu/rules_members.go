@@ -71,13 +71,13 @@ func checkInterfacesUnchanged(s *validationTarget) string {
 	if !s.isPoolRequest() || !s.hasAddressList {
 		return ""
 	}
-	has := s.entriesByIPConfig()
-	left := maps.Clone(has)
+	present := s.entriesByIPConfig()
+	remaining := maps.Clone(present)
 	for _, a := range objectList(propertyFields(s.requestedPool()), addresses) {
 		id := nicIPConfigID(a)
 		if hasOnlyName(a) {
-			for known, is := range has {
-				if sameName(stringField(is, "name"), stringField(a, "name")) {
+			for known, got := range present {
+				if sameName(stringField(got, "name"), stringField(a, "name")) {
 					id = known
 				}
 			}
@@ -85,12 +85,12 @@ func checkInterfacesUnchanged(s *validationTarget) string {
 		if id == "" {
 			continue
 		}
-		if is, known := has[id]; !known || !sameName(stringField(is, "name"), stringField(a, "name")) {
+		if got, known := present[id]; !known || !sameName(stringField(got, "name"), stringField(a, "name")) {
 			return modifiesInterfaces(s.self)
 		}
-		delete(left, id)
+		delete(remaining, id)
 	}
-	if len(left) > 0 {
+	if len(remaining) > 0 {
 		return modifiesInterfaces(s.self)
 	}
 	return ""
@@ -101,13 +101,13 @@ func modifiesInterfaces(pool resourceID) string {
 }
 
 func checkDuplicateInterfaces(s *validationTarget) string {
-	has, seen := s.entriesByIPConfig(), map[string]bool{}
+	present, seen := s.entriesByIPConfig(), map[string]bool{}
 	for _, a := range objectList(propertyFields(s.requestedPool()), addresses) {
 		id := nicIPConfigID(a)
 		if id == "" {
 			continue
 		}
-		if is, known := has[id]; seen[id] || known && !sameName(stringField(is, "name"), stringField(a, "name")) {
+		if got, known := present[id]; seen[id] || known && !sameName(stringField(got, "name"), stringField(a, "name")) {
 			return fmt.Sprintf("Backend address pool %s refers to IP configuration %s more than once.", s.self, id)
 		}
 		seen[id] = true
@@ -119,9 +119,9 @@ func checkInterfaceStates(s *validationTarget) string {
 	if s.e.opts.Behavior.InterfaceAdminState != behavior.Rejected {
 		return ""
 	}
-	has := s.entriesByIPConfig()
+	present := s.entriesByIPConfig()
 	for _, a := range s.addresses() {
-		if is, known := has[nicIPConfigID(a)]; known && !equalAdminStates(is, a) {
+		if got, known := present[nicIPConfigID(a)]; known && !equalAdminStates(got, a) {
 			return modifiesInterfaces(s.self)
 		}
 	}

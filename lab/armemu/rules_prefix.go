@@ -38,9 +38,9 @@ func prefixLength(s *validationTarget) string {
 }
 
 func checkPrefixLengthChange(s *validationTarget) string {
-	was, is := propertyFields(s.before), propertyFields(s.body)
-	if s.before == nil || was["prefixLength"] == is["prefixLength"] &&
-		ipFamily(stringField(was, "publicIPAddressVersion")) == ipFamily(stringField(is, "publicIPAddressVersion")) {
+	before, got := propertyFields(s.before), propertyFields(s.body)
+	if s.before == nil || before["prefixLength"] == got["prefixLength"] &&
+		ipFamily(stringField(before, "publicIPAddressVersion")) == ipFamily(stringField(got, "publicIPAddressVersion")) {
 		return ""
 	}
 	return fmt.Sprintf("Changing length or family of public IP prefix %s is not allowed.", s.self)

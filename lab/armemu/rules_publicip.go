@@ -251,9 +251,9 @@ func checkAllocationChange(s *validationTarget) string {
 }
 
 func checkFamilyChange(s *validationTarget) string {
-	was, is := stringField(propertyFields(s.before), "publicIPAddressVersion"), stringField(propertyFields(s.body), "publicIPAddressVersion")
-	if s.before != nil && ipFamily(was) != ipFamily(is) {
-		return fmt.Sprintf("Changing property 'publicIPAddressVersion' of resource %s from %q to %q is not allowed.", s.self, was, is)
+	before, got := stringField(propertyFields(s.before), "publicIPAddressVersion"), stringField(propertyFields(s.body), "publicIPAddressVersion")
+	if s.before != nil && ipFamily(before) != ipFamily(got) {
+		return fmt.Sprintf("Changing property 'publicIPAddressVersion' of resource %s from %q to %q is not allowed.", s.self, before, got)
 	}
 	return ""
 }

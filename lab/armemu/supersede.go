@@ -26,11 +26,11 @@ func (e *Emulator) discardWrite(op *operation) {
 	if agg == nil || op.overwritten || !agg.hasResource(op.target) {
 		return
 	}
-	was, before := findChild(op.before, op.target), agg.body
-	if was == nil { // created by the write
+	old, before := findChild(op.before, op.target), agg.body
+	if old == nil { // created by the write
 		return
 	}
-	agg.body = withChildBody(agg.body, op.target, was)
+	agg.body = withChildBody(agg.body, op.target, old)
 	e.renewEtag(agg)
 	e.updateReferences(op.target, before, agg.body)
 	e.updateDataPlane(op.target, op.deadline)

@@ -115,14 +115,14 @@ func (e *Emulator) takeToken(x *exchange) *Problem {
 }
 
 func (l *limiter) refillBucket(key bucketKey, b Bucket, now time.Time) *bucketState {
-	is := l.buckets[key]
-	if is == nil {
-		is = &bucketState{tokens: b.Size, at: now}
-		l.buckets[key] = is
+	got := l.buckets[key]
+	if got == nil {
+		got = &bucketState{tokens: b.Size, at: now}
+		l.buckets[key] = got
 	}
-	is.tokens = min(b.Size, is.tokens+now.Sub(is.at).Seconds()*b.PerSecond)
-	is.at = now
-	return is
+	got.tokens = min(b.Size, got.tokens+now.Sub(got.at).Seconds()*b.PerSecond)
+	got.at = now
+	return got
 }
 
 // throttleError returns the same error for the global bucket (assumed).

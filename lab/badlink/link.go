@@ -89,11 +89,11 @@ func nonLoopbackAddress() (string, error) {
 	}
 	found := ""
 	for _, a := range all {
-		is, err := netip.ParsePrefix(a.String())
-		if err != nil || !is.Addr().IsGlobalUnicast() {
+		got, err := netip.ParsePrefix(a.String())
+		if err != nil || !got.Addr().IsGlobalUnicast() {
 			continue
 		}
-		if found = is.Addr().String(); is.Addr().Is4() {
+		if found = got.Addr().String(); got.Addr().Is4() {
 			return found, nil
 		}
 	}
@@ -221,10 +221,10 @@ func (l *Link) proxyConnection(c *connection) {
 		resetTCP(far)
 		return
 	}
-	var ways sync.WaitGroup
-	ways.Go(func() { l.copyDirection(c, far, c.near, &l.up) })
-	ways.Go(func() { l.copyDirection(c, c.near, far, &l.down) })
-	ways.Wait()
+	var azureOpts sync.WaitGroup
+	azureOpts.Go(func() { l.copyDirection(c, far, c.near, &l.up) })
+	azureOpts.Go(func() { l.copyDirection(c, c.near, far, &l.down) })
+	azureOpts.Wait()
 }
 
 func (l *Link) setFarEnd(c *connection, far net.Conn) bool {

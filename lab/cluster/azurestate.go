@@ -273,8 +273,8 @@ func (p pool) managedMembers(foreign func(ip string) bool) []string {
 	return members
 }
 
-func textIf(is bool, text string) string {
-	if is {
+func textIf(isTrue bool, text string) string {
+	if isTrue {
 		return text
 	}
 	return ""

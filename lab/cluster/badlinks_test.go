@@ -99,7 +99,7 @@ func TestABadValueIsOneEvent(t *testing.T) {
 }
 
 // expectRejectedOnce requires exactly one new event, which names the invalid annotation.
-func (s *Stage) expectRejectedOnce(name string, had int, bad badLink) error {
+func (s *Stage) expectRejectedOnce(name string, before int, bad badLink) error {
 	events := s.eventsOf(name)
 	begins := fmt.Sprintf("Error syncing load balancer: %sazure-pls-%s is %q: ", annotation, bad.field, cmp.Or(bad.shown, bad.value))
 	refusals := 0
@@ -110,8 +110,8 @@ func (s *Stage) expectRejectedOnce(name string, had int, bad badLink) error {
 			refusals++
 		}
 	}
-	if len(events) != had+1 || refusals != 1 {
-		return fmt.Errorf("%s had %d events before, and has %q: want one more, with %q and %q", name, had, texts, begins, bad.want)
+	if len(events) != before+1 || refusals != 1 {
+		return fmt.Errorf("%s had %d events before, and has %q: want one more, with %q and %q", name, before, texts, begins, bad.want)
 	}
 	return nil
 }

@@ -311,8 +311,8 @@ func (s *Stage) migratedAll(of []basicService) error {
 			return err
 		}
 		for _, family := range svc.Spec.IPFamilies {
-			if want, is := basicAddress(of, n, family), c.addressOf(frontendLabel(svc, family)); is != want {
-				return fmt.Errorf("%s had %s, and has %q", b.key, want, is)
+			if want, got := basicAddress(of, n, family), c.addressOf(frontendLabel(svc, family)); got != want {
+				return fmt.Errorf("%s had %s, and has %q", b.key, want, got)
 			}
 		}
 		if isMigrating(svc) {

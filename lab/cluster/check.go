@@ -52,16 +52,16 @@ func (s *Stage) CheckInSync() error {
 	return errors.Join(all...)
 }
 
-func diffLines(want, is []string) []error {
+func diffLines(want, got []string) []error {
 	var all []error
 	slices.Sort(want)
-	slices.Sort(is)
+	slices.Sort(got)
 	for _, line := range want {
-		if !slices.Contains(is, line) {
+		if !slices.Contains(got, line) {
 			all = append(all, fmt.Errorf("lacking in Azure: %s", line))
 		}
 	}
-	for _, line := range is {
+	for _, line := range got {
 		if !slices.Contains(want, line) {
 			all = append(all, fmt.Errorf("too much in Azure: %s", line))
 		}
@@ -86,19 +86,19 @@ func (s *Stage) checkStatuses(f objects, c azureState) []error {
 	var all []error
 	for i := range f.services {
 		svc := &f.services[i]
-		var want, is []string
+		var want, got []string
 		if isManaged(svc) {
 			for _, family := range svc.Spec.IPFamilies {
 				want = append(want, c.addressOf(frontendLabel(svc, family)))
 			}
 		}
 		for _, in := range svc.Status.LoadBalancer.Ingress {
-			is = append(is, in.IP)
+			got = append(got, in.IP)
 		}
 		slices.Sort(want)
-		slices.Sort(is)
-		if !slices.Equal(want, is) {
-			all = append(all, fmt.Errorf("the status of %s/%s shows %v, and its addresses are %v", svc.Namespace, svc.Name, is, want))
+		slices.Sort(got)
+		if !slices.Equal(want, got) {
+			all = append(all, fmt.Errorf("the status of %s/%s shows %v, and its addresses are %v", svc.Namespace, svc.Name, got, want))
 		}
 		if !isManaged(svc) && slices.ContainsFunc(svc.Finalizers, func(n string) bool { return strings.HasPrefix(n, "weir.dev/") }) {
 			all = append(all, fmt.Errorf("%s/%s is not Weir's, and has its finalizer", svc.Namespace, svc.Name))
@@ -111,8 +111,8 @@ func (s *Stage) checkStatuses(f objects, c azureState) []error {
 func (s *Stage) checkFlows(f objects, c azureState) []error {
 	var all []error
 	for flow, want := range f.sampledFlows(c.addressOf) {
-		if is := c.isAllowed(flow.from, flow.to, flow.protocol, flow.port); is != want {
-			all = append(all, fmt.Errorf("the security group admits %s: %t, want %t", flow, is, want))
+		if isAllowed := c.isAllowed(flow.from, flow.to, flow.protocol, flow.port); isAllowed != want {
+			all = append(all, fmt.Errorf("the security group admits %s: %t, want %t", flow, isAllowed, want))
 		}
 	}
 	slices.SortFunc(all, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
@@ -246,13 +246,13 @@ func (s *Stage) checkUserIPs() []error {
 	var all []error
 	for _, id := range slices.Sorted(maps.Keys(s.userIPs)) {
 		var p publicIP
-		if raw, there := s.emulator.Get(id); there {
+		if raw, ok := s.emulator.Get(id); ok {
 			if err := json.Unmarshal(raw, &p); err != nil {
 				return append(all, fmt.Errorf("%s: %w", id, err))
 			}
 		}
-		if is := p.Properties.IP; is != s.userIPs[id] {
-			all = append(all, fmt.Errorf("public IP %s, which people made, was %s and is %q", id, s.userIPs[id], is))
+		if got := p.Properties.IP; got != s.userIPs[id] {
+			all = append(all, fmt.Errorf("public IP %s, which people made, was %s and is %q", id, s.userIPs[id], got))
 		}
 	}
 	return all

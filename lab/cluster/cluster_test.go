@@ -15,7 +15,7 @@ import (
 )
 
 // runStage runs a test on its own stage in virtual time.
-func runStage(t *testing.T, opts Options, story func(s *Stage)) {
+func runStage(t *testing.T, opts Options, explanation func(s *Stage)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		opts.Settle = synctest.Wait
@@ -38,7 +38,7 @@ func runStage(t *testing.T, opts Options, story func(s *Stage)) {
 				t.Log(s.Log())
 			}
 		}()
-		story(s)
+		explanation(s)
 	})
 }
 
@@ -87,8 +87,8 @@ func TestStoppedBeforeTheCachesAreFilled(t *testing.T) {
 		s.Sleep(3 * time.Second)
 		began := time.Now()
 		s.replicas[0].stopProcess()
-		if took := time.Since(began); took > 5*time.Second {
-			failOn(fmt.Errorf("it took %s to stop", took))
+		if elapsed := time.Since(began); elapsed > 5*time.Second {
+			failOn(fmt.Errorf("it took %s to stop", elapsed))
 		}
 	})
 }

@@ -171,9 +171,9 @@ func TestWhatKeepsAPoolOfTheOtherKind(t *testing.T) {
 				failOn(s.WaitInSync(10 * time.Minute))
 				failOn(s.AddForeign(clusterName+"/"+clusterName, "10.0.9.9"))
 				s.Sleep(3 * time.Minute) // recorded as foreign
-				next, is := useInterfaces, "addresses to network interfaces"
+				next, got := useInterfaces, "addresses to network interfaces"
 				if s.hasInterfaces() {
-					next, is = useAddresses, "network interfaces to addresses"
+					next, got = useAddresses, "network interfaces to addresses"
 				}
 				failOn(s.Configure(next))
 				failOn(s.AddNode(3))
@@ -190,7 +190,7 @@ func TestWhatKeepsAPoolOfTheOtherKind(t *testing.T) {
 				s.expectEvent("DryRun", "~ pool kubernetes")
 				failOn(s.AddService("shop/api", nil))
 				s.Sleep(5 * time.Minute)
-				s.expectEvent("BackendPoolEmptying", "changes from "+is+"; until it is filled again, flows use backend pool kubernetes_addresses")
+				s.expectEvent("BackendPoolEmptying", "changes from "+got+"; until it is filled again, flows use backend pool kubernetes_addresses")
 				failOn(s.checkRuleNodes(4))
 				failOn(s.ChangeService("shop/web", func(svc *corev1.Service) { setAnnotation(svc, dryRun, "") }))
 				failOn(s.WaitInSync(20 * time.Minute))
@@ -340,7 +340,7 @@ func TestLocalServicesChangeTheirPools(t *testing.T) {
 		configure(config.PoolsOfNodes)
 		s.Sleep(5 * time.Minute)
 		failOn(s.checkRuleNodes(3))
-		if _, there := s.emulator.Get(network + "loadBalancers/kubernetes/backendAddressPools/shop-web"); there {
+		if _, ok := s.emulator.Get(network + "loadBalancers/kubernetes/backendAddressPools/shop-web"); ok {
 			failOn(errors.New("the Service's own pool is left"))
 		}
 		retains(3)
@@ -358,7 +358,7 @@ func TestLocalServicesChangeTheirPools(t *testing.T) {
 func (s *Stage) removeForeign(of, ip string) error {
 	delete(s.foreign, foreignMember{of, ip})
 	nic := network + "networkInterfaces/theirs-" + ip
-	if _, there := s.emulator.Get(nic); there {
+	if _, ok := s.emulator.Get(nic); ok {
 		return s.addForeignInterface(outboundPool, ip)
 	}
 	balancer, name, _ := strings.Cut(of, "/")

@@ -44,8 +44,8 @@ func TestADryRunChangesNothing(t *testing.T) {
 		s.Sleep(10 * time.Minute)
 		after, err := s.readAzure()
 		failOn(err)
-		if is, was := after.formatLines(s.isForeign), before.formatLines(s.isForeign); !equalSorted(is, was) || fmt.Sprint(after.rules) != fmt.Sprint(before.rules) {
-			failOn(fmt.Errorf("a dry run has changed what is in Azure:\n%q\n%v\nwas\n%q\n%v", is, after.rules, was, before.rules))
+		if got, old := after.formatLines(s.isForeign), before.formatLines(s.isForeign); !equalSorted(got, old) || fmt.Sprint(after.rules) != fmt.Sprint(before.rules) {
+			failOn(fmt.Errorf("a dry run has changed what is in Azure:\n%q\n%v\nwas\n%q\n%v", got, after.rules, old, before.rules))
 		}
 		for _, name := range []string{"shop/web", "shop/api", "blog/web"} {
 			failOn(s.ChangeService(name, dry("")))

@@ -39,8 +39,8 @@ func (s *Stage) membersOf(pool string) string {
 }
 
 func (s *Stage) expectMembers(when, want string) {
-	if is := s.membersOf("shop-web"); is != want {
-		failOn(fmt.Errorf("%s: members %q, want %q", when, is, want))
+	if got := s.membersOf("shop-web"); got != want {
+		failOn(fmt.Errorf("%s: members %q, want %q", when, got, want))
 	}
 }
 

@@ -67,7 +67,7 @@ func (s *Stage) AnnounceEviction(number int) error {
 
 // recordTaintsCleared records that a user removed the taints of a node.
 func (s *Stage) recordTaintsCleared(n *corev1.Node) {
-	if _, is := s.evictionNotices[string(n.UID)]; is && !slices.ContainsFunc(n.Spec.Taints, isEviction) {
+	if _, ok := s.evictionNotices[string(n.UID)]; ok && !slices.ContainsFunc(n.Spec.Taints, isEviction) {
 		s.evictionNotices[string(n.UID)] = false
 	}
 }

@@ -186,12 +186,12 @@ func TestFlappingServicesDoNotDelayANeighbor(t *testing.T) {
 	undisturbed := measureNeighbor(t, nil, nil)
 	for _, attack := range flapping {
 		t.Run(attack.name, func(t *testing.T) {
-			is := measureNeighbor(t, attack.make, attack.step)
-			if is.endpoint > maxRatio*undisturbed.endpoint {
-				t.Errorf("endpoint change took %s, want at most %d times %s", is.endpoint, maxRatio, undisturbed.endpoint)
+			got := measureNeighbor(t, attack.make, attack.step)
+			if got.endpoint > maxRatio*undisturbed.endpoint {
+				t.Errorf("endpoint change took %s, want at most %d times %s", got.endpoint, maxRatio, undisturbed.endpoint)
 			}
-			if is.service > maxRatio*undisturbed.service {
-				t.Errorf("new Service took %s, want at most %d times %s", is.service, maxRatio, undisturbed.service)
+			if got.service > maxRatio*undisturbed.service {
+				t.Errorf("new Service took %s, want at most %d times %s", got.service, maxRatio, undisturbed.service)
 			}
 		})
 	}

@@ -26,8 +26,8 @@ const foreignUncertain = -2
 
 // isForeign reports whether another writer added the address to the pool.
 func (s *Stage) isForeign(pool, ip string) bool {
-	_, is := s.foreign[foreignMember{pool, ip}]
-	return is
+	_, ok := s.foreign[foreignMember{pool, ip}]
+	return ok
 }
 
 // mustRemain reports whether a foreign member must still be in its pool.
@@ -63,7 +63,7 @@ func (s *Stage) forgetForeign(pool string) {
 
 // AddForeign adds an address to a pool as another controller would, such as kubernetes/kubernetes.
 func (s *Stage) AddForeign(pool, ip string) error {
-	if is, err := s.hasRecord(pool); !strings.HasPrefix(pool, unmanagedName) && (err != nil || !is) {
+	if recorded, err := s.hasRecord(pool); !strings.HasPrefix(pool, unmanagedName) && (err != nil || !recorded) {
 		return errors.Join(err, fmt.Errorf("there is no pool %s of which it is on record what is in it", pool))
 	}
 	balancer, name, _ := strings.Cut(pool, "/")

@@ -68,20 +68,20 @@ func (m *flowModel) gatedPod(v *serviceSim, p *podSim) *corev1.Pod {
 }
 
 func (m *flowModel) updateGate(v *serviceSim, p *podSim, now time.Time, starts bool) {
-	is := m.gatedPod(v, p)
-	failOn(m.userClient.Get(ctx, client.ObjectKeyFromObject(is), is))
+	got := m.gatedPod(v, p)
+	failOn(m.userClient.Get(ctx, client.ObjectKeyFromObject(got), got))
 	if starts {
-		is.Status.Conditions = append(is.Status.Conditions, corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now)})
-		failOn(m.userClient.Status().Update(ctx, is))
+		got.Status.Conditions = append(got.Status.Conditions, corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now)})
+		failOn(m.userClient.Status().Update(ctx, got))
 	}
-	at := slices.IndexFunc(is.Status.Conditions, func(c corev1.PodCondition) bool {
+	at := slices.IndexFunc(got.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == metadata.GateInPool && c.Status == corev1.ConditionTrue
 	})
 	if at < 0 {
 		return
 	}
 	p.openAt = now
-	m.gates.openings = append(m.gates.openings, opening{now, max(now.Sub(p.startedAt), 0), pods.Reason(is.Status.Conditions[at].Reason)})
+	m.gates.openings = append(m.gates.openings, opening{now, max(now.Sub(p.startedAt), 0), pods.Reason(got.Status.Conditions[at].Reason)})
 }
 
 // longestWait returns the longest time for which only its gate kept a pod from being ready, of gates that opened since.

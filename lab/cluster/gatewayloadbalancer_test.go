@@ -38,16 +38,16 @@ func (s *Stage) requestGateway(key, id string) {
 func (s *Stage) expectGateways(when string, want ...string) {
 	c, err := s.readAzure()
 	failOn(err)
-	is := []string{}
+	got := []string{}
 	for _, b := range c.balancers {
 		for _, f := range b.Properties.Frontends {
-			if is = append(is, ""); f.Properties.Gateway != nil {
-				is[len(is)-1] = f.Properties.Gateway.ID
+			if got = append(got, ""); f.Properties.Gateway != nil {
+				got[len(got)-1] = f.Properties.Gateway.ID
 			}
 		}
 	}
-	if strings.Join(is, " ") != strings.Join(want, " ") || len(is) != len(want) {
-		failOn(fmt.Errorf("%s: gateway load balancers %q, want %q", when, is, want))
+	if strings.Join(got, " ") != strings.Join(want, " ") || len(got) != len(want) {
+		failOn(fmt.Errorf("%s: gateway load balancers %q, want %q", when, got, want))
 	}
 }
 

@@ -58,14 +58,14 @@ func TestARestrictionOfAnInvalidGateway(t *testing.T) {
 						}
 					}
 					check(true, true)
-					was, err := s.publicIPs()
+					before, err := s.publicIPs()
 					failOn(err)
 					metav1.SetMetaDataAnnotation(&gw.ObjectMeta, annotation+name, value)
 					invalidate(gw)
 					failOn(api.Update(ctx, gw))
 					s.Sleep(30 * time.Second)
 					check(name == "azure-allowed-ip-ranges", false)
-					failOn(s.keptAddresses(was))
+					failOn(s.keptAddresses(before))
 					s.awaitRules(1)
 
 					failOn(api.Get(ctx, parseKey("shop/edge"), gw))
@@ -74,7 +74,7 @@ func TestARestrictionOfAnInvalidGateway(t *testing.T) {
 					failOn(api.Update(ctx, gw))
 					s.Sleep(2 * time.Minute)
 					check(true, name != "azure-allowed-ip-ranges")
-					failOn(s.keptAddresses(was))
+					failOn(s.keptAddresses(before))
 				})
 			})
 		}

@@ -125,7 +125,7 @@ func TestFiftyGateways(t *testing.T) {
 		s.Sleep(15 * time.Minute) // no limit of repeated changes applies
 		green := &corev1.Service{}
 		failOn(s.userClient.Get(ctx, parseKey("shop/green"), green))
-		routes, took := s.measureChange(func(r rule) bool { return r.Properties.BackendPort == green.Spec.Ports[0].NodePort }, func() {
+		routes, elapsed := s.measureChange(func(r rule) bool { return r.Properties.BackendPort == green.Spec.Ports[0].NodePort }, func() {
 			route := &gatewayv1.TCPRoute{}
 			failOn(api.Get(ctx, parseKey("shop/web-7-1"), route))
 			route.Spec.Rules[0].BackendRefs = []gatewayv1.BackendRef{backendOf("green")}
@@ -135,9 +135,9 @@ func TestFiftyGateways(t *testing.T) {
 		services, wanted := s.measureChange(func(r rule) bool { return r.Properties.FrontendPort == 8080 }, func() {
 			failOn(s.ChangeService("shop/plain", func(svc *corev1.Service) { svc.Spec.Ports[0].Port = 8080 }))
 		})
-		t.Logf("a route: %d writes, %s; a Service: %d writes, %s", routes, took, services, wanted)
-		if routes != services || took > wanted+time.Second {
-			t.Errorf("a change of a route: %d writes in %s; of a Service: %d in %s", routes, took, services, wanted)
+		t.Logf("a route: %d writes, %s; a Service: %d writes, %s", routes, elapsed, services, wanted)
+		if routes != services || elapsed > wanted+time.Second {
+			t.Errorf("a change of a route: %d writes in %s; of a Service: %d in %s", routes, elapsed, services, wanted)
 		}
 	})
 }
@@ -153,9 +153,9 @@ func (s *Stage) loadBalancerWrites() []armemu.Call {
 }
 
 func (s *Stage) matchingRules(match func(rule) bool) (n int) {
-	is, err := s.readAzure()
+	got, err := s.readAzure()
 	failOn(err)
-	for _, b := range is.balancers {
+	for _, b := range got.balancers {
 		for _, r := range b.Properties.Rules {
 			if match(r) {
 				n++
@@ -176,7 +176,7 @@ func (s *Stage) awaitRules(want int) {
 }
 
 // measureChange returns the writes of the load balancer until a rule is as changed, and how long that took.
-func (s *Stage) measureChange(isDone func(rule) bool, change func()) (writes int, took time.Duration) {
+func (s *Stage) measureChange(isDone func(rule) bool, change func()) (writes int, elapsed time.Duration) {
 	before, begin := len(s.loadBalancerWrites()), time.Now()
 	change()
 	for s.matchingRules(isDone) == 0 {
@@ -184,7 +184,7 @@ func (s *Stage) measureChange(isDone func(rule) bool, change func()) (writes int
 			failOn(errors.New("the change is not in Azure after five minutes"))
 		}
 	}
-	took = time.Since(begin)
+	elapsed = time.Since(begin)
 	s.Sleep(time.Minute)
-	return len(s.loadBalancerWrites()) - before, took
+	return len(s.loadBalancerWrites()) - before, elapsed
 }

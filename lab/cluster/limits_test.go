@@ -41,8 +41,8 @@ func withTags(n int) func(*corev1.Service) {
 // rules by address.
 func (s *Stage) partsOf(id, list string, of func(name string, properties map[string]any) []string) map[string]int {
 	all := map[string]int{}
-	body, there := s.emulator.Get(id)
-	if !there {
+	body, ok := s.emulator.Get(id)
+	if !ok {
 		return all
 	}
 	var resource struct {
@@ -143,9 +143,9 @@ func TestOneNamespaceLeavesRulesForOthers(t *testing.T) {
 				}
 				failOn(s.AddService("blog/more", withPorts(1000, 700)))
 				s.Sleep(2 * time.Minute)
-				has := s.countRules()
-				if has["shop/one"]+has["shop/two"] != 748 || has["blog/web"] != 1 || has["blog/more"] != 700 {
-					t.Errorf("rules: %v", has)
+				present := s.countRules()
+				if present["shop/one"]+present["shop/two"] != 748 || present["blog/web"] != 1 || present["blog/more"] != 700 {
+					t.Errorf("rules: %v", present)
 				}
 				refused := s.rejectionMessage("shop/one") + s.rejectionMessage("shop/two")
 				hasMessage(t, "the second Service", refused, "namespace shop would have 1496 load balancing rules in load balancer "+clusterName, "may have 750 (default: other namespaces use it, too, so half of 1500", service.MaxRules)
@@ -157,8 +157,8 @@ func TestOneNamespaceLeavesRulesForOthers(t *testing.T) {
 				s.Sleep(time.Minute)
 				failOn(s.ChangeNamespace("shop", func(n *corev1.Namespace) { n.Annotations = map[string]string{service.MaxRules: "1500"} }))
 				s.Sleep(time.Minute)
-				if has := s.countRules(); has["shop/one"]+has["shop/two"] != 1496 {
-					t.Errorf("rules with the annotation: %v", has)
+				if present := s.countRules(); present["shop/one"]+present["shop/two"] != 1496 {
+					t.Errorf("rules with the annotation: %v", present)
 				}
 			})
 		})
@@ -189,8 +189,8 @@ func TestOneNamespaceLeavesSecurityRulesForOthers(t *testing.T) {
 				if n := s.securityRules(); n != 2 {
 					t.Errorf("%d security rules", n)
 				}
-				if has := s.countRules(); has["shop/one"] != 0 || has["blog/web"] != 1 {
-					t.Errorf("published without its restriction: %v", has)
+				if present := s.countRules(); present["shop/one"] != 0 || present["blog/web"] != 1 {
+					t.Errorf("published without its restriction: %v", present)
 				}
 				hasMessage(t, "1,000 tags", s.rejectionMessage("shop/one"), "namespace shop would have 1000 rules in the security group", service.MaxSecurityRules)
 				failOn(s.AddService("blog/more", withTags(498)))

@@ -114,12 +114,12 @@ func (s *Stage) createMachine(number int) error {
 		return nil
 	}
 	id, set := s.machineID(number), s.scaleSetName(number)
-	_, there := s.emulator.Get(id)
-	for n := 0; set != "" && there && n < 60; n++ {
+	_, ok := s.emulator.Get(id)
+	for n := 0; set != "" && ok && n < 60; n++ {
 		s.Sleep(10 * time.Second)
-		_, there = s.emulator.Get(id)
+		_, ok = s.emulator.Get(id)
 	}
-	if there {
+	if ok {
 		return nil
 	}
 	v4, v6 := nodeAddresses(number)
@@ -170,17 +170,17 @@ func (s *Stage) sendMachineRequest(method, path string) error {
 // newInstance returns a new instance of a scale set: the pools of the model, and addresses.
 func (s *Stage) newInstance(set, v4, v6 string) map[string]any {
 	raw, _ := s.emulator.Get(computeID + "virtualMachineScaleSets/" + set)
-	var is struct {
+	var got struct {
 		Properties struct {
 			Profile struct {
 				Network map[string]any `json:"networkProfile"`
 			} `json:"virtualMachineProfile"`
 		} `json:"properties"`
 	}
-	if err := json.Unmarshal(raw, &is); err != nil {
+	if err := json.Unmarshal(raw, &got); err != nil {
 		s.addViolation("scale set %s: %v", set, err)
 	}
-	model := is.Properties.Profile.Network
+	model := got.Properties.Profile.Network
 	configs := model["networkInterfaceConfigurations"].([]any)[0].(map[string]any)["properties"].(map[string]any)["ipConfigurations"].([]any)
 	for i, ip := range []string{v4, v6} {
 		configs[i].(map[string]any)["properties"].(map[string]any)["privateIPAddress"] = ip

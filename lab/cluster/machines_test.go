@@ -225,8 +225,8 @@ func TestAServiceAmongMachinesThatJoin(t *testing.T) {
 		for !s.hasAddress("shop/api") && time.Since(came) < time.Hour {
 			s.Sleep(5 * time.Second)
 		}
-		if took := time.Since(came); took > 2*time.Minute {
-			t.Errorf("the Service was served after %s", took)
+		if elapsed := time.Since(came); elapsed > 2*time.Minute {
+			t.Errorf("the Service was served after %s", elapsed)
 		}
 		failOn(s.WaitInSync(30 * time.Minute))
 	})

@@ -56,7 +56,7 @@ func TestWhatAMigrationFindsBefore(t *testing.T) {
 					}
 					s.Sleep(time.Minute)
 					plan = s.planned()
-					was, err := s.preservedState()
+					before, err := s.preservedState()
 					failOn(err)
 					s.Start()
 					if tt.reason == "" {
@@ -66,13 +66,13 @@ func TestWhatAMigrationFindsBefore(t *testing.T) {
 						return
 					}
 					s.Sleep(20 * time.Minute)
-					failOn(s.diffPreserved(was))
+					failOn(s.diffPreserved(before))
 					if !s.logs.hasLine("reason=" + tt.reason) {
 						failOn(errors.New("nobody says why"))
 					}
 				})
-				if is := plan.migration(t, c); (is.State == skumigration.PlanBlocked) != (tt.reason != "") {
-					t.Errorf("the plan is %s:\n%s", is.State, is.Text())
+				if got := plan.migration(t, c); (got.State == skumigration.PlanBlocked) != (tt.reason != "") {
+					t.Errorf("the plan is %s:\n%s", got.State, got.Text())
 				}
 			})
 		}

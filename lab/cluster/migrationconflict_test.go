@@ -86,9 +86,9 @@ func TestAnAddressThatAnotherSystemHas(t *testing.T) {
 				failOn(s.deleteResource(nic))
 			}
 			s.Sleep(10 * time.Minute)
-			is, err := s.addressNow("shop/db")
-			if failOn(err); is == "" || (is == held) == agrees {
-				failOn(fmt.Errorf("agreed %t: shop/db has %q", agrees, is))
+			got, err := s.addressNow("shop/db")
+			if failOn(err); got == "" || (got == held) == agrees {
+				failOn(fmt.Errorf("agreed %t: shop/db has %q", agrees, got))
 			}
 			if agrees {
 				failOn(s.deleteResource(nic))
@@ -115,14 +115,14 @@ func (s *Stage) servesAllBut(waits string) error {
 		if err := s.userClient.Get(ctx, parseKey(b.key), svc); err != nil {
 			return err
 		}
-		is, err := s.addressNow(b.key)
+		got, err := s.addressNow(b.key)
 		want := basicAddress(basicServices(), n, corev1.IPv4Protocol)
 		if b.key == waits {
 			want = ""
 		}
 		programmed := meta.IsStatusConditionTrue(svc.Status.Conditions, servicelb.TypeProgrammed)
-		if err != nil || is != want || programmed != (want != "") {
-			return errors.Join(err, fmt.Errorf("%s has %q, want %q; programmed %t, %+v", b.key, is, want, programmed, svc.Status.Conditions))
+		if err != nil || got != want || programmed != (want != "") {
+			return errors.Join(err, fmt.Errorf("%s has %q, want %q; programmed %t, %+v", b.key, got, want, programmed, svc.Status.Conditions))
 		}
 	}
 	return nil

@@ -51,7 +51,7 @@ func (s *Stage) servingMachines() (map[string]int, error) {
 	for _, r := range all {
 		settled[strings.ToLower(r.ID)] = r.Body.Properties.State == "Succeeded"
 	}
-	is := map[string]int{}
+	got := map[string]int{}
 	for _, b := range c.balancers {
 		at := strings.ToLower(network + "loadBalancers/" + b.Name)
 		members := map[string]int{}
@@ -71,11 +71,11 @@ func (s *Stage) servingMachines() (map[string]int, error) {
 		for _, r := range b.Properties.Rules {
 			front, _, _ := strings.Cut(r.Name, "-")
 			if settled[at] {
-				is[s.serviceOwners[front]] = members[r.Properties.Pool.lastSegment()]
+				got[s.serviceOwners[front]] = members[r.Properties.Pool.lastSegment()]
 			}
 		}
 	}
-	return is, nil
+	return got, nil
 }
 
 // outages records how long each Service had no machine or fewer than all, the number of requests,
@@ -96,16 +96,16 @@ func (s *Stage) watchOutages(of []basicService, limit time.Duration) (outages, e
 	o := outages{none: map[string]time.Duration{}, fewer: map[string]time.Duration{}}
 	for range limit / looksEvery {
 		s.Sleep(looksEvery)
-		is, err := s.servingMachines()
+		got, err := s.servingMachines()
 		if err != nil {
 			return o, err
 		}
 		whole := len(o.none) == len(of)
 		for _, b := range of {
-			if is[b.key] == 0 {
+			if got[b.key] == 0 {
 				o.none[b.key] += looksEvery
 			}
-			if is[b.key] < ofFigures {
+			if got[b.key] < ofFigures {
 				o.fewer[b.key] += looksEvery
 				whole = false
 			}
@@ -168,18 +168,18 @@ func (p manualMigration) runMigration() error {
 	if err != nil {
 		return err
 	}
-	was, err := p.ListLoadBalancers(ctx, subscription, group)
+	before, err := p.ListLoadBalancers(ctx, subscription, group)
 	if err != nil {
 		return err
 	}
-	was = slices.DeleteFunc(was, func(b lb.LoadBalancer) bool { return b.SKU != lb.Basic })
-	for _, b := range was {
+	before = slices.DeleteFunc(before, func(b lb.LoadBalancer) bool { return b.SKU != lb.Basic })
+	for _, b := range before {
 		if err := p.DeleteLoadBalancer(ctx, b); err != nil {
 			return err
 		}
 	}
 	var made []lb.LoadBalancer
-	for _, b := range was {
+	for _, b := range before {
 		next, err := p.PutLoadBalancer(ctx, lb.LoadBalancer{ID: b.ID, Location: b.Location, SKU: lb.Standard})
 		if err != nil {
 			return err
@@ -193,7 +193,7 @@ func (p manualMigration) runMigration() error {
 	if err != nil {
 		return err
 	}
-	for n, b := range was {
+	for n, b := range before {
 		for _, fill := range []func(*lb.LoadBalancer){
 			func(next *lb.LoadBalancer) {
 				for _, f := range b.Frontends {

@@ -95,11 +95,11 @@ func TestAMigrationWithoutARight(t *testing.T) {
 			role.Actions = slices.DeleteFunc(slices.Clone(role.Actions), func(a string) bool { return a == lacks })
 			runStage(t, Options{Role: &role, Machines: true, NoOutboundPool: true, Configure: func(c *config.Config) { enableMigration(c) }}, func(s *Stage) {
 				failOn(s.addBasicOf("Manual", 2, basicServices()))
-				was, err := s.preservedState()
+				before, err := s.preservedState()
 				failOn(err)
 				s.Start()
 				s.Sleep(20 * time.Minute)
-				failOn(s.diffPreserved(was))
+				failOn(s.diffPreserved(before))
 				if !s.logs.hasLine("reason=RightMissing", lacks) {
 					failOn(errors.New("nobody says that a right is missing"))
 				}

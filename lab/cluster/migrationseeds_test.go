@@ -195,7 +195,7 @@ func (c basicCluster) addBlocker(s *Stage, nodes []int) error {
 // it was answered; zero is never. It returns the requests up to the end.
 func (c basicCluster) migrate(s *Stage, death int, after bool) []armemu.Call {
 	s.Sleep(time.Minute)
-	was, err := s.publicIPs()
+	before, err := s.publicIPs()
 	failOn(err)
 	if r := rand.New(rand.NewPCG(c.seed, uint64(death))); death > 0 && r.IntN(2) == 0 { //nolint:gosec // not negative
 		failOn(s.addRandomFaults(r))
@@ -212,7 +212,7 @@ func (c basicCluster) migrate(s *Stage, death int, after bool) []armemu.Call {
 	s.EndFaults()
 	failOn(s.WaitInSync(40 * time.Minute))
 	failOn(s.migratedAll(c.services))
-	failOn(s.keptAddresses(was))
+	failOn(s.keptAddresses(before))
 	return calls
 }
 
@@ -233,9 +233,9 @@ func (s *Stage) publicIPs() (map[string]string, error) {
 }
 
 // keptAddresses returns public IPs that lost their address, were deleted, or are not Static.
-func (s *Stage) keptAddresses(was map[string]string) error {
-	if is, err := s.publicIPs(); err != nil || !maps.Equal(is, was) {
-		return errors.Join(err, fmt.Errorf("public IPs were %v, and are %v", was, is))
+func (s *Stage) keptAddresses(before map[string]string) error {
+	if got, err := s.publicIPs(); err != nil || !maps.Equal(got, before) {
+		return errors.Join(err, fmt.Errorf("public IPs were %v, and are %v", before, got))
 	}
 	for _, call := range s.emulator.Calls() {
 		if call.Method == http.MethodDelete && strings.Contains(strings.ToLower(call.Path), "/publicipaddresses/") {
@@ -305,11 +305,11 @@ func (c basicCluster) runWhole(t *testing.T) (calls []armemu.Call, state skumigr
 			after = s.planned()
 			return
 		}
-		was, err := s.preservedState()
+		before, err := s.preservedState()
 		failOn(err)
 		s.Start()
 		s.Sleep(20 * time.Minute)
-		failOn(s.diffPreserved(was))
+		failOn(s.diffPreserved(before))
 	})
 	if t.Failed() {
 		t.Fatal(c)

@@ -47,7 +47,7 @@ func (s *Stage) preservedState() (map[string]string, error) {
 	if err := json.Unmarshal(s.emulator.Snapshot(), &all); err != nil {
 		return nil, err
 	}
-	is := map[string]string{}
+	got := map[string]string{}
 	for _, r := range all {
 		kind := strings.ToLower(r.ID)
 		switch {
@@ -58,16 +58,16 @@ func (s *Stage) preservedState() (map[string]string, error) {
 				if err != nil {
 					return nil, err
 				}
-				is[kind+" "+part] = string(text)
+				got[kind+" "+part] = string(text)
 			}
-			is[kind+" SKU"] = fmt.Sprint(r.Body["sku"])
+			got[kind+" SKU"] = fmt.Sprint(r.Body["sku"])
 		case strings.Contains(kind, "/publicipaddresses/"):
-			is[kind] = fmt.Sprint(r.Body["properties"].(map[string]any)["ipAddress"], r.Body["sku"])
+			got[kind] = fmt.Sprint(r.Body["properties"].(map[string]any)["ipAddress"], r.Body["sku"])
 		case strings.Contains(kind, "/networkinterfaces/"), strings.Contains(kind, "/virtualmachinescalesets/"):
-			addMemberships(is, kind, r.Body)
+			addMemberships(got, kind, r.Body)
 		}
 	}
-	return is, nil
+	return got, nil
 }
 
 func withoutEtags(of any) any {
@@ -114,17 +114,17 @@ func addMemberships(to map[string]string, at string, of any) {
 }
 
 // diffPreserved returns what changed.
-func (s *Stage) diffPreserved(was map[string]string) error {
+func (s *Stage) diffPreserved(before map[string]string) error {
 	are, err := s.preservedState()
-	if err != nil || maps.Equal(are, was) {
+	if err != nil || maps.Equal(are, before) {
 		return err
 	}
-	for key, one := range was {
+	for key, one := range before {
 		if are[key] != one {
 			return fmt.Errorf("%s was\n%s\nand is\n%s", key, one, are[key])
 		}
 	}
-	return fmt.Errorf("there is more than there was: %v, %v", was, are)
+	return fmt.Errorf("there is more than there was: %v, %v", before, are)
 }
 
 // addRandomFaults injects random Azure failures and lost responses.
@@ -156,10 +156,10 @@ func TestFromBasicToStandardAndBack(t *testing.T) {
 			runStage(t, Options{Seed: seed, Machines: true, NoOutboundPool: true, HideDeleted: seed%2 == 0, LatencyScale: latencyScale(seed), Configure: func(c *config.Config) { enableMigration(c); pools(c) }}, func(s *Stage) {
 				failOn(s.addBasicOf(machineKinds[r.IntN(len(machineKinds))], 4, basicServices()))
 				s.Sleep(time.Minute)
-				was, err := s.preservedState()
+				before, err := s.preservedState()
 				failOn(err)
 				behind := 0
-				for _, in := range was {
+				for _, in := range before {
 					behind += strings.Count(in, "/backendaddresspools/kubernetes")
 				}
 				if behind < 8 {
@@ -182,9 +182,9 @@ func TestFromBasicToStandardAndBack(t *testing.T) {
 				}
 				back++
 				failOn(s.eventuallyUndone(40 * time.Minute))
-				failOn(s.diffPreserved(was))
+				failOn(s.diffPreserved(before))
 				s.Sleep(10 * time.Minute)
-				failOn(s.diffPreserved(was))
+				failOn(s.diffPreserved(before))
 				failOn(s.requestMigration(func(a *phase.UserRequests) { a.Run = &phase.UserRequest{At: time.Now().UTC()} }))
 				s.KillProcess(0)
 				failOn(s.WaitInSync(40 * time.Minute))

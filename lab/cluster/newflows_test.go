@@ -399,14 +399,14 @@ func (m *flowModel) restartServices(services []*serviceSim, parallel int, nodes 
 
 // evictPods evicts the pods of a node as disruption budgets allow: one pod of a Service at a time. A new pod starts
 // at once.
-func (m *flowModel) evictPods(node int, nodes []int) (left int) {
+func (m *flowModel) evictPods(node int, nodes []int) (remaining int) {
 	now := time.Now()
 	for _, v := range m.services {
 		for i, p := range v.pods {
 			if p.node != node {
 				continue
 			}
-			left++
+			remaining++
 			if p.isTerminating(now) || v.countReady(now) < 2 {
 				continue
 			}
@@ -416,7 +416,7 @@ func (m *flowModel) evictPods(node int, nodes []int) (left int) {
 			break
 		}
 	}
-	return left
+	return remaining
 }
 
 // replaceNodes replaces nodes one by one: the new one is added, the old one drained and deleted.

@@ -238,10 +238,10 @@ func TestANodeIsMadeAgain(t *testing.T) {
 func TestTwoNodesWithOneAddress(t *testing.T) {
 	signals := func(c *config.Config) { disableDrift(c); c.EnableNodeAdminState = new(true) }
 	runStage(t, Options{Configure: signals}, func(s *Stage) {
-		leaves := func(number int, is bool) {
+		leaves := func(number int, leaves bool) {
 			failOn(s.ChangeNode(number, func(n *corev1.Node) {
 				n.Spec.Taints = nil
-				if is {
+				if leaves {
 					n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}}
 				}
 			}))

@@ -161,10 +161,10 @@ func (f objects) eligibleForNode(n *corev1.Node) []string {
 	return free
 }
 
-func matchesSelector(by *metav1.LabelSelector, is map[string]string) bool {
+func matchesSelector(by *metav1.LabelSelector, got map[string]string) bool {
 	if by == nil {
 		return true
 	}
 	selector, err := metav1.LabelSelectorAsSelector(by)
-	return err == nil && selector.Matches(labels.Set(is))
+	return err == nil && selector.Matches(labels.Set(got))
 }

@@ -36,7 +36,7 @@ type poolLags struct {
 
 // playPools moves endpoints of a namespace with many pools for six minutes. After three minutes the
 // neighbor moves its own every 11 s, and finally adds a Service.
-func playPools(t *testing.T, moves func(service, second int) bool) (is poolLags) {
+func playPools(t *testing.T, moves func(service, second int) bool) (got poolLags) {
 	t.Helper()
 	runStage(t, Options{Limits: armemu.AzureLimits()}, func(s *Stage) {
 		for i := range 3 {
@@ -79,31 +79,31 @@ func playPools(t *testing.T, moves func(service, second int) bool) (is poolLags)
 		active := time.Now()
 		for i := 0; time.Since(start) < 6*time.Minute; i++ {
 			began := time.Now()
-			is.endpoint = max(is.endpoint, n.moveEndpoint((i+1)%3))
+			got.endpoint = max(got.endpoint, n.moveEndpoint((i+1)%3))
 			for time.Since(began) < changeEvery {
 				n.passTime()
 			}
 		}
-		is.service = n.addService("blog/new")
+		got.service = n.addService("blog/new")
 		for time.Since(active) < 5*time.Minute {
 			n.passTime()
 		}
 		writes, _ := s.writesOf()
-		is.all = maxInFiveMinutes(writes)
-		is.active = maxInFiveMinutes(slices.DeleteFunc(writes, func(at time.Time) bool { return at.Before(active) }))
+		got.all = maxInFiveMinutes(writes)
+		got.active = maxInFiveMinutes(slices.DeleteFunc(writes, func(at time.Time) bool { return at.Before(active) }))
 		lasts := map[string]time.Time{}
 		for _, c := range s.emulator.Calls() {
 			if c.Method != http.MethodPut || c.Kind == armemu.KindPoll {
 				continue
 			}
 			if at, known := lasts[c.Path]; known {
-				is.longest = max(is.longest, c.Time.Sub(at))
+				got.longest = max(got.longest, c.Time.Sub(at))
 			}
 			lasts[c.Path] = c.Time
 		}
 	})
-	t.Logf("%+v", is)
-	return is
+	t.Logf("%+v", got)
+	return got
 }
 
 // A namespace moves the endpoints of 100 Services constantly. Weir stays within its write share,
@@ -115,18 +115,18 @@ func TestAHundredPoolsOfOneNamespaceChangeAllTheTime(t *testing.T) {
 	undisturbed := playPools(t, nil)
 	for _, a := range endpointAttacks {
 		t.Run(a.name, func(t *testing.T) {
-			is := playPools(t, a.moves)
-			if is.endpoint > maxRatio*undisturbed.endpoint {
-				t.Errorf("endpoint change took %s, want at most %d times %s", is.endpoint, maxRatio, undisturbed.endpoint)
+			got := playPools(t, a.moves)
+			if got.endpoint > maxRatio*undisturbed.endpoint {
+				t.Errorf("endpoint change took %s, want at most %d times %s", got.endpoint, maxRatio, undisturbed.endpoint)
 			}
-			if is.service > maxRatio*undisturbed.service {
-				t.Errorf("new Service took %s, want at most %d times %s", is.service, maxRatio, undisturbed.service)
+			if got.service > maxRatio*undisturbed.service {
+				t.Errorf("new Service took %s, want at most %d times %s", got.service, maxRatio, undisturbed.service)
 			}
-			if is.all > weirs {
-				t.Errorf("%d writes in five minutes, %d once the neighbor is active; want %d at most", is.all, is.active, weirs)
+			if got.all > weirs {
+				t.Errorf("%d writes in five minutes, %d once the neighbor is active; want %d at most", got.all, got.active, weirs)
 			}
-			if is.longest > schedule.MaxDeferral {
-				t.Errorf("a pool waits for %s", is.longest)
+			if got.longest > schedule.MaxDeferral {
+				t.Errorf("a pool waits for %s", got.longest)
 			}
 		})
 	}

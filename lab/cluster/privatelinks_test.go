@@ -66,8 +66,8 @@ func (s *Stage) connections() map[string]float64 {
 }
 
 func (s *Stage) counts(want map[string]float64) {
-	if is := s.connections(); !maps.Equal(is, want) {
-		failOn(fmt.Errorf("connections are counted as %v, want %v", is, want))
+	if got := s.connections(); !maps.Equal(got, want) {
+		failOn(fmt.Errorf("connections are counted as %v, want %v", got, want))
 	}
 }
 
@@ -131,9 +131,9 @@ func TestARemovalThatHangs(t *testing.T) {
 		s.Start()
 		failOn(s.AddService("shop/web", requestLinkService))
 		failOn(s.WaitInSync(10 * time.Minute))
-		is := s.linkServicesOf("shop/web")[0]
+		got := s.linkServicesOf("shop/web")[0]
 		connection := s.requestConnection("shop/web", subscription, "one")
-		frontend := is.Properties.Frontends[0].ID
+		frontend := got.Properties.Frontends[0].ID
 		failOn(s.AzureFaults(`{match: {kind: delete, path: "**/privateEndpointConnections/*", maxMatches: 1}, action: {operation: {stuck: true}}}`))
 		failOn(s.DeleteService("shop/web"))
 		s.Sleep(time.Minute)
@@ -142,7 +142,7 @@ func TestARemovalThatHangs(t *testing.T) {
 		failOn(s.expectAnyAddress("blog/web"))
 		s.Sleep(8 * time.Minute)
 
-		waits := fmt.Sprintf("private link service %s has yet to lose connection %s of private endpoint ", path.Base(is.ID), path.Base(connection))
+		waits := fmt.Sprintf("private link service %s has yet to lose connection %s of private endpoint ", path.Base(got.ID), path.Base(connection))
 		s.expectEvent("SyncLoadBalancerFailed", waits)
 		var svc corev1.Service
 		failOn(s.userClient.Get(ctx, parseKey("shop/web"), &svc))
@@ -154,12 +154,12 @@ func TestARemovalThatHangs(t *testing.T) {
 			failOn(fmt.Errorf("frontend %s has gone from %s", frontend, shown))
 		}
 
-		body, _ := s.emulator.Get(is.ID)
-		failOn(s.emulator.Put(is.ID, withoutProperty(body, "privateEndpointConnections")))
+		body, _ := s.emulator.Get(got.ID)
+		failOn(s.emulator.Put(got.ID, withoutProperty(body, "privateEndpointConnections")))
 		before := len(s.azureWrites())
 		failOn(s.WaitInSync(10 * time.Minute))
-		if next := s.azureWrites()[before:]; len(next) < 2 || next[0] != "DELETE "+is.ID+": 202" || next[1] != "PUT "+balancer+": 200" {
-			failOn(fmt.Errorf("at the end it writes %q, want that %s goes before its frontend", next, is.ID))
+		if next := s.azureWrites()[before:]; len(next) < 2 || next[0] != "DELETE "+got.ID+": 202" || next[1] != "PUT "+balancer+": 200" {
+			failOn(fmt.Errorf("at the end it writes %q, want that %s goes before its frontend", next, got.ID))
 		}
 	})
 }
@@ -185,8 +185,8 @@ func TestFromPoolsOfAddressesToAPublishedService(t *testing.T) {
 		}
 		failOn(s.Configure(openSubnets))
 		failOn(s.WaitInSync(30 * time.Minute))
-		if is := s.linkServicesOf("shop/web"); len(is) != 1 {
-			failOn(fmt.Errorf("it is published by %v", is))
+		if got := s.linkServicesOf("shop/web"); len(got) != 1 {
+			failOn(fmt.Errorf("it is published by %v", got))
 		}
 	})
 }

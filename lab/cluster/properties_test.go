@@ -20,9 +20,9 @@ func TestPropertiesByAnnotation(t *testing.T) {
 		expect := func(when string, up, tracks bool) {
 			t.Helper()
 			body, _ := s.emulator.Get(network + "loadBalancers/" + clusterName)
-			is := strings.ReplaceAll(string(body), " ", "")
-			if strings.Contains(is, `"AllProbedUp"`) != up || strings.Contains(is, `"enableConnectionTracking":true`) != tracks {
-				failOn(fmt.Errorf("%s: %s", when, is))
+			got := strings.ReplaceAll(string(body), " ", "")
+			if strings.Contains(got, `"AllProbedUp"`) != up || strings.Contains(got, `"enableConnectionTracking":true`) != tracks {
+				failOn(fmt.Errorf("%s: %s", when, got))
 			}
 		}
 		annotate := func(behavior, tracking string) {

@@ -103,8 +103,8 @@ func TestWhatWasLeftToOthersGoesWithoutAService(t *testing.T) {
 				failOn(s.WaitInSync(25 * time.Minute))
 				m := &corev1.ConfigMap{}
 				failOn(s.userClient.Get(ctx, client.ObjectKey{Namespace: weirNamespace, Name: "weir-controller"}, m))
-				if left := m.Data["left-pools"]; left != "" {
-					failOn(fmt.Errorf("left on record: %s", left))
+				if remaining := m.Data["left-pools"]; remaining != "" {
+					failOn(fmt.Errorf("left on record: %s", remaining))
 				}
 				failOn(s.CheckIdleHour(400))
 			})
@@ -155,8 +155,8 @@ func TestServiceReportsRetainedParts(t *testing.T) {
 		}
 		s.expectEvent("PublicIPUnused", "public IP "+made+"-IPv4 (")
 		exists := func(name string) bool {
-			_, there := s.emulator.Get(network + "publicIPAddresses/" + name)
-			return there
+			_, ok := s.emulator.Get(network + "publicIPAddresses/" + name)
+			return ok
 		}
 		if !exists(made + "-IPv4") {
 			failOn(errors.New("the public IP was deleted, and nobody had asked for that"))

@@ -58,17 +58,17 @@ func TestNodesWithOneAddressOnTwoLoadBalancers(t *testing.T) {
 				t.Errorf("%s: %s is on %q, want %q", about, v4, got, want)
 			}
 		}
-		leaves := func(number int, is bool) {
+		leaves := func(number int, leaves bool) {
 			failOn(s.ChangeNode(number, func(n *corev1.Node) {
 				n.Spec.Taints = nil
-				if is {
+				if leaves {
 					n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}}
 				}
 			}))
 		}
-		excluded := func(number int, is bool) {
+		excluded := func(number int, isExcluded bool) {
 			failOn(s.ChangeNode(number, func(n *corev1.Node) {
-				if delete(n.Labels, corev1.LabelNodeExcludeBalancers); is {
+				if delete(n.Labels, corev1.LabelNodeExcludeBalancers); isExcluded {
 					n.Labels[corev1.LabelNodeExcludeBalancers] = ""
 				}
 			}))

@@ -83,7 +83,7 @@ func (r restriction) runAttack(s *Stage, death int, after bool) (calls int) {
 	svc := &corev1.Service{}
 	failOn(s.userClient.Get(ctx, parseKey("shop/web"), svc))
 	port := svc.Spec.Ports[0].Port
-	was, err := s.publicIPs()
+	before, err := s.publicIPs()
 	failOn(err)
 	failOn(s.isOpen("shop/web", port, false))
 	failOn(s.AzureFaults(r.faults...))
@@ -98,7 +98,7 @@ func (r restriction) runAttack(s *Stage, death int, after bool) (calls int) {
 	}
 	failOn(s.isOpen("shop/web", port, true))
 	failOn(s.isOpen("shop/beside", 8443, false))
-	failOn(s.keptAddresses(was))
+	failOn(s.keptAddresses(before))
 	if failOn(s.userClient.Get(ctx, parseKey("shop/web"), svc)); death == 0 && programmedReason(svc) != r.reason {
 		failOn(fmt.Errorf("it is %s, want %s", programmedReason(svc), r.reason))
 	}

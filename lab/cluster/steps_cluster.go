@@ -173,13 +173,13 @@ func (d *scheduleBuilder) portsEdit() serviceEdit {
 		some, text = ports[:1], "ports 80"
 	}
 	return serviceEdit{text, func(svc *corev1.Service) {
-		was := map[string]int32{}
+		before := map[string]int32{}
 		for _, p := range svc.Spec.Ports {
-			was[p.Name] = p.NodePort
+			before[p.Name] = p.NodePort
 		}
 		svc.Spec.Ports = nil
 		for _, p := range some {
-			p.NodePort = was[p.Name]
+			p.NodePort = before[p.Name]
 			svc.Spec.Ports = append(svc.Spec.Ports, p)
 		}
 	}}

@@ -213,7 +213,7 @@ func (n *neighbor) renderState(keys ...string) []string {
 		for _, in := range svc.Status.LoadBalancer.Ingress {
 			all = append(all, key+" shows "+in.IP)
 		}
-		label, is := frontendLabel(svc, corev1.IPv4Protocol), ownerName(svc)
+		label, got := frontendLabel(svc, corev1.IPv4Protocol), ownerName(svc)
 		for _, b := range c.balancers {
 			for _, f := range b.Properties.Frontends {
 				if f.publicLabel() == label {
@@ -221,14 +221,14 @@ func (n *neighbor) renderState(keys ...string) []string {
 				}
 			}
 			for _, r := range b.Properties.Rules {
-				if strings.HasPrefix(r.Name, is) {
+				if strings.HasPrefix(r.Name, got) {
 					text, err := json.Marshal(r)
 					failOn(err)
 					all = append(all, key+": rule "+string(text))
 				}
 			}
 			for _, p := range b.Properties.Probes {
-				if strings.HasPrefix(p.Name, is) {
+				if strings.HasPrefix(p.Name, got) {
 					text, err := json.Marshal(p)
 					failOn(err)
 					all = append(all, key+": probe "+string(text))
@@ -253,14 +253,14 @@ func (n *neighbor) renderState(keys ...string) []string {
 // writesPerWindow returns Weir's maximum number of writes in any five minutes.
 func (s *Stage) writesPerWindow() int {
 	writes := s.emulator.Calls(armemu.ByKind(armemu.KindPut, armemu.KindPatch, armemu.KindDelete, armemu.KindAction))
-	most, first := 0, 0
+	limit, first := 0, 0
 	for i, w := range writes {
 		for w.Time.Sub(writes[first].Time) >= 5*time.Minute {
 			first++
 		}
-		most = max(most, i-first+1)
+		limit = max(limit, i-first+1)
 	}
-	return most
+	return limit
 }
 
 // playTenants runs a random attack, checks after each step that the neighbor's resources are
@@ -292,19 +292,19 @@ func playTenants(t *testing.T, seed uint64, undisturbed lags) {
 				continue
 			}
 			n.attack = func(string, int) error { _, err := a.runAction(); return ignoreRejected(err) }
-			if took := n.moveEndpoint(step / 8 % 3); took > maxRatio*undisturbed.endpoint {
-				failOn(fmt.Errorf("step %d: the neighbor's endpoint change took %s, want at most %d times %s", step, took, maxRatio, undisturbed.endpoint))
+			if elapsed := n.moveEndpoint(step / 8 % 3); elapsed > maxRatio*undisturbed.endpoint {
+				failOn(fmt.Errorf("step %d: the neighbor's endpoint change took %s, want at most %d times %s", step, elapsed, maxRatio, undisturbed.endpoint))
 			}
 			key := fmt.Sprintf("blog/new-%d", step)
-			if took := n.addService(key); took > maxServiceRatio*undisturbed.service {
-				failOn(fmt.Errorf("step %d: the neighbor's new Service took %s, want at most %d times %s", step, took, maxServiceRatio, undisturbed.service))
+			if elapsed := n.addService(key); elapsed > maxServiceRatio*undisturbed.service {
+				failOn(fmt.Errorf("step %d: the neighbor's new Service took %s, want at most %d times %s", step, elapsed, maxServiceRatio, undisturbed.service))
 			}
 			keys = append(keys, key)
 			s.Sleep(20 * time.Second)
 			before = n.renderState(keys...)
 		}
-		if most := s.writesPerWindow(); most > maxWritesPerWindow {
-			failOn(fmt.Errorf("%d writes in five minutes, want at most %d", most, maxWritesPerWindow))
+		if limit := s.writesPerWindow(); limit > maxWritesPerWindow {
+			failOn(fmt.Errorf("%d writes in five minutes, want at most %d", limit, maxWritesPerWindow))
 		}
 		t.Logf("seed %d: %d writes in five minutes", seed, s.writesPerWindow())
 	})
@@ -357,18 +357,18 @@ func TestThePictureShowsWhatIsTaken(t *testing.T) {
 		}
 		edits := 0
 		for _, r := range []string{s.theirIP("blog/web"), network + "loadBalancers/" + clusterName, securityGroup} {
-			was, there := s.emulator.Get(r)
-			if !there {
+			previous, ok := s.emulator.Get(r)
+			if !ok {
 				t.Fatalf("no %s", r)
 			}
 			for old, other := range map[string]string{`"domainNameLabel":"theirs"`: `"domainNameLabel":"mine"`, `"frontendPort":80`: `"frontendPort":81`, `"192.0.2.0/25"`: `"0.0.0.0/0"`} {
-				if text := strings.ReplaceAll(string(was), old, other); text != string(was) {
+				if text := strings.ReplaceAll(string(previous), old, other); text != string(previous) {
 					edits++
 					failOn(s.emulator.Put(r, []byte(text)))
 					if len(diffLines(before, n.renderState(keys...))) == 0 {
 						t.Errorf("%s instead of %s in %s is not noticed", other, old, r)
 					}
-					failOn(s.emulator.Put(r, was))
+					failOn(s.emulator.Put(r, previous))
 				}
 			}
 		}

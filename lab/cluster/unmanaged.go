@@ -50,9 +50,9 @@ func addUnmanagedPools(d *scheduleBuilder) {
 func (d *scheduleBuilder) grantBinding(namespace, to string) {
 	d.addStep(func(s *Stage) error {
 		return s.ChangeNamespace(namespace, func(n *corev1.Namespace) {
-			was := isGranted(*n)
+			before := isGranted(*n)
 			n.Annotations = map[string]string{grantAnnotation: to}
-			s.grantRevoked = s.grantRevoked || was && !isGranted(*n)
+			s.grantRevoked = s.grantRevoked || before && !isGranted(*n)
 		})
 	}, "namespace %s may bind pools of %q", namespace, to)
 }
@@ -161,14 +161,14 @@ func (s *Stage) diffUnmanagedPools(b loadBalancer, want, held map[string]string)
 		all = append(all, fmt.Errorf("load balancer %s is not as somebody has made it", unmanagedName))
 	}
 	for _, p := range b.Properties.Pools {
-		var is []string
+		var got []string
 		for _, member := range p.managedMembers(func(ip string) bool { return s.isForeign(unmanagedName+"/"+p.Name, ip) }) {
 			_, left := s.deletedAddresses[strings.TrimSuffix(member, "(Down)")]
 			if !s.grantRevoked || held[p.Name] != "" && !left {
-				is = append(is, member)
+				got = append(got, member)
 			}
 		}
-		if spelled := strings.Join(is, " "); spelled != want[p.Name] {
+		if spelled := strings.Join(got, " "); spelled != want[p.Name] {
 			all = append(all, fmt.Errorf("pool %s of %s, of BackendPool %q, has members %q, want %q", p.Name, unmanagedName, held[p.Name], spelled, want[p.Name]))
 		}
 	}

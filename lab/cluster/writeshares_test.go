@@ -62,12 +62,12 @@ func (s *Stage) writesOf() (writes []time.Time, reads int) {
 }
 
 // maxInFiveMinutes returns the maximum number of writes in five minutes.
-func maxInFiveMinutes(writes []time.Time) (most int) {
+func maxInFiveMinutes(writes []time.Time) (limit int) {
 	for i, at := range writes {
 		end, _ := slices.BinarySearchFunc(writes, at.Add(5*time.Minute), time.Time.Compare)
-		most = max(most, end-i)
+		limit = max(limit, end-i)
 	}
-	return most
+	return limit
 }
 
 // addressAfter returns how long the neighbor's new Service waits for its address.
@@ -97,7 +97,7 @@ type outcome struct {
 }
 
 // runAttack runs the attack, or the same time without it.
-func (a attack) runAttack(t *testing.T, attacked bool) (is outcome) {
+func (a attack) runAttack(t *testing.T, attacked bool) (got outcome) {
 	t.Helper()
 	runStage(t, Options{Limits: armemu.AzureLimits()}, func(s *Stage) {
 		for n := range 3 {
@@ -132,11 +132,11 @@ func (a attack) runAttack(t *testing.T, attacked bool) (is outcome) {
 			}
 			time.Sleep(time.Until(began.Add(time.Second)))
 		}
-		is.lag = <-lag
+		got.lag = <-lag
 		writes, reads := s.writesOf()
-		is.writes, is.reads, is.all = len(writes), reads, maxInFiveMinutes(writes)
+		got.writes, got.reads, got.all = len(writes), reads, maxInFiveMinutes(writes)
 	})
-	return is
+	return got
 }
 
 // attacks are rejected by Azure, except one.

@@ -74,9 +74,9 @@ func modelStates(t *testing.T) (states []modelState) {
 		l.putBalancer("n1", "n2", "n3")
 		for _, step := range modelSteps {
 			for _, n := range []string{"n1", "n2", "n3"} {
-				if is := slices.Contains(strings.Fields(step.dead), n); is != dead[n] {
-					dead[n] = is
-					l.emulator.SetAlive(nodeIP(n), !is)
+				if isDead := slices.Contains(strings.Fields(step.dead), n); isDead != dead[n] {
+					dead[n] = isDead
+					l.emulator.SetAlive(nodeIP(n), !isDead)
 				}
 			}
 			l.putBalancer(strings.Fields(step.pool)...)

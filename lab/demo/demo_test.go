@@ -23,7 +23,7 @@ import (
 )
 
 // realOptions returns options with the built programs.
-func realOptions(t *testing.T, story ...step) (opts Options, out, lines *bytes.Buffer) {
+func realOptions(t *testing.T, explanation ...step) (opts Options, out, lines *bytes.Buffer) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("it starts kube-apiserver; make test does not leave it out")
@@ -41,7 +41,7 @@ func realOptions(t *testing.T, story ...step) (opts Options, out, lines *bytes.B
 	out, lines = &bytes.Buffer{}, &bytes.Buffer{}
 	return Options{
 		Nodes: 6, Seed: 1, JSON: true, Out: out, Err: lines,
-		programFolder: bin, emulatorPath: filepath.Join(bin, "weirlab"), steps: story,
+		programFolder: bin, emulatorPath: filepath.Join(bin, "weirlab"), steps: explanation,
 	}, out, lines
 }
 
@@ -292,7 +292,7 @@ func runHelp(t *testing.T, lines string) {
 }
 
 func TestTheTimeLeftFollowsTheMachine(t *testing.T) {
-	story := []step{{usual: 10}, {usual: 20}, {usual: 30}}
+	explanation := []step{{usual: 10}, {usual: 20}, {usual: 30}}
 	for _, c := range []struct {
 		done    int
 		elapsed time.Duration
@@ -304,7 +304,7 @@ func TestTheTimeLeftFollowsTheMachine(t *testing.T) {
 		{2, 45 * time.Second, "; about 45 s left"},
 		{3, 60 * time.Second, ""},
 	} {
-		if got := formatTimeLeft(story, c.done, c.elapsed); got != c.want {
+		if got := formatTimeLeft(explanation, c.done, c.elapsed); got != c.want {
 			t.Errorf("%+v: %q", c, got)
 		}
 	}

@@ -160,13 +160,13 @@ func (t table) sameTime(column string) bool {
 
 // formatLines formats the table like kubectl. If it is too wide, it drops the spare columns one by one.
 func (t table) formatLines(columns int, spare ...string) []string {
-	left := map[string]bool{}
+	remaining := map[string]bool{}
 	for {
-		lines, widest := t.renderRows(left)
+		lines, widest := t.renderRows(remaining)
 		if widest <= columns || len(spare) == 0 {
 			return lines
 		}
-		left[spare[0]], spare = true, spare[1:]
+		remaining[spare[0]], spare = true, spare[1:]
 	}
 }
 

@@ -76,7 +76,7 @@ func (h *poolHistory) recordDesired(now time.Time, wanted addresses) {
 	}
 	for _, ip := range h.desired.subtractSet(wanted) {
 		delete(h.since, ip)
-		if at, is := h.removed[ip]; is && now.Sub(at) > writeDelay {
+		if at, ok := h.removed[ip]; ok && now.Sub(at) > writeDelay {
 			h.removedCount++
 		}
 		delete(h.removed, ip)
@@ -103,7 +103,7 @@ func (h *poolHistory) recordActual(now time.Time, shown addresses, busy bool) {
 		}
 	}
 	for ip := range h.removed {
-		if _, is := shown[ip]; is {
+		if _, ok := shown[ip]; ok {
 			h.removedCount++
 			delete(h.removed, ip)
 		}

@@ -174,19 +174,19 @@ func (c *BulkSummary) remainingText() string {
 // leftoverResources returns the deleted Services that still exist, and Azure resources without a Service.
 func (s *stage) leftoverResources() ([]string, error) {
 	all, err := s.desired.loadBalancerServices()
-	var left []string
+	var remaining []string
 	stay := 0
 	for _, service := range all {
 		if service.DeletionTimestamp == nil {
 			stay++
 			continue
 		}
-		left = append(left, "Service "+service.Name+" is still going")
+		remaining = append(remaining, "Service "+service.Name+" is still going")
 	}
-	if why := countMismatch(s.observer.latestSnapshot(), stay); len(left) == 0 && why != "" {
-		left = append(left, why)
+	if why := countMismatch(s.observer.latestSnapshot(), stay); len(remaining) == 0 && why != "" {
+		remaining = append(remaining, why)
 	}
-	return left, err
+	return remaining, err
 }
 
 // pendingServices returns the Services for which why returns a reason, or that the watch has not seen.

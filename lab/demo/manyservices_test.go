@@ -162,8 +162,8 @@ func TestServicesOfManyWithOldTimeoutAreListed(t *testing.T) {
 func TestWhatTheCrowdLeaves(t *testing.T) {
 	c := bulkOn(t)
 	ask := func() string {
-		left, err := c.leftoverResources()
-		return lag50(t, left, err)
+		remaining, err := c.leftoverResources()
+		return lag50(t, remaining, err)
 	}
 	if got := ask(); got != "0" {
 		t.Error(got)
@@ -195,10 +195,10 @@ func (c *bulkStage) writeCalls(t *testing.T, times int) {
 
 func TestTogether(t *testing.T) {
 	c := bulkOn(t)
-	left := []string{"a", "b"}
+	remaining := []string{"a", "b"}
 	f, err := c.applyToServices(t.Context(), 3, "served", func() error { c.writeCalls(t, 2); return nil }, func() ([]string, error) {
-		defer func() { left = nil }()
-		return left, nil
+		defer func() { remaining = nil }()
+		return remaining, nil
 	})
 	if err != nil || f.Services != 3 || f.Balancers != 2 || f.PublicIPs != 2 || f.Seconds <= 0 {
 		t.Errorf("%+v %v", f, err)

@@ -116,8 +116,8 @@ func (o *observer) pollUntilDone(ctx context.Context) error {
 		if err := o.pollAzure(ctx); err != nil {
 			return err
 		}
-		took := time.Since(began)
-		if err := sleepContext(ctx, max(pollInterval-took, time.Duration(float64(took)*(1/maxPollShare-1)))); err != nil {
+		elapsed := time.Since(began)
+		if err := sleepContext(ctx, max(pollInterval-elapsed, time.Duration(float64(elapsed)*(1/maxPollShare-1)))); err != nil {
 			return err
 		}
 	}

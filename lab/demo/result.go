@@ -11,8 +11,8 @@ import (
 )
 
 // reportResult prints the summary and returns the final error.
-func (r *run) reportResult(ctx context.Context, err error, took time.Duration) error {
-	sum := Summary{Nodes: r.opts.Nodes, Seed: r.opts.Seed, Seconds: took.Seconds(), Steps: r.stage.steps, Bulk: r.stage.bulkServices, Evictions: r.stage.evictions, PrivateLink: r.stage.privateLink, Gateway: r.stage.gateway, Notes: r.stage.notes}
+func (r *run) reportResult(ctx context.Context, err error, elapsed time.Duration) error {
+	sum := Summary{Nodes: r.opts.Nodes, Seed: r.opts.Seed, Seconds: elapsed.Seconds(), Steps: r.stage.steps, Bulk: r.stage.bulkServices, Evictions: r.stage.evictions, PrivateLink: r.stage.privateLink, Gateway: r.stage.gateway, Notes: r.stage.notes}
 	sum.Connections = r.stage.connections.summary()
 	sum.Total, sum.Pools, sum.ARM = r.stage.observer.newSummaries(time.Now())
 	if told := r.countEvents(ctx, &sum); err == nil {
@@ -39,7 +39,7 @@ func (r *run) reportResult(ctx context.Context, err error, took time.Duration) e
 		fmt.Sprintf("Azure was asked for %s.", sum.ARM),
 		fmt.Sprintf("Of the writes %d were of the load balancer, %d of public IPs, %d of the security", sum.ARM.Balancers, sum.ARM.PublicIPs, sum.ARM.SecurityGroups),
 		"group.",
-		fmt.Sprintf("Calls before a Retry-After was over: %d. The story took %.0f s.", sum.ARM.Early, took.Seconds()))
+		fmt.Sprintf("Calls before a Retry-After was over: %d. The story took %.0f s.", sum.ARM.Early, elapsed.Seconds()))
 	if c := sum.Connections; c != nil {
 		r.print.printPlain(c.String())
 	}

@@ -69,9 +69,9 @@ type step struct {
 }
 
 // runSteps runs the steps. After each, the cluster must be idle and the pools in sync.
-func (s *stage) runSteps(ctx context.Context, story []step) error {
+func (s *stage) runSteps(ctx context.Context, explanation []step) error {
 	start := time.Now()
-	for i, step := range story {
+	for i, step := range explanation {
 		began, before := time.Now(), s.observer.currentTraffic()
 		s.print.printPlain("")
 		if step.title != "" {
@@ -98,20 +98,20 @@ func (s *stage) runSteps(ctx context.Context, story []step) error {
 		if step.resultText != "" {
 			s.print.printDetail(step.resultText)
 		}
-		s.print.printLine(dimText, "azure", fmt.Sprintf("%s; %.1f s%s", calls, time.Since(began).Seconds(), formatTimeLeft(story, i+1, time.Since(start))))
+		s.print.printLine(dimText, "azure", fmt.Sprintf("%s; %.1f s%s", calls, time.Since(began).Seconds(), formatTimeLeft(explanation, i+1, time.Since(start))))
 	}
 	return nil
 }
 
 // formatTimeLeft estimates the duration of the steps after the first done ones. A machine that was slower
 // than usual so far is expected to remain so.
-func formatTimeLeft(story []step, done int, elapsed time.Duration) string {
-	before, after := usualTime(story[:done]), usualTime(story[done:])
+func formatTimeLeft(explanation []step, done int, elapsed time.Duration) string {
+	before, after := usualTime(explanation[:done]), usualTime(explanation[done:])
 	if before == 0 || after == 0 {
 		return ""
 	}
-	left := time.Duration(float64(after) * max(1, float64(elapsed)/float64(before)))
-	return fmt.Sprintf("; about %.0f s left", left.Seconds())
+	remaining := time.Duration(float64(after) * max(1, float64(elapsed)/float64(before)))
+	return fmt.Sprintf("; about %.0f s left", remaining.Seconds())
 }
 
 // usualTime returns the duration of steps on an idle machine.

@@ -23,11 +23,11 @@ const initialNodes = 3
 // allSteps returns the steps in order: the first two acts and real connections, or all five acts. The number of pods scales with
 // the nodes.
 func allSteps(full bool) []step {
-	story := append(firstActs(), connectionStep())
+	explanation := append(firstActs(), connectionStep())
 	if full {
-		return append(story, lastActs()...)
+		return append(explanation, lastActs()...)
 	}
-	return story
+	return explanation
 }
 
 func firstActs() []step {

@@ -42,7 +42,7 @@ type PoolSummary struct {
 	Name string `json:"name,omitempty"`
 	// Changes counts the changes of the desired members.
 	Changes int `json:"changes"`
-	// Lags are measured from the API change until the pool showed it and Azure was idle.
+	// The lags are measured from the API change until the pool showed it and Azure was idle.
 	LagP50 int64 `json:"lagP50Ms"`
 	LagP99 int64 `json:"lagP99Ms"`
 	LagMax int64 `json:"lagMaxMs"`

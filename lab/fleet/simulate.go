@@ -283,10 +283,10 @@ func fairShares(demands []float64) []float64 {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(demands[a], demands[b]) })
-	shares, left := make([]float64, len(demands)), float64(quota)
+	shares, remaining := make([]float64, len(demands)), float64(quota)
 	for n, i := range order {
-		shares[i] = min(demands[i], left/float64(len(order)-n))
-		left -= shares[i]
+		shares[i] = min(demands[i], remaining/float64(len(order)-n))
+		remaining -= shares[i]
 	}
 	return shares
 }

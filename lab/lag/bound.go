@@ -50,20 +50,20 @@ func (t Trace) LowerBound(cost Cost, budget int) time.Duration {
 func (t Trace) revertTimes() []time.Duration {
 	all, next := make([]time.Duration, len(t.Changes)), map[int]time.Duration{}
 	before := make([][]nodeSet, len(t.Changes))
-	had := map[int][]nodeSet{}
+	old := map[int][]nodeSet{}
 	for i, c := range t.Changes {
-		if had[c.Pool] == nil {
-			had[c.Pool] = []nodeSet{t.Initial[c.Pool]}
+		if old[c.Pool] == nil {
+			old[c.Pool] = []nodeSet{t.Initial[c.Pool]}
 		}
-		before[i] = had[c.Pool]
-		had[c.Pool] = append(slices.Clip(had[c.Pool]), c.Want)
+		before[i] = old[c.Pool]
+		old[c.Pool] = append(slices.Clip(old[c.Pool]), c.Want)
 	}
 	for i, c := range slices.Backward(t.Changes) {
 		if slices.Contains(before[i], c.Want) {
 			next[c.Pool] = c.At
 		}
 		all[i] = 1 << 62
-		if at, is := next[c.Pool]; is {
+		if at, ok := next[c.Pool]; ok {
 			all[i] = at
 		}
 	}

@@ -49,18 +49,18 @@ func mostOfPool(at []time.Duration, writes int, window time.Duration) []int {
 
 // The figures of design record 0083: each write serves one change within 3.5 s, whether it takes 2 s or no time.
 func TestFewestWritesOfRollingChanges(t *testing.T) {
-	for _, story := range massStories() {
-		if story.name != "later ones" {
+	for _, explanation := range massStories() {
+		if explanation.name != "later ones" {
 			continue
 		}
-		half := len(story.changes)/2 + 1
+		half := len(explanation.changes)/2 + 1
 		for effect, want := range map[time.Duration]time.Duration{0: 5 * time.Second, 2 * time.Second: 7 * time.Second} {
-			most := mostInTime(story.changes, half, effect, 3500*time.Millisecond)
-			if most[half] != half || most[half-1] != half-1 {
-				t.Errorf("%s: %v changes in time", effect, most[half-1:])
+			limit := mostInTime(explanation.changes, half, effect, 3500*time.Millisecond)
+			if limit[half] != half || limit[half-1] != half-1 {
+				t.Errorf("%s: %v changes in time", effect, limit[half-1:])
 			}
 			median := effect
-			for mostInTime(story.changes, 40, effect, median)[40] < half {
+			for mostInTime(explanation.changes, 40, effect, median)[40] < half {
 				median += 500 * time.Millisecond
 			}
 			if median != want {

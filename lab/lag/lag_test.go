@@ -58,7 +58,7 @@ func TestPage(t *testing.T) {
 func TestChangesOnceInAWhileAreWrittenAtOnce(t *testing.T) {
 	for _, trace := range []Trace{isolatedChanges(), frequentChanges()} {
 		f := trace.ComputeStats(weir(t, trace, Serial, armemu.Quiet, 0.5))
-		if most := StrategyCost(Serial, armemu.Quiet).Busy; f.P50 > 2*time.Second || f.P99 > most {
+		if limit := StrategyCost(Serial, armemu.Quiet).Busy; f.P50 > 2*time.Second || f.P99 > limit {
 			t.Errorf("%s: median %s, longest %s", trace.Name, f.P50, f.P99)
 		}
 	}
@@ -114,7 +114,7 @@ func TestTwoShareASubscription(t *testing.T) {
 
 func TestLawClairvoyantEnclosesExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		draw := func(name string, least, most int) int { return rapid.IntRange(least, most).Draw(t, name) }
+		draw := func(name string, least, limit int) int { return rapid.IntRange(least, limit).Draw(t, name) }
 		trace, cost := smallTrace(draw("pools", 1, 3), draw("changes", 1, 5), draw), smallCost(rapid.SampledFrom(Strategies).Draw(t, "strategy"))
 		exact, found, least := trace.Exact(cost), trace.runPlans(cost).FindBest(1000).Best.Average, trace.LowerBound(cost, 1000)
 		if found < exact || least > exact {
@@ -128,7 +128,7 @@ func TestClairvoyantIsCloseToExact(t *testing.T) {
 	const traces = 100
 	for _, strategy := range Strategies {
 		random := rand.New(rand.NewPCG(1, 2))
-		draw := func(_ string, least, most int) int { return least + random.IntN(most-least+1) }
+		draw := func(_ string, least, limit int) int { return least + random.IntN(limit-least+1) }
 		ratio, cost := 0.0, smallCost(strategy)
 		for range traces {
 			trace := smallTrace(draw("pools", 1, 3), draw("changes", 1, 5), draw)
@@ -150,7 +150,7 @@ func smallCost(strategy Strategy) Cost {
 }
 
 // For exhaustive search.
-func smallTrace(pools, changes int, draw func(name string, least, most int) int) Trace {
+func smallTrace(pools, changes int, draw func(name string, least, limit int) int) Trace {
 	m := newTraceBuilder("small", "", 1, pools, 1)
 	for range changes {
 		m.changeNode(time.Duration(draw("ms", 0, 30000))*time.Millisecond, draw("pool", 0, len(m.Initial)-1), draw("node", 0, 9))

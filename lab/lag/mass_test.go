@@ -81,21 +81,21 @@ type massResult struct {
 }
 
 // playMass runs a story over the shipped updater and client.
-func playMass(t *testing.T, story massStory, strategy Strategy, overlap behavior.Result) (r massResult) {
+func playMass(t *testing.T, explanation massStory, strategy Strategy, overlap behavior.Result) (r massResult) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newTraceBuilder("mass", "", 1, story.pools, 30)
+		m := newTraceBuilder("mass", "", 1, explanation.pools, 30)
 		azure := behavior.Behavior{Overlap: overlap}.WithDefaults(behavior.AssumedBehavior())
 		emu := patient.Watch(t, armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, Latency: armemu.Quiet, LatencyFixed: true, Throttle: armemu.AzureLimits(), CallLogCap: 1, Behavior: azure}))
 		c, err := newCluster("lb", m.buildTrace(), emu, Cost{Strategy: strategy, Accept: 10 * time.Millisecond, Effect: 2 * time.Second}, 0.5)
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.down = make([]nodeSet, story.pools)
+		c.down = make([]nodeSet, explanation.pools)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { c.updater.Run(ctx); close(ended) }()
-		for n := range story.before { // the process learns what becomes of overtaken writes
-			c.makeChange(massChange{pools: allPools(story.pools), node: 36 + n}, 0)
+		for n := range explanation.before { // the process learns what becomes of overtaken writes
+			c.makeChange(massChange{pools: allPools(explanation.pools), node: 36 + n}, 0)
 			time.Sleep(time.Minute)
 		}
 		time.Sleep(time.Hour) // nothing waits for its pace
@@ -106,7 +106,7 @@ func playMass(t *testing.T, story massStory, strategy Strategy, overlap behavior
 		if overlap != behavior.Supersede {
 			step = time.Second
 		}
-		lags := c.runMass(t, story, step)
+		lags := c.runMass(t, explanation, step)
 		time.Sleep(time.Minute)
 		stop()
 		<-ended
@@ -123,13 +123,13 @@ type pendingChange struct {
 }
 
 // runMass returns the sorted lags of all changes of a pool.
-func (c *traceCluster) runMass(t *testing.T, story massStory, step time.Duration) (lags []time.Duration) {
+func (c *traceCluster) runMass(t *testing.T, explanation massStory, step time.Duration) (lags []time.Duration) {
 	var open []pendingChange
 	next := 0
-	for next < len(story.changes) || len(open) > 0 {
+	for next < len(explanation.changes) || len(open) > 0 {
 		now := time.Since(c.start)
-		for next < len(story.changes) && story.changes[next].at <= now {
-			open = append(open, c.makeChange(story.changes[next], now)...)
+		for next < len(explanation.changes) && explanation.changes[next].at <= now {
+			open = append(open, c.makeChange(explanation.changes[next], now)...)
 			next++
 		}
 		open = slices.DeleteFunc(open, func(p pendingChange) bool {
@@ -140,7 +140,7 @@ func (c *traceCluster) runMass(t *testing.T, story massStory, step time.Duration
 			return true
 		})
 		if now > 30*time.Minute {
-			t.Fatalf("%s: %d changes never arrive", story.name, len(open))
+			t.Fatalf("%s: %d changes never arrive", explanation.name, len(open))
 		}
 		time.Sleep(step)
 	}
@@ -221,15 +221,15 @@ func TestMassChanges(t *testing.T) {
 		table += fmt.Sprintf(" `%s` |", overlap)
 	}
 	table += "\n|" + strings.Repeat("---|", len(answers)+2) + "\n"
-	for _, story := range massStories() {
-		serial := playMass(t, story, Serial, behavior.Supersede)
-		table += fmt.Sprintf("| %s | %s |", story.name, serial)
+	for _, explanation := range massStories() {
+		serial := playMass(t, explanation, Serial, behavior.Supersede)
+		table += fmt.Sprintf("| %s | %s |", explanation.name, serial)
 		for _, overlap := range answers {
-			r := playMass(t, story, Overlapping, overlap)
+			r := playMass(t, explanation, Overlapping, overlap)
 			table += fmt.Sprintf(" %s |", r)
-			t.Logf("%-45s %-25s %s PUT, %d GET", story.name, overlap, r, r.gets)
-			if overlap == behavior.Supersede && (r.median > story.median || r.longest > story.longest || r.puts > story.writes) {
-				t.Errorf("%s: want %s and %s at most, and %d PUT", story.name, story.median, story.longest, story.writes)
+			t.Logf("%-45s %-25s %s PUT, %d GET", explanation.name, overlap, r, r.gets)
+			if overlap == behavior.Supersede && (r.median > explanation.median || r.longest > explanation.longest || r.puts > explanation.writes) {
+				t.Errorf("%s: want %s and %s at most, and %d PUT", explanation.name, explanation.median, explanation.longest, explanation.writes)
 			}
 		}
 		table += "\n"

@@ -26,18 +26,18 @@ func TestTheReadmeQuotesThePage(t *testing.T) {
 		t.Fatalf("the page has the table: %t; the README: %t", found, quoted)
 	}
 	for row := range strings.Lines(table) {
-		is := regexp.MustCompile(`^\| (.*) \| (.*) \| (.*) \|`).FindStringSubmatch(row)
-		if is == nil {
+		got := regexp.MustCompile(`^\| (.*) \| (.*) \| (.*) \|`).FindStringSubmatch(row)
+		if got == nil {
 			t.Fatalf("a row is %q", row)
 		}
 		var cells []string
 		for line := range strings.Lines(part) {
-			if strings.HasPrefix(line, "| "+is[1]+" |") {
+			if strings.HasPrefix(line, "| "+got[1]+" |") {
 				cells = strings.Split(line, " | ")
 			}
 		}
-		if len(cells) < 6 || !strings.HasPrefix(cells[1], is[3]+" / ") || cells[4] != is[2] {
-			t.Errorf("of %s the README says %s and %s, the page %q", is[1], is[2], is[3], cells)
+		if len(cells) < 6 || !strings.HasPrefix(cells[1], got[3]+" / ") || cells[4] != got[2] {
+			t.Errorf("of %s the README says %s and %s, the page %q", got[1], got[2], got[3], cells)
 		}
 	}
 }

@@ -150,7 +150,7 @@ func (c *traceCluster) createResources() error {
 	}
 	for p := range c.trace.Initial {
 		id := c.poolID(p)
-		if _, there := c.azure.Get(id.LoadBalancer.String()); !there {
+		if _, ok := c.azure.Get(id.LoadBalancer.String()); !ok {
 			if err := c.azure.Put(id.LoadBalancer.String(), []byte(`{"location":"eastus","sku":{"name":"Standard"},"properties":{}}`)); err != nil {
 				return err
 			}

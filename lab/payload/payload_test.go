@@ -79,7 +79,7 @@ func TestWhatALargePayloadCosts(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				got := w.measureCost(t, payload)
 				t.Logf("arrived %v after %.2f h, %.1f MB over %d connections, %d attempts", got.arrived, got.took.Hours(), got.megabytes, got.connections, got.attempts)
-				near := func(is, want float64) bool { return is > 0.99*want && is < 1.01*want }
+				near := func(got, want float64) bool { return got > 0.99*want && got < 1.01*want }
 				if got.arrived != (w.hours > 0) || got.arrived && !near(got.took.Hours(), w.hours) || !near(got.megabytes, w.megabytes) || max(got.attempts, w.attempts) > min(got.attempts, w.attempts)+1 {
 					t.Errorf("got %+v, want %+v", got, w)
 				}

@@ -46,17 +46,17 @@ func newPieceServer(pieces, bytesEach int) *pieceServer {
 func (s *pieceServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	name := strings.TrimPrefix(req.URL.Path, "/")
 	s.mu.Lock()
-	content, most := s.pieces[name], 1<<30
+	content, limit := s.pieces[name], 1<<30
 	if s.corruptPiece == name {
 		content, s.corruptPiece = bytes.Repeat([]byte("wrong"), len(content)/5), ""
 	} else if name != "SHA256SUMS" {
 		if s.asked++; s.random.IntN(4) > 0 {
-			most = s.random.IntN(len(content))
+			limit = s.random.IntN(len(content))
 		}
 	}
 	s.onAsk(s.asked)
 	s.mu.Unlock()
-	http.ServeContent(&truncatedWriter{w, s, most}, req, "", time.Time{}, bytes.NewReader(content))
+	http.ServeContent(&truncatedWriter{w, s, limit}, req, "", time.Time{}, bytes.NewReader(content))
 }
 
 type truncatedWriter struct {
@@ -147,8 +147,8 @@ func TestScriptOfTheGuide(t *testing.T) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if most := (pieces+1)*each + 100_000; s.sent > most {
-		t.Errorf("%d bytes were sent, want %d at most", s.sent, most)
+	if limit := (pieces+1)*each + 100_000; s.sent > limit {
+		t.Errorf("%d bytes were sent, want %d at most", s.sent, limit)
 	}
 	t.Logf("%d bytes of %d in %d requests", s.sent, pieces*each, s.asked)
 }

@@ -108,8 +108,8 @@ func TestProbe(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if left := c.remainingResources(); left != "" {
-			t.Error(left)
+		if remaining := c.remainingResources(); remaining != "" {
+			t.Error(remaining)
 		}
 	})
 }

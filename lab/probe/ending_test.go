@@ -44,12 +44,12 @@ type killedTransport struct {
 func (u *killedTransport) Do(r *http.Request) (*http.Response, error) {
 	u.mu.Lock()
 	u.number--
-	left := u.number
+	remaining := u.number
 	u.mu.Unlock()
-	if left > 0 {
+	if remaining > 0 {
 		return u.Transport.Do(r)
 	}
-	if left == 0 {
+	if remaining == 0 {
 		if u.arrives {
 			if resp, err := u.Transport.Do(r); err == nil {
 				_ = resp.Body.Close()
@@ -97,8 +97,8 @@ func TestKilledAtEachCall(t *testing.T) {
 					if err := c.runCleanup(t.Context()); err != nil {
 						t.Errorf("call %d: %v", number, err)
 					}
-					if left := c.remainingResources(); left != "" {
-						t.Errorf("call %d, arrives %t: left behind: %s", number, arrives, left)
+					if remaining := c.remainingResources(); remaining != "" {
+						t.Errorf("call %d, arrives %t: left behind: %s", number, arrives, remaining)
 					}
 				})
 			})
@@ -127,8 +127,8 @@ func TestStoppedAtEachCall(t *testing.T) {
 			if stopped := ctx.Err() != nil; stopped && err != nil && !strings.Contains(err.Error(), "Ctrl-C") {
 				t.Errorf("call %d: %v", number, err)
 			}
-			if left := c.remainingResources(); left != "" {
-				t.Errorf("call %d: left behind: %s", number, left)
+			if remaining := c.remainingResources(); remaining != "" {
+				t.Errorf("call %d: left behind: %s", number, remaining)
 			}
 			if err != nil && report.CountOpen() == 0 {
 				t.Errorf("call %d: nothing is open, and yet %v", number, err)
@@ -145,8 +145,8 @@ func TestADeletionThatFails(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := c.run(t.Context(), nil)
-		left, ok := errors.AsType[*probe.OrphanError](err)
-		if !ok || left.Group != "weir-probe-abc123" || !strings.Contains(err.Error(), "409 ScopeLocked: The scope is locked.") {
+		remaining, ok := errors.AsType[*probe.OrphanError](err)
+		if !ok || remaining.Group != "weir-probe-abc123" || !strings.Contains(err.Error(), "409 ScopeLocked: The scope is locked.") {
 			t.Errorf("it says %v", err)
 		}
 		if err := c.emu.SetFaults(""); err != nil {
@@ -243,8 +243,8 @@ func TestStoppedWhileTheGroupIsMade(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "stopped: Ctrl-C") {
 				t.Errorf("%s: %v", row.name, err)
 			}
-			left, ok := errors.AsType[*probe.OrphanError](err)
-			if ok != row.unseen || ok && (!left.Uncertain || left.Group != "weir-probe-abc123" || !strings.Contains(err.Error(), "may come to be there yet")) {
+			remaining, ok := errors.AsType[*probe.OrphanError](err)
+			if ok != row.unseen || ok && (!remaining.Uncertain || remaining.Group != "weir-probe-abc123" || !strings.Contains(err.Error(), "may come to be there yet")) {
 				t.Errorf("%s: %v", row.name, err)
 			}
 			if says := slices.Contains(c.said, "deleted"); says == row.unseen {
@@ -259,8 +259,8 @@ func TestStoppedWhileTheGroupIsMade(t *testing.T) {
 					t.Errorf("%s: %v", row.name, err)
 				}
 			}
-			if left := c.remainingResources(); left != "" {
-				t.Errorf("%s: left behind: %s", row.name, left)
+			if remaining := c.remainingResources(); remaining != "" {
+				t.Errorf("%s: left behind: %s", row.name, remaining)
 			}
 		})
 	}
@@ -278,8 +278,8 @@ func TestTheGroupIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := c.run(t.Context(), nil)
-			left, ok := errors.AsType[*probe.OrphanError](err)
-			if err == nil || ok != row.unseen || ok && !left.Uncertain {
+			remaining, ok := errors.AsType[*probe.OrphanError](err)
+			if err == nil || ok != row.unseen || ok && !remaining.Uncertain {
 				t.Errorf("%d: %v", row.status, err)
 			}
 		})

@@ -60,11 +60,11 @@ func (r round) result() (a behavior.Result, reason string) {
 	return "", "the writes ended " + states[0] + " and " + states[1]
 }
 
-func supersedeResult(seen, there, winner bool) (a behavior.Result, reason string) {
+func supersedeResult(seen, ok, winner bool) (a behavior.Result, reason string) {
 	switch {
 	case !winner:
 		return "", "what the later write put was not there in the end"
-	case there:
+	case ok:
 		return behavior.Supersede, ""
 	case seen:
 		return behavior.SupersedeDiscardLate, ""

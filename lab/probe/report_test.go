@@ -82,9 +82,9 @@ func TestAReportIsReadAsItIsWritten(t *testing.T) {
 
 func TestNormalize(t *testing.T) {
 	good := probe.Settings{Subscription: "s-1", Location: "West Europe", Suffix: "abc123"}
-	is, err := good.Normalize()
-	if err != nil || is.Location != "westeurope" || is.VMSize != probe.DefaultVMSize || is.Image != probe.DefaultImage || is.GroupName() != "weir-probe-abc123" {
-		t.Errorf("%+v, %v", is, err)
+	got, err := good.Normalize()
+	if err != nil || got.Location != "westeurope" || got.VMSize != probe.DefaultVMSize || got.Image != probe.DefaultImage || got.GroupName() != "weir-probe-abc123" {
+		t.Errorf("%+v, %v", got, err)
 	}
 	for want, change := range map[string]func(*probe.Settings){
 		`--subscription "": want the id of a subscription`:        func(s *probe.Settings) { s.Subscription = "" },

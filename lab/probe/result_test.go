@@ -143,8 +143,8 @@ func TestOutcomeOfARound(t *testing.T) {
 		"the writes ended Failed and Succeeded":          {first: took, second: took, firstEnd: Result{State: failed}, secondEnd: over},
 		"refused with 429, and the other ended Canceled": {first: took, second: Response{Status: 429}, firstEnd: Result{State: canceled}},
 	} {
-		if got, is := r.result(); got != "" || !strings.Contains(is, why) {
-			t.Errorf("%s: got %q, %q", why, got, is)
+		if got, current := r.result(); got != "" || !strings.Contains(current, why) {
+			t.Errorf("%s: got %q, %q", why, got, current)
 		}
 	}
 	if got, _ := swapped.result(); got != behavior.SupersedeDiscard {

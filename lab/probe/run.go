@@ -81,8 +81,8 @@ func (p Probe) Run(ctx context.Context) (behavior.Report, error) {
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("stopped: %w", context.Cause(ctx))
 	}
-	if left := r.cleanUp(ctx); left != nil {
-		err = errors.Join(err, left)
+	if remaining := r.cleanUp(ctx); remaining != nil {
+		err = errors.Join(err, remaining)
 	}
 	return r.newReport(), p.redactError(err)
 }
@@ -95,11 +95,11 @@ func (r *run) cleanUp(ctx context.Context) error {
 	defer cancel()
 	if r.groupUncertain {
 		r.Log(fmt.Sprintf("it is unknown whether the write of resource group %s arrived: checking for %s", r.group, createTimeout))
-		there, err := waitForGroup(after, r.Azure, r.place)
+		ok, err := waitForGroup(after, r.Azure, r.place)
 		switch {
 		case err != nil:
 			return &OrphanError{Group: r.group, Err: err}
-		case !there:
+		case !ok:
 			return &OrphanError{Group: r.group, Uncertain: true, Err: fmt.Errorf("its write had no conclusive response, and it does not exist %s later", createTimeout)}
 		}
 	}

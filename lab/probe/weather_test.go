@@ -99,9 +99,9 @@ func TestNoAnswerIsWrong(t *testing.T) {
 				rt.Fatal(err)
 			}
 			c.emu.ResetRetryAfter()
-			left := c.remainingResources()
-			if left != "" && (err == nil || !strings.Contains(err.Error(), "resource group weir-probe-abc123 could not be deleted")) {
-				rt.Errorf("%v, left behind: %s", err, left)
+			remaining := c.remainingResources()
+			if remaining != "" && (err == nil || !strings.Contains(err.Error(), "resource group weir-probe-abc123 could not be deleted")) {
+				rt.Errorf("%v, left behind: %s", err, remaining)
 			}
 			if err := c.runCleanup(t.Context()); err != nil || c.remainingResources() != "" {
 				rt.Errorf("%v, left behind: %s", err, c.remainingResources())
@@ -150,13 +150,13 @@ func TestTheRoleIsEnoughAndNoMore(t *testing.T) {
 		for action := range unmodeledActions {
 			asked = append(asked, action)
 		}
-		is := shippedRole(t).Actions
+		got := shippedRole(t).Actions
 		slices.Sort(asked)
-		slices.Sort(is)
+		slices.Sort(got)
 		asked = slices.Compact(asked)
-		if !slices.Equal(asked, is) {
+		if !slices.Equal(asked, got) {
 			text, _ := json.MarshalIndent(asked, "", "  ")
-			t.Errorf("asked for is %s\nthe role has %q", text, is)
+			t.Errorf("asked for is %s\nthe role has %q", text, got)
 		}
 	})
 }
@@ -178,9 +178,9 @@ func TestARoleThatLacksSomething(t *testing.T) {
 		}
 		t.Run(action, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				has := *shippedRole(t)
-				has.NotActions = []string{action}
-				c := newCloud(t, armemu.Options{Seed: 1, LatencyScale: 0.1, Behavior: behavior.AssumedBehavior(), Role: &has})
+				have := *shippedRole(t)
+				have.NotActions = []string{action}
+				c := newCloud(t, armemu.Options{Seed: 1, LatencyScale: 0.1, Behavior: behavior.AssumedBehavior(), Role: &have})
 				report, err := c.run(t.Context(), nil)
 				open := strings.Join(c.said, "\n")
 				switch {
@@ -189,8 +189,8 @@ func TestARoleThatLacksSomething(t *testing.T) {
 				case err == nil && !strings.Contains(open, lacks), err != nil && !strings.Contains(err.Error(), lacks):
 					t.Errorf("it says %v\n%s", err, open)
 				}
-				if left := c.remainingResources(); left != "" && !strings.Contains(fmt.Sprint(err), "could not be deleted") {
-					t.Errorf("left behind: %s", left)
+				if remaining := c.remainingResources(); remaining != "" && !strings.Contains(fmt.Sprint(err), "could not be deleted") {
+					t.Errorf("left behind: %s", remaining)
 				}
 			})
 		})

@@ -37,8 +37,8 @@ func runProbe(t testing.TB, opts armemu.Options, fails bool) (behavior.Report, *
 	if err != nil {
 		t.Errorf("%v\n%s", err, strings.Join(c.said, "\n"))
 	}
-	if left := c.remainingResources(); left != "" {
-		t.Errorf("left behind: %s", left)
+	if remaining := c.remainingResources(); remaining != "" {
+		t.Errorf("left behind: %s", remaining)
 	}
 	return report, c
 }

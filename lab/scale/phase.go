@@ -195,7 +195,7 @@ func (r *run) waitInSync(ctx context.Context, p phaseSpec, begin time.Time) (las
 
 func (r *run) recordResult(p phaseSpec, begin time.Time, before, last usageSample) {
 	took := last.at.Sub(begin).Seconds()
-	is := phaseResult{
+	got := phaseResult{
 		Phase: p.name, Events: p.events, Seconds: took, CPU: (last.cpu - before.cpu).Seconds(),
 		Cluster: (last.cluster - before.cluster).Seconds(), Azure: (last.azure - before.azure).Seconds(),
 		Bytes: last.bytes - before.bytes, Allocs: last.objects - before.objects,
@@ -204,13 +204,13 @@ func (r *run) recordResult(p phaseSpec, begin time.Time, before, last usageSampl
 		Resident: last.resident, PeakResident: r.lab.peakMemory(),
 	}
 	if p.duration > 0 {
-		r.idleUsage = resourceUsage{is.CPU / took, is.Bytes / took, is.Allocs / took}
+		r.idleUsage = resourceUsage{got.CPU / took, got.Bytes / took, got.Allocs / took}
 	} else { // subtract the metrics reads and the idle cost
 		n := float64(last.metricsReads - before.metricsReads)
-		is.CPU -= r.readUsage.cpu*n + r.idleUsage.cpu*took
-		is.Bytes -= r.readUsage.bytes*n + r.idleUsage.bytes*took
-		is.Allocs -= r.readUsage.objects*n + r.idleUsage.objects*took
+		got.CPU -= r.readUsage.cpu*n + r.idleUsage.cpu*took
+		got.Bytes -= r.readUsage.bytes*n + r.idleUsage.bytes*took
+		got.Allocs -= r.readUsage.objects*n + r.idleUsage.objects*took
 	}
-	r.results = append(r.results, is)
-	r.logf("%s: %s", p.name, fmt.Sprintf("%.1f s, %.2f s of CPU", is.Seconds, is.CPU))
+	r.results = append(r.results, got)
+	r.logf("%s: %s", p.name, fmt.Sprintf("%.1f s, %.2f s of CPU", got.Seconds, got.CPU))
 }

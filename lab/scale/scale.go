@@ -142,8 +142,8 @@ func (r *run) checkPools(ctx context.Context) error {
 	}
 	wanted := r.cluster.desiredPools()
 	for pool, addresses := range wanted {
-		if is := shown[pool]; is != addresses {
-			return fmt.Errorf("pool %s has %s, and is to have %s", pool, is, addresses)
+		if got := shown[pool]; got != addresses {
+			return fmt.Errorf("pool %s has %s, and is to have %s", pool, got, addresses)
 		}
 	}
 	r.logf("Azure shows all %d pools as the endpoints ask for", len(wanted))

@@ -135,7 +135,7 @@ func (p *process) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.Lo
 		mending.isRepair = false
 	}
 	j.pools = slices.DeleteFunc(j.pools, func(k *pool) bool { // a missing pool is attempted separately
-		return !slices.ContainsFunc(b.Pools, func(held lb.Pool) bool { return held.ID.Key() == k.id.Key() })
+		return !slices.ContainsFunc(b.Pools, func(stored lb.Pool) bool { return stored.ID.Key() == k.id.Key() })
 	})
 	for _, k := range s.callPools(call{joint: j}) {
 		k.attempt.phase, k.attempt.isRead = "put", false
@@ -159,7 +159,7 @@ func (p *process) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.Lo
 // s.mu.
 func (s *Stage) newBatchCall(req *http.Request, c call) (_ call, ok bool) {
 	id, polls := lb.LoadBalancerID{}, false
-	if operation, is := operationID(req.URL.Path); is {
+	if operation, ok := operationID(req.URL.Path); ok {
 		if id, polls = s.history.batchWrites[operation]; !polls {
 			return c, false
 		}

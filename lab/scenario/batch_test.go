@@ -39,7 +39,7 @@ func TestOverlappingWritesLoseNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
 	}
-	for _, story := range []struct {
+	for _, explanation := range []struct {
 		name  string
 		steps []string
 		then  []string // steps after a minute, and their expectations
@@ -67,7 +67,7 @@ func TestOverlappingWritesLoseNothing(t *testing.T) {
 		then: []string{"expect pool=p31 holds=(n1, n2)"},
 		most: 2*20 + 2,
 	}} {
-		t.Run(story.name, func(t *testing.T) {
+		t.Run(explanation.name, func(t *testing.T) {
 			ends := map[string]string{}
 			settings := []string{"", "pipelined overlap=supersede", "pipelined overlap=supersede-discard", "pipelined overlap=supersede-discard-late", "pipelined overlap=lock-429", "pipelined overlap=conflict-409", "pipelined overlap=mixed"}
 			for _, setting := range settings {
@@ -75,17 +75,17 @@ func TestOverlappingWritesLoseNothing(t *testing.T) {
 					s := newStage(t)
 					runStep(t, s, fiftyPools(setting+" unchangedWriteEtag=renewed"), "clock 6m quiet", "expect in-sync")
 					s.takeCounts()
-					runStep(t, s, story.steps...)
+					runStep(t, s, explanation.steps...)
 					runStep(t, s, "clock 4m quiet")
 					writes := s.takeCounts()["PUT"]
-					runStep(t, s, story.then...)
+					runStep(t, s, explanation.then...)
 					runStep(t, s, "clock 15m quiet", "expect calm")
 					ends[setting], _ = doStatus(s, newReader(Step{Verb: "status"}))
 					if err := s.Close(); err != nil {
 						t.Error(err)
 					}
-					if writes > story.most {
-						t.Errorf("%d writes, want at most %d, with the setting %q", writes, story.most, setting)
+					if writes > explanation.most {
+						t.Errorf("%d writes, want at most %d, with the setting %q", writes, explanation.most, setting)
 					}
 				})
 			}

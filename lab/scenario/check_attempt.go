@@ -97,13 +97,13 @@ func forbiddenEvents(r attemptReport, retrying, last []string) string {
 			return "a pool in sync is no failure"
 		}
 		for _, name := range serviceNames(r.Updated) {
-			if was := r.previousEvents[name]; was != "Retrying" && was != "Failed" && was != deletedEvent {
-				return fmt.Sprintf("%s was told Updated, and had heard %q before", name, was)
+			if before := r.previousEvents[name]; before != "Retrying" && before != "Failed" && before != deletedEvent {
+				return fmt.Sprintf("%s was told Updated, and had heard %q before", name, before)
 			}
 		}
-		for name, was := range r.previousEvents {
-			if (was == "Retrying" || was == "Failed") && !r.serviceDeleted && !r.isPaused && !slices.Contains(serviceNames(r.Updated), name) {
-				return fmt.Sprintf("%s still believes %s", name, was)
+		for name, before := range r.previousEvents {
+			if (before == "Retrying" || before == "Failed") && !r.serviceDeleted && !r.isPaused && !slices.Contains(serviceNames(r.Updated), name) {
+				return fmt.Sprintf("%s still believes %s", name, before)
 			}
 		}
 	case diff.Written:

@@ -40,11 +40,11 @@ const attemptTimeout = 10 * time.Minute
 
 // canWait reports whether the attempt could wait for Azure's Retry-After.
 func canWait(r attemptReport) bool {
-	took := r.Duration
+	elapsed := r.Duration
 	if r.Fault != nil && r.Fault.RetryAt.After(r.At) {
-		took += r.Fault.RetryAt.Sub(r.At)
+		elapsed += r.Fault.RetryAt.Sub(r.At)
 	}
-	return took < attemptTimeout
+	return elapsed < attemptTimeout
 }
 
 // notFoundCodes are the codes of a 404 that can be about the pool.

@@ -120,8 +120,8 @@ func checkRemoved(s *Stage) []string {
 		}
 	}
 	for _, k := range s.sortedPools() {
-		held, there := s.azureAddresses(k)
-		if there && k.deleted {
+		held, ok := s.azureAddresses(k)
+		if ok && k.deleted {
 			broken = append(broken, k.id.Name+" was deleted and is there again")
 		}
 		for _, a := range held {
@@ -137,12 +137,12 @@ func checkQueueSize(s *Stage) []string {
 	if s.process == nil || s.process.killed {
 		return nil
 	}
-	most := len(s.pools) * (2 + s.opts.MaxRetries)
+	limit := len(s.pools) * (2 + s.opts.MaxRetries)
 	if s.opts.AdminState {
-		most += len(s.pools)
+		limit += len(s.pools)
 	}
-	if n := s.process.updater.Backlog().Operations; n > most {
-		return []string{fmt.Sprintf("%d operations wait for %d pools, at most %d may", n, len(s.pools), most)}
+	if n := s.process.updater.Backlog().Operations; n > limit {
+		return []string{fmt.Sprintf("%d operations wait for %d pools, at most %d may", n, len(s.pools), limit)}
 	}
 	return nil
 }

@@ -21,12 +21,12 @@ func isIfMatchIgnored(entry armemu.Call, created bool) bool {
 // excuseConflict excuses what such a write undid: foreign addresses and states are lost, a deleted pool
 // exists again, and the next drift read repairs the rest. The caller holds s.mu.
 func (s *Stage) excuseConflict(k *pool) {
-	held, there := s.azureAddresses(k)
+	held, ok := s.azureAddresses(k)
 	k.foreign = slices.DeleteFunc(k.foreign, func(f lb.Address) bool { return !slices.Contains(held, f) })
 	maps.DeleteFunc(k.foreignDown, func(ip netip.Addr, _ bool) bool {
 		return !slices.ContainsFunc(held, func(a lb.Address) bool { return a.IP == ip && a.AdminState == lb.Down })
 	})
-	if k.deleted && there { // including foreign addresses, which Weir added now
+	if k.deleted && ok { // including foreign addresses, which Weir added now
 		k.deleted, k.orphaned.added = false, map[netip.Addr]bool{}
 		for _, a := range held {
 			k.orphaned.added[a.IP] = !s.cluster.hasAddress(a.IP)

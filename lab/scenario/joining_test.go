@@ -46,8 +46,8 @@ func TestTwoHundredNodesJoinAPool(t *testing.T) {
 			}
 		}
 		// The remainder of the initial ten writes in five minutes, and one per interval of 30 s.
-		if most := 10 + (seconds+60)/30 + 1; writes < 4 || writes > most {
-			t.Errorf("%d writes for %d nodes, want at most %d", writes, nodes, most)
+		if limit := 10 + (seconds+60)/30 + 1; writes < 4 || writes > limit {
+			t.Errorf("%d writes for %d nodes, want at most %d", writes, nodes, limit)
 		}
 		t.Logf("%d nodes in %d s: %d writes", nodes, seconds, writes)
 		if err := s.Close(); err != nil {

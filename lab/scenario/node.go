@@ -17,8 +17,8 @@ import (
 // whether nothing else changed. The caller holds s.mu.
 func (p *process) updateNode(name string) (drains, alone bool) {
 	before, known := p.handledNodes[name]
-	n, there := p.cache.nodes[name]
-	if !there {
+	n, ok := p.cache.nodes[name]
+	if !ok {
 		delete(p.handledNodes, name)
 		return false, false
 	}
@@ -61,10 +61,10 @@ func (p *process) queueAdminStates(node string) {
 func adminStateImpact(members []lb.Address, down []netip.Addr) schedule.Impact {
 	var stake schedule.Impact
 	for _, a := range members {
-		switch leaves, is := a.AdminState == lb.Down, slices.Contains(down, a.IP); {
-		case leaves && !is:
+		switch leaves, ok := a.AdminState == lb.Down, slices.Contains(down, a.IP); {
+		case leaves && !ok:
 			stake.Stopping++
-		case is && !leaves:
+		case ok && !leaves:
 			stake.Starting++
 		case !leaves:
 			stake.Serving++

@@ -149,14 +149,14 @@ func (s *Stage) wrongAdminStates(k *pool, held []lb.Address) string {
 	var failures []string
 	for _, a := range held {
 		toBe, managed := want[a.IP]
-		is := a.AdminState == lb.Down
-		if k.foreignDown[a.IP] && !is {
+		isDown := a.AdminState == lb.Down
+		if k.foreignDown[a.IP] && !isDown {
 			failures = append(failures, fmt.Sprintf("%s was set Down by another client, and is not any more", a.IP))
 		}
 		switch byWeir := s.readSnapshot(k).downByWeir[a.IP]; {
 		case byWeir && !toBe && !k.orphaned.down[a.IP]:
 			failures = append(failures, fmt.Sprintf("%s was set Down by Weir, and its node does not drain", a.IP))
-		case managed && toBe && !is:
+		case managed && toBe && !isDown:
 			failures = append(failures, fmt.Sprintf("%s is not Down, and its node drains", a.IP))
 		}
 	}

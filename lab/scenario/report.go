@@ -32,11 +32,11 @@ func (p *process) recordReport(r updater.Report, thereWhenAsked bool) {
 			k.endedAt = time.Now()
 		}
 	}
-	patience := latest(k.rejectedUntil, k.excusedUntil)
+	timeout := latest(k.rejectedUntil, k.excusedUntil)
 	if r.Admin && !r.AdminRetryAt.IsZero() { // otherwise it also dropped what it took along
 		seen.consecutiveFailures, seen.failed = k.consecutiveFailures, k.failures
 		k.keepAdminRetry(r)
-		patience = latest(patience, k.retryAt)
+		timeout = latest(timeout, k.retryAt)
 	} else {
 		k.attempt, k.adminQueued = nil, k.adminQueued || !r.AdminRetryAt.IsZero()
 		seen.consecutiveFailures, seen.failed = k.countFailures(r, seen.newest)
@@ -49,7 +49,7 @@ func (p *process) recordReport(r updater.Report, thereWhenAsked bool) {
 	if r.InSync && !k.changedAt.IsZero() && s.outOfSyncReason(k) == "" {
 		s.history.delays, k.changedAt = append(s.history.delays, time.Since(k.changedAt)), time.Time{}
 	}
-	seen.retryDeadline = latest(latest(r.At.Add(s.opts.Interval), r.NextEligibleAt), patience)
+	seen.retryDeadline = latest(latest(r.At.Add(s.opts.Interval), r.NextEligibleAt), timeout)
 	s.recordEvents(k, r)
 	s.history.reports = append(s.history.reports, seen)
 }

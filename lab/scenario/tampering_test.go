@@ -120,19 +120,19 @@ var ofLocks = []tampering{
 		_, _ = s.process.GetPool(t.Context(), s.poolByName("web").id)
 	}},
 	{"alone", "a write after the lease has ended", func(t *testing.T, s *Stage) {
-		held, _ := s.process.GetPool(t.Context(), s.poolByName("web").id)
+		stored, _ := s.process.GetPool(t.Context(), s.poolByName("web").id)
 		s.process.lease = newLeaseClient(s.process, time.Minute)
 		s.process.lease.workers, s.process.lease.termEnd = 1, time.Now()
-		_, _ = s.process.PutPool(t.Context(), held)
+		_, _ = s.process.PutPool(t.Context(), stored)
 	}},
 	{"alone", "a call of one who is not the leader any more", func(t *testing.T, s *Stage) {
 		s.process.isStopping = true
 		_, _ = s.process.GetPool(t.Context(), s.poolByName("web").id)
 	}},
 	{"one leads", "a write of one after whom another leads", func(t *testing.T, s *Stage) {
-		held, _ := s.process.GetPool(t.Context(), s.poolByName("web").id)
+		stored, _ := s.process.GetPool(t.Context(), s.poolByName("web").id)
 		s.process.isOldLeader = true
-		_, _ = s.process.PutPool(t.Context(), held)
+		_, _ = s.process.PutPool(t.Context(), stored)
 	}},
 	{"one leads", "a record of one after whom another leads", func(t *testing.T, s *Stage) {
 		b := s.cluster.bindings["web"]
@@ -229,16 +229,16 @@ func (s *Stage) overwriteForeign(name string, ips ...string) {
 	defer s.mu.Unlock()
 	k := s.poolNamed(name)
 	held, _ := s.azureAddresses(k)
-	var left []lb.Address
+	var remaining []lb.Address
 	for _, ip := range ips {
 		i := slices.IndexFunc(held, func(a lb.Address) bool { return a.IP.String() == ip })
 		if i >= 0 {
-			left = append(left, held[i])
+			remaining = append(remaining, held[i])
 		} else {
-			left = append(left, lb.Address{Name: "x" + ip, IP: poolAddresses([]byte(`{"properties":{"loadBalancerBackendAddresses":[{"properties":{"ipAddress":"` + ip + `"}}]}}`))[0]})
+			remaining = append(remaining, lb.Address{Name: "x" + ip, IP: poolAddresses([]byte(`{"properties":{"loadBalancerBackendAddresses":[{"properties":{"ipAddress":"` + ip + `"}}]}}`))[0]})
 		}
 	}
-	if err := s.overwritePool(k, left); err != nil {
+	if err := s.overwritePool(k, remaining); err != nil {
 		panic(err)
 	}
 }
@@ -285,9 +285,9 @@ func writeTwice(t *testing.T, s *Stage) {
 	for _, name := range []string{"web", "api"} {
 		both.Go(func() {
 			id := s.poolByName(name).id
-			held, err := s.process.client.GetPool(t.Context(), id)
+			stored, err := s.process.client.GetPool(t.Context(), id)
 			if err == nil {
-				_, _ = s.process.PutPool(t.Context(), held)
+				_, _ = s.process.PutPool(t.Context(), stored)
 			}
 		})
 	}
@@ -297,7 +297,7 @@ func writeTwice(t *testing.T, s *Stage) {
 func writeForTheGone(t *testing.T, s *Stage) {
 	runStep(t, s, "delete-service web", "clock 10s", "expect in-sync")
 	b := s.cluster.bindings["web"]
-	held, err := s.process.GetPool(t.Context(), b.pool)
+	stored, err := s.process.GetPool(t.Context(), b.pool)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,8 +305,8 @@ func writeForTheGone(t *testing.T, s *Stage) {
 		t.Fatal(err)
 	}
 	n := s.cluster.nodes["n1"]
-	held.Addresses = append(held.Addresses, lb.Address{Name: n.Name, IP: n.IPs[0]})
-	if _, err := s.process.PutPool(t.Context(), held); err != nil {
+	stored.Addresses = append(stored.Addresses, lb.Address{Name: n.Name, IP: n.IPs[0]})
+	if _, err := s.process.PutPool(t.Context(), stored); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -114,12 +114,12 @@ const gateCheckAge = time.Second
 // others through. The caller holds s.mu.
 func (s *Stage) checkGates(k *pool, now time.Time) []string {
 	var failures []string
-	patience := time.Duration(0)
+	timeout := time.Duration(0)
 	if s.opts.LeaseTerm > 0 {
-		patience = gateCheckAge
+		timeout = gateCheckAge
 	}
 	for _, name := range s.gateNames(k, http.MethodGet) {
-		if g := s.throttleGates[name]; g != nil && g.until.After(now) && now.Sub(g.since) > patience {
+		if g := s.throttleGates[name]; g != nil && g.until.After(now) && now.Sub(g.since) > timeout {
 			failures = append(failures, fmt.Sprintf("an attempt of %s begins at %s although %s are closed since %s", k.id.Name, s.formatTime(now), name, s.formatTime(g.since)))
 		}
 	}

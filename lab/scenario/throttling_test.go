@@ -53,8 +53,8 @@ func TestTwentyHoursWithAStorm(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
-		if most := 6 * 5; deepest > most {
-			t.Errorf("%d operations waited, at most %d may", deepest, most)
+		if limit := 6 * 5; deepest > limit {
+			t.Errorf("%d operations waited, at most %d may", deepest, limit)
 		}
 		if storm > 6*60 {
 			t.Errorf("%d words in the hour of the storm are more than one a minute and pool", storm)

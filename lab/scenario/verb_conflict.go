@@ -43,9 +43,9 @@ func (s *Stage) otherWriter(a *argReader) error {
 	if k == nil {
 		return fmt.Errorf("there is no pool %s", name)
 	}
-	held, there := s.azureAddresses(k)
+	held, ok := s.azureAddresses(k)
 	held = slices.Clone(held)
-	if !there {
+	if !ok {
 		return fmt.Errorf("pool %s is not in Azure", name)
 	}
 	if add != "" {

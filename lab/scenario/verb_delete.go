@@ -37,7 +37,7 @@ func (s *Stage) deletePool(k *pool) error {
 	defer s.mu.Unlock()
 	id := k.id.LoadBalancer.String()
 	raw, ok := s.emulator.Get(id)
-	if _, there := s.azureAddresses(k); !ok || !there {
+	if _, found := s.azureAddresses(k); !ok || !found {
 		return fmt.Errorf("pool %s is not in Azure", k.id.Name)
 	}
 	var body map[string]any
@@ -104,7 +104,7 @@ func (s *Stage) deleteResource(name, id string, hit func(*pool) bool) error {
 	}
 	s.mu.Unlock()
 	for range 100 { // an overlapping write may undo it temporarily
-		if _, there := s.emulator.Get(id); !there {
+		if _, ok := s.emulator.Get(id); !ok {
 			return nil
 		}
 		s.sleepFor(100 * time.Millisecond)

@@ -26,14 +26,14 @@ func (s *Stage) moveEndpoints(node, to string, serving bool) []string {
 	var touched []string
 	for _, name := range slices.Sorted(maps.Keys(s.cluster.services)) {
 		v := s.cluster.services[name]
-		var left, moved []membership.Endpoint
+		var remaining, moved []membership.Endpoint
 		for _, e := range v.endpoints {
 			if e.Node != node {
-				left = append(left, e)
+				remaining = append(remaining, e)
 				continue
 			}
 			if serving {
-				left = append(left, membership.Endpoint{Node: node, Serving: true, Terminating: true})
+				remaining = append(remaining, membership.Endpoint{Node: node, Serving: true, Terminating: true})
 			}
 			if to != "" {
 				moved = append(moved, membership.Endpoint{Node: to, Ready: true, Serving: true})
@@ -41,7 +41,7 @@ func (s *Stage) moveEndpoints(node, to string, serving bool) []string {
 		}
 		if v.hasEndpointOn(node) {
 			touched = append(touched, name)
-			s.cluster.services[name] = &service{name: name, endpoints: slices.Concat(left, moved)}
+			s.cluster.services[name] = &service{name: name, endpoints: slices.Concat(remaining, moved)}
 		}
 	}
 	return touched

@@ -26,9 +26,9 @@ func (w *scheduleBuilder) scaleStep(services []string, nodes string) string {
 	return fmt.Sprintf("scale %s nodes=(%s)", strings.Join(services, " "), nodes)
 }
 
-func changeState(is map[string]bool, what, begin, end string) []string {
-	is[what] = !is[what]
-	if is[what] {
+func changeState(got map[string]bool, what, begin, end string) []string {
+	got[what] = !got[what]
+	if got[what] {
 		return oneEvent("%s", begin)
 	}
 	return oneEvent("%s", end)

@@ -77,9 +77,9 @@ func parseRequest(r *http.Request) Request {
 
 // matchesPattern compares the nonempty fields of the pattern.
 func (r Request) matchesPattern(pattern Request) bool {
-	same := func(got, want string) bool { return want == "" || got == want }
-	return same(r.Verb, pattern.Verb) && same(r.Resource, pattern.Resource) &&
-		same(r.Namespace, pattern.Namespace) && same(r.Name, pattern.Name)
+	equal := func(got, want string) bool { return want == "" || got == want }
+	return equal(r.Verb, pattern.Verb) && equal(r.Resource, pattern.Resource) &&
+		equal(r.Namespace, pattern.Namespace) && equal(r.Name, pattern.Name)
 }
 
 // MatchingCalls returns the matching calls in order. The empty Request matches all.

@@ -166,10 +166,10 @@ func (r faultRow) measureRequest(t *testing.T, d requestKind) (faultCell, []apif
 	if r.refused {
 		c.hangUp() // the next request needs a new connection
 		p.RefuseConnections()
-		var giveUp context.CancelFunc
-		ctx, giveUp = context.WithCancel(ctx)
-		defer giveUp()
-		c.after(3, giveUp) // a read would block forever
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		c.after(3, cancel) // a read would block forever
 	} else {
 		p.AddRule(apifault.Rule{Request: what, Times: r.times, Fault: r.fault})
 	}
@@ -230,7 +230,7 @@ func TestTheContextBoundsTheRetries(t *testing.T) {
 				t.Fatal(err)
 			}
 			p.AddRule(apifault.Rule{Request: apifault.Request{Resource: "configmaps"}, Fault: hasText(http.StatusTooManyRequests, "3600")})
-			ctx, giveUp := context.WithCancel(t.Context())
+			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
 			go func() { ended <- d.call(ctx, c, cm) }()
 			controlplane.WaitUntil(t, func() string {
@@ -239,7 +239,7 @@ func TestTheContextBoundsTheRetries(t *testing.T) {
 				}
 				return "no request yet"
 			})
-			giveUp()
+			cancel()
 			if err := <-ended; err == nil {
 				t.Error("it succeeded")
 			}

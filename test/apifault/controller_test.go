@@ -76,13 +76,13 @@ func TestTheControllerUnderFaults(t *testing.T) {
 			s.proxy.Forget()
 			s.conflictNextWrites(1)
 			s.churnDuring(w)
-			took := s.waitInSync(5, 6)
+			elapsed := s.waitInSync(5, 6)
 			s.checkRecorded()
 			sent, reached := s.proxy.CountCalls(anyRequest)
 			if sent > maxRequests {
 				t.Errorf("%d requests, more than %d: it does not leave the API server alone", sent, maxRequests)
 			}
-			t.Logf("in sync %s after it; %d requests, %d came through", took.Round(time.Millisecond), sent, reached)
+			t.Logf("in sync %s after it; %d requests, %d came through", elapsed.Round(time.Millisecond), sent, reached)
 		})
 	}
 }

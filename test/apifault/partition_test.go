@@ -178,10 +178,10 @@ func (s *stage) endPartition(within time.Duration) {
 	if err := s.proxy.Restore(); err != nil {
 		s.Fatal(err)
 	}
-	took := s.waitInSync(5, 6)
-	s.Logf("in sync %s after it", took.Round(10*time.Millisecond))
-	if took > within {
-		s.Errorf("it took %s to catch up, longer than %s", took, within)
+	elapsed := s.waitInSync(5, 6)
+	s.Logf("in sync %s after it", elapsed.Round(10*time.Millisecond))
+	if elapsed > within {
+		s.Errorf("it took %s to catch up, longer than %s", elapsed, within)
 	}
 	s.checkRecorded()
 	var before []string
@@ -196,8 +196,8 @@ func (s *stage) endPartition(within time.Duration) {
 		before = p.holds
 	}
 	s.moveEndpoints(2)
-	if took := s.waitInSync(2); took > catchUpTime+s.interval {
-		s.Errorf("the next change took %s", took)
+	if elapsed := s.waitInSync(2); elapsed > catchUpTime+s.interval {
+		s.Errorf("the next change took %s", elapsed)
 	}
 }
 
@@ -239,10 +239,10 @@ func TestAStatusThatWasKeptIsWritten(t *testing.T) {
 	if err := s.proxy.Restore(); err != nil {
 		t.Fatal(err)
 	}
-	took := s.waitInSync(1, 2)
-	t.Logf("said so %s after it", took.Round(10*time.Millisecond))
-	if took > catchUpTime {
-		t.Errorf("it took %s to say so, longer than %s", took, catchUpTime)
+	elapsed := s.waitInSync(1, 2)
+	t.Logf("said so %s after it", elapsed.Round(10*time.Millisecond))
+	if elapsed > catchUpTime {
+		t.Errorf("it took %s to say so, longer than %s", elapsed, catchUpTime)
 	}
 	s.checkRecorded()
 }

@@ -39,8 +39,8 @@ func TestTheBackOffHoldsUpNoEvent(t *testing.T) {
 		t.Errorf("%+v: the status was written within the back-off", c)
 	}
 	s.moveEndpoints(3)
-	if took := s.waitInSync(3); took > catchUpTime {
-		t.Errorf("an event took %s", took)
+	if elapsed := s.waitInSync(3); elapsed > catchUpTime {
+		t.Errorf("an event took %s", elapsed)
 	}
 	if got := s.countFailure(); got != 1 {
 		t.Errorf("%d reconciliations failed", got)
@@ -73,8 +73,8 @@ func TestTheBackOffEndsWhenTheServerIsWell(t *testing.T) {
 			s.runController(oneHour, withShutdown(s))
 			s.waitInSync(1)
 			s.rejectNextReport(status)
-			if took := s.waitInSync(2); took > catchUpTime {
-				t.Errorf("it took %s", took)
+			if elapsed := s.waitInSync(2); elapsed > catchUpTime {
+				t.Errorf("it took %s", elapsed)
 			}
 			if got := s.countFailure(); got != 1 {
 				t.Errorf("%d reconciliations failed", got)
@@ -144,8 +144,8 @@ func TestTheBackOffHoldsUpNoLookAndNoLane(t *testing.T) {
 
 	s.conflictNextWrites(1)
 	s.moveEndpoints(4)
-	if took := s.waitInSync(4); took > catchUpTime {
-		t.Errorf("a conflict cost %s, and the lane's interval is a second", took)
+	if elapsed := s.waitInSync(4); elapsed > catchUpTime {
+		t.Errorf("a conflict cost %s, and the lane's interval is a second", elapsed)
 	}
 	if got := s.countFailure(); got != 0 {
 		t.Errorf("%d errors came to the work queue", got)
@@ -166,7 +166,7 @@ func TestAControllerWaitsForTheAPIServer(t *testing.T) {
 	if err := <-healed; err != nil {
 		t.Fatal(err)
 	}
-	if took := s.waitInSync(1); took > 2*catchUpTime {
-		t.Errorf("it took %s after the API server was back", took)
+	if elapsed := s.waitInSync(1); elapsed > 2*catchUpTime {
+		t.Errorf("it took %s after the API server was back", elapsed)
 	}
 }

@@ -66,10 +66,10 @@ func runFlag(m *testing.M, parallel int, start func() (func() error, error)) (co
 	if flag.Lookup("test.fuzz").Value.String() != "" {
 		return m.Run(), nil
 	}
-	switch is, err := needsControlPlane("."); {
+	switch needed, err := needsControlPlane("."); {
 	case err != nil:
 		return 1, fmt.Errorf("which tests need a control plane: %w", err)
-	case !is:
+	case !needed:
 		return m.Run(), nil
 	}
 	if parallel > 0 {

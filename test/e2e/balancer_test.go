@@ -189,7 +189,7 @@ func TestAServiceGetsALoadBalancer(t *testing.T) {
 	l.expectParts(l.loadBalancer()+"-internal", "frontend "+second, "pool "+l.namespace, "probe "+second+"-TCP-80", "rule "+second+"-TCP-80")
 	l.expectParts(l.loadBalancer(), "frontend "+owner, "pool "+own, "pool "+l.namespace, probe, "rule "+owner+"-TCP-80")
 	l.eventually("the public IP of the internal one", func() error {
-		if _, there := l.emulator.Get(network + "/publicIPAddresses/" + l.namespace + "-" + second); there {
+		if _, ok := l.emulator.Get(network + "/publicIPAddresses/" + l.namespace + "-" + second); ok {
 			return fmt.Errorf("is still there")
 		}
 		return nil
@@ -202,7 +202,7 @@ func TestAServiceGetsALoadBalancer(t *testing.T) {
 		l.gone("Service "+name, s)
 	}
 	for _, id := range []string{l.loadBalancer(), l.loadBalancer() + "-internal", network + "/publicIPAddresses/" + l.namespace + "-" + owner} {
-		if body, there := l.emulator.Get(id); there {
+		if body, ok := l.emulator.Get(id); ok {
 			t.Errorf("left in Azure: %s", body)
 		}
 	}
@@ -253,7 +253,7 @@ func (l *lab) movesWhenFilled(name, owner string) {
 	}
 	policy(corev1.ServiceExternalTrafficPolicyCluster)
 	l.eventually("its own pool is gone", func() error {
-		if body, there := l.emulator.Get(l.loadBalancer() + "/backendAddressPools/" + own); there {
+		if body, ok := l.emulator.Get(l.loadBalancer() + "/backendAddressPools/" + own); ok {
 			return fmt.Errorf("is %s", body)
 		}
 		return nil
@@ -264,7 +264,7 @@ func (l *lab) movesWhenFilled(name, owner string) {
 func (l *lab) poolOf(rule string) string {
 	l.t.Helper()
 	body, _ := l.emulator.Get(l.loadBalancer())
-	var is struct {
+	var got struct {
 		Properties struct {
 			Rules []struct {
 				Name       string
@@ -274,8 +274,8 @@ func (l *lab) poolOf(rule string) string {
 			} `json:"loadBalancingRules"`
 		}
 	}
-	l.must(json.Unmarshal(body, &is))
-	for _, r := range is.Properties.Rules {
+	l.must(json.Unmarshal(body, &got))
+	for _, r := range got.Properties.Rules {
 		if r.Name == rule {
 			return r.Properties.Pool.ID[strings.LastIndex(r.Properties.Pool.ID, "/")+1:]
 		}

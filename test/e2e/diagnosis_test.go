@@ -184,10 +184,10 @@ func TestAMistypedClassIsMended(t *testing.T) {
 		}
 		return nil
 	})
-	code, story := l.runCommand("explain", "service", "web")
+	code, explanation := l.runCommand("explain", "service", "web")
 	for _, part := range []string{`Class: weir.dev/azur. This Weir serves spec.loadBalancerClass "weir.dev/azure"`, "PORT", "80/TCP", "What to do: if Weir should serve it"} {
-		if code != 0 || !strings.Contains(story, part) {
-			t.Errorf("weir explain: exit code %d, no %q in\n%s", code, part, story)
+		if code != 0 || !strings.Contains(explanation, part) {
+			t.Errorf("weir explain: exit code %d, no %q in\n%s", code, part, explanation)
 		}
 	}
 	commands := regexp.MustCompile(`kubectl (-n \S+ patch service web --type merge -p) '([^']+)'`).FindAllStringSubmatch(text, -1)
@@ -198,9 +198,9 @@ func TestAMistypedClassIsMended(t *testing.T) {
 		l.kubectl(append(strings.Fields(c[1]), c[2])...)
 	}
 	l.ingress("web", 1)
-	_, story = l.runCommand("explain", "service", "web")
-	if rule := l.owner("web") + "-TCP-80"; !strings.Contains(story, "Class: weir.dev/azure, which this Weir serves") || !strings.Contains(story, rule) {
-		t.Errorf("no rule %s in\n%s", rule, story)
+	_, explanation = l.runCommand("explain", "service", "web")
+	if rule := l.owner("web") + "-TCP-80"; !strings.Contains(explanation, "Class: weir.dev/azure, which this Weir serves") || !strings.Contains(explanation, rule) {
+		t.Errorf("no rule %s in\n%s", rule, explanation)
 	}
 	out, err := exec.CommandContext(t.Context(), filepath.Join(bin, "weir"), "version", "--context", "lab", "--kubeconfig", l.cluster.admin).CombinedOutput()
 	if text := string(out); err != nil || !strings.Contains(text, " leads, in namespace weir-system)") {

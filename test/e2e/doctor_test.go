@@ -78,12 +78,12 @@ func TestDoctor(t *testing.T) {
 	if text := people(withAzure...); !strings.HasPrefix(text, "All is well: 43 checks") {
 		t.Error(text)
 	}
-	expects := func(code, want int, verdicts map[string]string, is map[string]string) {
+	expects := func(code, want int, verdicts map[string]string, got map[string]string) {
 		t.Helper()
 		if code != want {
 			t.Errorf("exit code %d, want %d", code, want)
 		}
-		for name, part := range is {
+		for name, part := range got {
 			if !strings.Contains(verdicts[name], part) {
 				t.Errorf("%s: %q, want %q", name, verdicts[name], part)
 			}

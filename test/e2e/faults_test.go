@@ -124,10 +124,10 @@ func TestStatusReportsProblems(t *testing.T) {
 func (l *lab) expectStatus(code int, parts ...string) {
 	l.t.Helper()
 	l.eventually("weir status", func() error {
-		is, text := l.runCommand("status")
+		got, text := l.runCommand("status")
 		for _, part := range parts {
-			if is != code || !strings.Contains(text, part) {
-				return fmt.Errorf("exit code %d, want %d, and %q in\n%s", is, code, part, text)
+			if got != code || !strings.Contains(text, part) {
+				return fmt.Errorf("exit code %d, want %d, and %q in\n%s", got, code, part, text)
 			}
 		}
 		l.t.Logf("%s", text)

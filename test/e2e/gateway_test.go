@@ -151,7 +151,7 @@ func (l *lab) ports() []string {
 	if !ok {
 		return nil
 	}
-	var is struct {
+	var got struct {
 		Properties struct {
 			LoadBalancingRules []struct {
 				Properties struct {
@@ -161,9 +161,9 @@ func (l *lab) ports() []string {
 			}
 		}
 	}
-	l.must(json.Unmarshal(body, &is))
+	l.must(json.Unmarshal(body, &got))
 	ports := []string{}
-	for _, r := range is.Properties.LoadBalancingRules {
+	for _, r := range got.Properties.LoadBalancingRules {
 		ports = append(ports, fmt.Sprintf("%s %d %d", strings.ToLower(r.Properties.Protocol), r.Properties.FrontendPort, r.Properties.BackendPort))
 	}
 	slices.Sort(ports)
@@ -296,12 +296,12 @@ func TestGatewaysThatShareABackend(t *testing.T) {
 	l.expectListener("a-old", "Programmed")
 	l.expectListener("b-new", "Invalid")
 	l.eventually("statuses of the route", func() error {
-		var is gatewayv1.UDPRoute
-		if err := l.cluster.Get(t.Context(), key(l.namespace, "dns"), &is); err != nil {
+		var got gatewayv1.UDPRoute
+		if err := l.cluster.Get(t.Context(), key(l.namespace, "dns"), &got); err != nil {
 			return err
 		}
-		if len(is.Status.Parents) != 3 || is.Status.Parents[0].ControllerName != theirs.ControllerName {
-			return fmt.Errorf("parents %+v", is.Status.Parents)
+		if len(got.Status.Parents) != 3 || got.Status.Parents[0].ControllerName != theirs.ControllerName {
+			return fmt.Errorf("parents %+v", got.Status.Parents)
 		}
 		return nil
 	})
@@ -412,27 +412,27 @@ func TestGatewaysWithCopies(t *testing.T) {
 	precious.Labels, precious.Annotations = all[0].Labels, all[0].Annotations // it looks like a copy
 	l.must(l.cluster.Create(t.Context(), precious))
 	l.controller("--cluster-name", l.namespace, "--gateway-api")
-	left := copies(2)
-	left = slices.DeleteFunc(left, func(s corev1.Service) bool { return s.Name == "precious" })
-	if len(left) != 1 || left[0].Annotations["gateway.weir.dev/listener"] != l.namespace+"/first/alt" {
-		t.Fatalf("left are %v", left)
+	remaining := copies(2)
+	remaining = slices.DeleteFunc(remaining, func(s corev1.Service) bool { return s.Name == "precious" })
+	if len(remaining) != 1 || remaining[0].Annotations["gateway.weir.dev/listener"] != l.namespace+"/first/alt" {
+		t.Fatalf("left are %v", remaining)
 	}
-	expectCopies(left)
+	expectCopies(remaining)
 
 	var changed corev1.Service
-	l.editObject(client.ObjectKeyFromObject(&left[0]), &changed, func() { changed.Spec.Selector["app"] = "mine" })
+	l.editObject(client.ObjectKeyFromObject(&remaining[0]), &changed, func() { changed.Spec.Selector["app"] = "mine" })
 	l.expectPorts(fmt.Sprintf("tcp 443 %d", port))
 	l.must(l.cluster.Delete(t.Context(), &changed))
 	l.eventually("a deleted copy comes back", func() error {
 		for _, c := range copies(2) {
 			if c.Name == changed.Name && c.Spec.Selector["app"] == "green" {
-				left[0] = c
+				remaining[0] = c
 				return nil
 			}
 		}
 		return fmt.Errorf("no Service %s", changed.Name)
 	})
-	expectCopies(left)
+	expectCopies(remaining)
 
 	l.must(l.cluster.Patch(t.Context(), l.newGateway("first"), client.RawPatch("application/json-patch+json", []byte(`[{"op":"remove","path":"/spec/listeners/1"}]`))))
 	l.expectPorts(fmt.Sprintf("tcp 443 %d", port))

@@ -87,7 +87,7 @@ func (m *gatewayMove) createService(address string) {
 		m.must(m.cluster.Create(m.t.Context(), s))
 		return
 	}
-	m.createLoadBalancerService("web", func(is *corev1.Service) { is.Annotations, is.Spec = s.Annotations, s.Spec })
+	m.createLoadBalancerService("web", func(svc *corev1.Service) { svc.Annotations, svc.Spec = s.Annotations, s.Spec })
 }
 
 // run runs the commands of a block of the guide, with the names of this test.

@@ -31,7 +31,7 @@ func (l *lab) instance(set, number string) {
 	l.t.Helper()
 	set = compute + "/virtualMachineScaleSets/" + set
 	const network = `"networkInterfaceConfigurations":[{"name":"nic","properties":{"primary":true,"ipConfigurations":[{"name":"ip","properties":{"primary":true,"subnet":{"id":"` + vnet + `/subnets/nodes"}}}]}}]`
-	if _, there := l.emulator.Get(set); !there {
+	if _, ok := l.emulator.Get(set); !ok {
 		l.must(l.emulator.Put(set, []byte(`{"location":"eastus","properties":{"orchestrationMode":"Uniform","upgradePolicy":{"mode":"Manual"},"virtualMachineProfile":{"networkProfile":{`+network+`}}}}`)))
 	}
 	id := set + "/virtualMachines/" + number
@@ -99,7 +99,7 @@ func TestAServiceOfNetworkInterfaces(t *testing.T) {
 	l.must(l.cluster.Get(t.Context(), key(l.namespace, "web"), &s))
 	l.must(l.cluster.Delete(t.Context(), &s))
 	l.gone("Service web", &s)
-	if _, there := l.emulator.Get(l.loadBalancer()); there {
+	if _, ok := l.emulator.Get(l.loadBalancer()); ok {
 		t.Error("the load balancer is left")
 	}
 }

@@ -114,8 +114,8 @@ func checkSilent(t *testing.T, o *outOfReach) {
 	if err := o.weir.Wait(); err != nil {
 		t.Errorf("after SIGTERM: %v", err)
 	}
-	if took := time.Since(start); took > 30*time.Second { // the grace period of a pod
-		t.Errorf("it took %s to stop", took)
+	if elapsed := time.Since(start); elapsed > 30*time.Second { // the grace period of a pod
+		t.Errorf("it elapsed %s to stop", elapsed)
 	}
 }
 

@@ -54,8 +54,8 @@ func TestATenantPausesItsPool(t *testing.T) {
 			if err := json.Unmarshal([]byte(text), &report); err != nil {
 				return fmt.Errorf("%w: %s", err, text)
 			}
-			if is := fmt.Sprint(report.Paused); is != want {
-				return fmt.Errorf("paused are %s", is)
+			if got := fmt.Sprint(report.Paused); got != want {
+				return fmt.Errorf("paused are %s", got)
 			}
 			return nil
 		})

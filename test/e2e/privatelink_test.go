@@ -74,7 +74,7 @@ func TestAServiceIsPublished(t *testing.T) {
 	l.must(l.cluster.Delete(t.Context(), &s))
 	l.gone("Service web", &s)
 	for _, id := range []string{link, balancer} {
-		if _, there := l.emulator.Get(id); there {
+		if _, ok := l.emulator.Get(id); ok {
 			t.Errorf("%s is left", id)
 		}
 	}

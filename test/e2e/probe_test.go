@@ -53,14 +53,14 @@ func (p *probed) run(meanwhile func(*os.Process), args ...string) (out, said str
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), 5*time.Minute)
 	defer cancel()
-	started := func(is *os.Process) {
+	started := func(got *os.Process) {
 		if meanwhile == nil {
 			return
 		}
 		for !strings.Contains(string(p.emu.Snapshot()), "virtualMachines") && ctx.Err() == nil {
 			time.Sleep(20 * time.Millisecond)
 		}
-		meanwhile(is)
+		meanwhile(got)
 	}
 	of, err := process.RunToEnd(ctx, started, filepath.Join(bin, "weirlab"), append([]string{
 		"probe-azure", "--config", filepath.Join(p.dir, "azure.json"), "--azure-endpoint", p.url}, args...)...)
@@ -72,8 +72,8 @@ func (p *probed) run(meanwhile func(*os.Process), args ...string) (out, said str
 
 func (p *probed) empty(after string) {
 	p.t.Helper()
-	if left := strings.TrimSpace(string(p.emu.Snapshot())); left != "[]" {
-		p.t.Errorf("%s: left behind: %s", after, left)
+	if remaining := strings.TrimSpace(string(p.emu.Snapshot())); remaining != "[]" {
+		p.t.Errorf("%s: left behind: %s", after, remaining)
 	}
 }
 
@@ -105,13 +105,13 @@ func TestTheProgramProbesAzure(t *testing.T) {
 		}
 	}
 
-	_, said, code = p.run(func(is *os.Process) { _ = is.Signal(os.Interrupt) }, "--yes")
+	_, said, code = p.run(func(got *os.Process) { _ = got.Signal(os.Interrupt) }, "--yes")
 	if code != 1 || !strings.Contains(said, "stopping: what was made is deleted first") || !strings.Contains(said, "\ndeleted\n") {
 		t.Errorf("stopped: exit code %d: %s", code, said)
 	}
 	p.empty("stopped")
 
-	p.run(func(is *os.Process) { _ = is.Signal(syscall.SIGKILL) }, "--yes")
+	p.run(func(got *os.Process) { _ = got.Signal(syscall.SIGKILL) }, "--yes")
 	if _, said, code = p.run(nil, "--clean", "--yes"); code != 0 || !strings.Contains(said, "\ndeleted weir-probe-") {
 		t.Errorf("after a crash: exit code %d: %s", code, said)
 	}

@@ -153,9 +153,9 @@ func TestJobsOfAWholeCluster(t *testing.T) {
 	away.Down = true
 	link.SetNetwork(away)
 	p.eventually("an attempt after that", func() error {
-		var is v1alpha1.Provision
-		if err := p.cluster.Get(t.Context(), key(p.namespace, "far"), &is); err != nil || is.Status.Attempts < 2 {
-			return fmt.Errorf("%d attempts: %w", is.Status.Attempts, err)
+		var got v1alpha1.Provision
+		if err := p.cluster.Get(t.Context(), key(p.namespace, "far"), &got); err != nil || got.Status.Attempts < 2 {
+			return fmt.Errorf("%d attempts: %w", got.Status.Attempts, err)
 		}
 		return nil
 	})
@@ -176,9 +176,9 @@ func TestJobsOfAWholeCluster(t *testing.T) {
 	}
 	p.completePod(pod)
 	p.eventually("it is provisioned", func() error {
-		var is v1alpha1.Provision
-		if err := p.cluster.Get(t.Context(), key(p.namespace, "far"), &is); err != nil || is.Status.State != v1alpha1.ProvisionSucceeded {
-			return fmt.Errorf("%s: %+v, %w", is.Status.State, is.Status.LastAttempt, err)
+		var got v1alpha1.Provision
+		if err := p.cluster.Get(t.Context(), key(p.namespace, "far"), &got); err != nil || got.Status.State != v1alpha1.ProvisionSucceeded {
+			return fmt.Errorf("%s: %+v, %w", got.Status.State, got.Status.LastAttempt, err)
 		}
 		return nil
 	})

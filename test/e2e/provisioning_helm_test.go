@@ -70,8 +70,8 @@ spec:
 	p.provisioner("--leader-elect=false")
 	p.waitState("here", v1alpha1.ProvisionSucceeded, 1)
 	for _, name := range []string{"edge-a", "edge-b"} {
-		if is, err := p.configMap(name); err != nil || is.Data["pods"] != "true" || is.Data["weir"] != "true" {
-			t.Errorf("%s is %v, %v", name, is.Data, err)
+		if cm, err := p.configMap(name); err != nil || cm.Data["pods"] != "true" || cm.Data["weir"] != "true" {
+			t.Errorf("%s is %v, %v", name, cm.Data, err)
 		}
 	}
 	provision("endless", "endless", "{}")

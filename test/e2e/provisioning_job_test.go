@@ -40,8 +40,8 @@ func newEngine(p *provisioning, log string) *engine {
 		for line := range strings.Lines(log) {
 			text += "2026-11-24T04:00:00.5Z " + line
 		}
-		if most, err := strconv.Atoi(req.URL.Query().Get("limitBytes")); err == nil {
-			text = text[:min(len(text), most)]
+		if limit, err := strconv.Atoi(req.URL.Query().Get("limitBytes")); err == nil {
+			text = text[:min(len(text), limit)]
 		}
 		_, _ = fmt.Fprint(w, text)
 	}))

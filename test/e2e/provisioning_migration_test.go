@@ -15,11 +15,11 @@ import (
 )
 
 // setForeignRule adds or removes a load balancer rule without a Service.
-func (l *lab) setForeignRule(publicIP string, has bool) {
+func (l *lab) setForeignRule(publicIP string, ok bool) {
 	l.t.Helper()
 	owner := service.OwnerNameOf(string(l.serviceOf("web").UID))
 	rules := ""
-	if has {
+	if ok {
 		rules = fmt.Sprintf(`{"name":"theirs","properties":{"protocol":"Tcp","frontendPort":9999,"backendPort":9999,
 			"frontendIPConfiguration":{"id":"%[1]s/frontendIPConfigurations/%[2]s"},"backendAddressPool":{"id":"%[1]s/backendAddressPools/%[3]s"}}}`, l.loadBalancer(), owner, l.namespace)
 	}

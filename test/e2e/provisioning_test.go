@@ -142,17 +142,17 @@ func (p *provisioning) asks(name, annotation string) {
 // waitState waits until a Provision has a state and a number of attempts.
 func (p *provisioning) waitState(name, state string, attempts int32) v1alpha1.ProvisionStatus {
 	p.t.Helper()
-	var is v1alpha1.Provision
+	var got v1alpha1.Provision
 	p.eventually("Provision "+name, func() error {
-		if err := p.cluster.Get(p.t.Context(), key(p.namespace, name), &is); err != nil {
+		if err := p.cluster.Get(p.t.Context(), key(p.namespace, name), &got); err != nil {
 			return err
 		}
-		if is.Status.State != state || is.Status.Attempts != attempts {
-			return fmt.Errorf("%s after %d attempts, last %+v, want %s after %d", is.Status.State, is.Status.Attempts, is.Status.LastAttempt, state, attempts)
+		if got.Status.State != state || got.Status.Attempts != attempts {
+			return fmt.Errorf("%s after %d attempts, last %+v, want %s after %d", got.Status.State, got.Status.Attempts, got.Status.LastAttempt, state, attempts)
 		}
 		return nil
 	})
-	return is.Status
+	return got.Status
 }
 
 // logs returns the logs of all attempts in the namespace.
@@ -441,24 +441,24 @@ spec:
 	p.provisioner("--leader-elect=false")
 	p.waitState("impatient", v1alpha1.ProvisionFailed, 1)
 	p.eventually("more attempts", func() error {
-		var is v1alpha1.Provision
-		if err := p.cluster.Get(t.Context(), key(p.namespace, "patient"), &is); err != nil || is.Status.Attempts < 3 {
-			return fmt.Errorf("%d attempts: %w", is.Status.Attempts, err)
+		var got v1alpha1.Provision
+		if err := p.cluster.Get(t.Context(), key(p.namespace, "patient"), &got); err != nil || got.Status.Attempts < 3 {
+			return fmt.Errorf("%d attempts: %w", got.Status.Attempts, err)
 		}
 		return nil
 	})
 	link.SetNetwork(badNetwork)
-	var is v1alpha1.Provision
-	for end := time.Now().Add(10 * time.Minute); is.Status.State != v1alpha1.ProvisionSucceeded; time.Sleep(200 * time.Millisecond) {
-		p.must(p.cluster.Get(t.Context(), key(p.namespace, "patient"), &is))
+	var got v1alpha1.Provision
+	for end := time.Now().Add(10 * time.Minute); got.Status.State != v1alpha1.ProvisionSucceeded; time.Sleep(200 * time.Millisecond) {
+		p.must(p.cluster.Get(t.Context(), key(p.namespace, "patient"), &got))
 		if time.Now().After(end) {
-			t.Fatalf("%+v\n%s", is.Status, p.logs())
+			t.Fatalf("%+v\n%s", got.Status, p.logs())
 		}
 	}
 	p.must(far.Get(t.Context(), key(p.namespace, "far-4"), &corev1.ConfigMap{}))
 	if _, err := p.configMap("far-4"); !apierrors.IsNotFound(err) {
 		t.Errorf("it is in the cluster of the Provision, too: %v", err)
 	}
-	t.Logf("provisioned by attempt %d: %+v", is.Status.Attempts, link.Counters())
+	t.Logf("provisioned by attempt %d: %+v", got.Status.Attempts, link.Counters())
 	p.waitState("impatient", v1alpha1.ProvisionFailed, 1)
 }

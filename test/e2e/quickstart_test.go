@@ -211,9 +211,9 @@ func (l *lab) resourcesIn(prefix string) map[string]string {
 func (l *lab) expectUnchanged(before map[string]string, prefix string, except ...string) {
 	l.t.Helper()
 	after := l.resourcesIn(prefix)
-	for id, was := range before {
-		if !slices.Contains(except, id) && after[id] != was {
-			l.t.Errorf("%s is\n%s\nwas\n%s", id, after[id], was)
+	for id, old := range before {
+		if !slices.Contains(except, id) && after[id] != old {
+			l.t.Errorf("%s is\n%s\nwas\n%s", id, after[id], old)
 		}
 	}
 	if len(after) != len(before) {

@@ -27,8 +27,8 @@ func (l *lab) recordedName() (name, other string) {
 func (l *lab) isRecorded(name string) {
 	l.t.Helper()
 	l.eventually("the record", func() error {
-		if is, other := l.recordedName(); is != name || other != "kept" {
-			return fmt.Errorf("it says %q, and what another keeps there is %q", is, other)
+		if got, other := l.recordedName(); got != name || other != "kept" {
+			return fmt.Errorf("it says %q, and what another keeps there is %q", got, other)
 		}
 		return nil
 	})

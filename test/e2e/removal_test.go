@@ -107,7 +107,7 @@ func TestAnotherClassTakesNothingAway(t *testing.T) {
 		l.gone("Service "+name, s)
 	}
 	for _, id := range []string{l.loadBalancer(), l.loadBalancer() + "-internal"} {
-		if body, there := l.emulator.Get(id); there {
+		if body, ok := l.emulator.Get(id); ok {
 			t.Errorf("left in Azure: %s", body)
 		}
 	}

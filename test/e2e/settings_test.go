@@ -166,8 +166,8 @@ func TestTheWorkQueuesKeepToTheirFlags(t *testing.T) {
 			least = 400 * time.Millisecond
 		}
 		// Without the flags they would be 5, 10, 20 and 40 ms.
-		if took := at[i+1].Sub(at[i]); took < least {
-			t.Errorf("try %d comes %s after the one before, and not %s", i+2, took, least)
+		if elapsed := at[i+1].Sub(at[i]); elapsed < least {
+			t.Errorf("try %d comes %s after the one before, and not %s", i+2, elapsed, least)
 		}
 	}
 }

@@ -145,7 +145,7 @@ func TestSeveralLoadBalancers(t *testing.T) {
 		l.gone("Service "+name, s)
 	}
 	for _, balancer := range []string{one, two, one + "-internal", two + "-internal"} {
-		if body, there := l.emulator.Get(network + "/loadBalancers/" + balancer); there {
+		if body, ok := l.emulator.Get(network + "/loadBalancers/" + balancer); ok {
 			t.Errorf("left in Azure: %s", body)
 		}
 	}

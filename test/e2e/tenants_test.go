@@ -313,7 +313,7 @@ func (b *neighbour) checkCleanup() {
 		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: b.namespace}}
 		b.must(b.cluster.Delete(b.t.Context(), s))
 		b.gone("Service "+name, s)
-		if _, there := b.emulator.Get(before["id of the public IP of "+name]); there {
+		if _, ok := b.emulator.Get(before["id of the public IP of "+name]); ok {
 			b.t.Errorf("the public IP of %s is left", name)
 		}
 	}

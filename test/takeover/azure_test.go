@@ -29,10 +29,10 @@ type cloud struct {
 }
 
 // newCloud returns a cloud with another controller's resources. Its caller has the shipped roles.
-func newCloud(t *testing.T, left snapshotFolder, role *armemu.Role) *cloud {
+func newCloud(t *testing.T, remaining snapshotFolder, role *armemu.Role) *cloud {
 	t.Helper()
 	c := &cloud{Emulator: patient.Watch(t, armemu.New(armemu.Options{Seed: 1, Role: role}))}
-	for _, r := range left.readResources(t) {
+	for _, r := range remaining.readResources(t) {
 		if err := c.Put(r.ID, r.Body); err != nil {
 			t.Fatal(err)
 		}
@@ -142,15 +142,15 @@ func normalizeJSON(in any) any {
 // diffParts lists the changed parts: + new, ~ changed, - deleted.
 func diffParts(before, after map[string]string) []string {
 	var all []string
-	for name, is := range after {
-		if was, there := before[name]; !there {
+	for name, got := range after {
+		if old, ok := before[name]; !ok {
 			all = append(all, "+ "+name)
-		} else if was != is {
+		} else if old != got {
 			all = append(all, "~ "+name)
 		}
 	}
 	for name := range before {
-		if _, there := after[name]; !there {
+		if _, ok := after[name]; !ok {
 			all = append(all, "- "+name)
 		}
 	}

@@ -169,21 +169,21 @@ func TestDroppedConnectionsAreCounted(t *testing.T) {
 		}
 		c.updateConnections()
 		open := len(c.connections.open)
-		body, there := c.Get(e.id)
+		body, ok := c.Get(e.id)
 		next := strings.ReplaceAll(string(body), e.from, e.to)
-		if !there || open == 0 || next == string(body) {
+		if !ok || open == 0 || next == string(body) {
 			t.Fatalf("%s: nothing to edit in %s\n%s", e.name, e.id, body)
 		}
 		if err := c.Put(e.id, []byte(next)); err != nil {
 			t.Fatal(err)
 		}
 		c.updateConnections()
-		dropped, left := c.takeDropped()
+		dropped, remaining := c.takeDropped()
 		if ok := len(dropped) == e.want || e.want < 0 && len(dropped) > 0; !ok {
 			slices.SortFunc(dropped, func(a, b flow) int { return strings.Compare(a.String(), b.String()) })
 			t.Errorf("%s: %d of %d connections dropped, want %d: %v", e.name, len(dropped), open, e.want, dropped)
 		}
-		if left == 0 {
+		if remaining == 0 {
 			t.Errorf("%s: none is open afterwards", e.name)
 		}
 	}

@@ -48,8 +48,8 @@ func (w *world) excludeAndInclude() {
 	w.Helper()
 	const instance = "virtualMachineScaleSets/vmss/virtualMachines/1"
 	before, since := w.resourceParts(w.T), len(w.Calls())
-	ready := func(is bool) {
-		w.kubectl("patch", "endpointslice", "local-1", "--type=json", fmt.Sprintf(`-p=[{"op": "add", "path": "/endpoints/1/conditions", "value": {"ready": %t}}]`, is))
+	ready := func(isReady bool) {
+		w.kubectl("patch", "endpointslice", "local-1", "--type=json", fmt.Sprintf(`-p=[{"op": "add", "path": "/endpoints/1/conditions", "value": {"ready": %t}}]`, isReady))
 	}
 	ready(false)
 	defer ready(true)

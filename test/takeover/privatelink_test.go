@@ -91,7 +91,7 @@ func (w *world) deletePublished(services int, connection string) {
 	if want := []string{connection, linkName, network + "loadBalancers/kubernetes-internal"}; !slices.Equal(order, want) {
 		w.Errorf("it deleted %v, want %v; all writes are %v", order, want, w.writesSince(since))
 	}
-	if _, there := w.resourceParts(w.T)["privateLinkServices/pls-"+internalName]; there {
+	if _, ok := w.resourceParts(w.T)["privateLinkServices/pls-"+internalName]; ok {
 		w.Error("it is there yet")
 	}
 }

@@ -40,12 +40,12 @@ func TestATakeoverOfMixedMachines(t *testing.T) {
 	takeOverOne(t, oneOfMixed, true)
 }
 
-func takeOverOne(t *testing.T, left snapshotFolder, interfaces bool) {
+func takeOverOne(t *testing.T, remaining snapshotFolder, interfaces bool) {
 	role := shipped.AzureRole()
 	if interfaces {
 		role = shipped.AzureRoles()
 	}
-	w := &world{T: t, cloud: newCloud(t, left, role), left: left}
+	w := &world{T: t, cloud: newCloud(t, remaining, role), left: remaining}
 	w.putMachine()
 	weir, original := w.takeOver("No changes (20 Services).")
 	w.rollOut()
@@ -62,8 +62,8 @@ func (w *world) rollOut() {
 	for _, node := range []string{"node-000000", "node-000001"} {
 		var slice discoveryv1.EndpointSlice
 		w.must(cluster.Get(w.Context(), client.ObjectKey{Namespace: "shop", Name: "local-1"}, &slice))
-		if was := *slice.Endpoints[0].NodeName; was == node {
-			w.Fatalf("the pod is on %s already", was)
+		if before := *slice.Endpoints[0].NodeName; before == node {
+			w.Fatalf("the pod is on %s already", before)
 		}
 		slice.Endpoints[0].NodeName = &node
 		w.must(cluster.Update(w.Context(), &slice))

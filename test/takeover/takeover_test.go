@@ -162,11 +162,11 @@ func (w *world) checkOwners(services []corev1.Service) {
 // finalizer.
 func (w *world) checkAddresses(services []corev1.Service) {
 	w.Helper()
-	for _, was := range services {
-		var is corev1.Service
-		w.must(cluster.Get(w.Context(), client.ObjectKeyFromObject(&was), &is))
-		if !reflect.DeepEqual(is.Status.LoadBalancer, was.Status.LoadBalancer) || !slices.Contains(is.Finalizers, metadata.CleanupFinalizer) {
-			w.Errorf("Service %s shows %v and has %v, want %v", was.Name, is.Status.LoadBalancer, is.Finalizers, was.Status.LoadBalancer)
+	for _, before := range services {
+		var got corev1.Service
+		w.must(cluster.Get(w.Context(), client.ObjectKeyFromObject(&before), &got))
+		if !reflect.DeepEqual(got.Status.LoadBalancer, before.Status.LoadBalancer) || !slices.Contains(got.Finalizers, metadata.CleanupFinalizer) {
+			w.Errorf("Service %s shows %v and has %v, want %v", before.Name, got.Status.LoadBalancer, got.Finalizers, before.Status.LoadBalancer)
 		}
 	}
 }
@@ -279,8 +279,8 @@ func (w *world) removeWeir(weir *process.Process, also func()) {
 	if code != 0 || !strings.HasSuffix(out, "Azure was not called.\n") {
 		w.Errorf("weir leave ends with %d:\n%s", code, out)
 	}
-	if left := w.kubectl("get", "services,nodes", "-A", "-o", "jsonpath={range .items[*]}{.metadata.name} {.metadata.finalizers} {.metadata.annotations} {.metadata.labels}{end}"); strings.Contains(left, "weir.dev/") {
-		w.Errorf("left: %s", left)
+	if remaining := w.kubectl("get", "services,nodes", "-A", "-o", "jsonpath={range .items[*]}{.metadata.name} {.metadata.finalizers} {.metadata.annotations} {.metadata.labels}{end}"); strings.Contains(remaining, "weir.dev/") {
+		w.Errorf("left: %s", remaining)
 	}
 	if pools := w.kubectl("get", "backendpools", "-A"); pools != "No resources found" {
 		w.Errorf("left: %s", pools)

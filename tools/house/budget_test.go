@@ -35,25 +35,25 @@ func TestHouseKeepsItsBudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	over, allowed := overBudget(computeSizes(tree), folders), readNumbers(t, exceptionsFile)
-	left := map[string]int{}
+	remaining := map[string]int{}
 	for _, what := range slices.Sorted(maps.Keys(over)) {
-		had, excepted := allowed[what]
+		before, excepted := allowed[what]
 		switch {
 		case !excepted:
 			t.Errorf("%s: %d is over the budget of %s", what, over[what], budget)
-		case over[what] > had:
-			t.Errorf("%s: %d, and %s allows %d: exceptions may only shrink", what, over[what], exceptionsFile, had)
+		case over[what] > before:
+			t.Errorf("%s: %d, and %s allows %d: exceptions may only shrink", what, over[what], exceptionsFile, before)
 		}
 		if excepted {
-			left[what] = min(had, over[what])
+			remaining[what] = min(before, over[what])
 		}
 	}
 	if *lowerExceptions {
-		writeNumbers(t, exceptionsFile, "# What is over the budget of "+budget+".", "Budget", left)
+		writeNumbers(t, exceptionsFile, "# What is over the budget of "+budget+".", "Budget", remaining)
 		return
 	}
 	for _, what := range slices.Sorted(maps.Keys(allowed)) {
-		if slack := allowed[what] - left[what]; slack*10 > allowed[what] {
+		if slack := allowed[what] - remaining[what]; slack*10 > allowed[what] {
 			t.Errorf("%s: %d is more than a tenth above what there is: run go test ./tools/house -run Budget -lower", what, allowed[what])
 		}
 	}

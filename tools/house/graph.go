@@ -186,8 +186,8 @@ func (g *graph) linkArguments(p *pkg, call *ast.CallExpr) {
 }
 
 func isFuncType(v *types.Var) bool {
-	_, is := v.Type().Underlying().(*types.Signature)
-	return is
+	_, ok := v.Type().Underlying().(*types.Signature)
+	return ok
 }
 
 // isFuncHolder reports whether o is a field or package variable of function type.

@@ -31,21 +31,21 @@ func TestBannedWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	allowed := readNumbers(t, wordsFile)
-	left := map[string]int{}
+	remaining := map[string]int{}
 	for _, what := range slices.Sorted(maps.Keys(counts)) {
 		if n := counts[what]; n > allowed[what] {
 			t.Errorf("%s: %d banned words, allowed are %d; the list is in tools/house/words_test.go", what, n, allowed[what])
 		}
 		if n := min(counts[what], allowed[what]); n > 0 {
-			left[what] = n
+			remaining[what] = n
 		}
 	}
 	if *lowerExceptions {
-		writeNumbers(t, wordsFile, "# How many banned words each folder may have.", "Words", left)
+		writeNumbers(t, wordsFile, "# How many banned words each folder may have.", "Words", remaining)
 		return
 	}
 	for _, what := range slices.Sorted(maps.Keys(allowed)) {
-		if slack := allowed[what] - left[what]; slack*10 > allowed[what] {
+		if slack := allowed[what] - remaining[what]; slack*10 > allowed[what] {
 			t.Errorf("%s: %d is more than a tenth above what there is: run go test ./tools/house -run Words -lower", what, allowed[what])
 		}
 	}

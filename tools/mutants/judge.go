@@ -76,22 +76,22 @@ const slowTestDuration = time.Second
 var passPattern = regexp.MustCompile(`(?m)^--- PASS: (\w+) \((\d+\.\d+)s\)`)
 
 // batchesOf derives the batches from go test -v output; took is the total duration.
-func batchesOf(out []byte, took time.Duration) []testBatch {
+func batchesOf(out []byte, elapsed time.Duration) []testBatch {
 	var slow []testBatch
 	var skipped []string
 	for _, m := range passPattern.FindAllSubmatch(out, -1) {
 		seconds, _ := strconv.ParseFloat(string(m[2]), 64)
-		if is := time.Duration(seconds * float64(time.Second)); is > slowTestDuration {
-			slow = append(slow, testBatch{[]string{"-test.run=^" + string(m[1]) + "$"}, is})
+		if got := time.Duration(seconds * float64(time.Second)); got > slowTestDuration {
+			slow = append(slow, testBatch{[]string{"-test.run=^" + string(m[1]) + "$"}, got})
 			skipped = append(skipped, string(m[1]))
-			took -= is
+			elapsed -= got
 		}
 	}
 	if len(slow) == 0 {
-		return []testBatch{{nil, took}}
+		return []testBatch{{nil, elapsed}}
 	}
 	slices.SortFunc(slow, func(a, b testBatch) int { return int(a.duration - b.duration) })
-	return append([]testBatch{{[]string{"-test.skip=^(" + strings.Join(skipped, "|") + ")$"}, max(took, 0)}}, slow...)
+	return append([]testBatch{{[]string{"-test.skip=^(" + strings.Join(skipped, "|") + ")$"}, max(elapsed, 0)}}, slow...)
 }
 
 // prepareBuild builds everything with the mutants compiled in and runs it with none enabled. It fails if

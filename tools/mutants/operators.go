@@ -171,13 +171,13 @@ func (m *mutator) zeroResults(of *ast.FuncType, s *ast.ReturnStmt) {
 			zeros = append(zeros, "*new("+m.sourceOf(f.Type)+")")
 		}
 	}
-	is := make([]string, len(s.Results))
+	got := make([]string, len(s.Results))
 	all := true
 	for i, r := range s.Results {
-		is[i] = m.sourceOf(r)
-		all = all && (slices.Contains([]string{"nil", "false", "0", `""`}, is[i]) || strings.HasSuffix(is[i], "{}"))
+		got[i] = m.sourceOf(r)
+		all = all && (slices.Contains([]string{"nil", "false", "0", `""`}, got[i]) || strings.HasSuffix(got[i], "{}"))
 	}
-	if all || len(is) == 1 && (is[0] == "true" || strings.HasPrefix(is[0], "*new(")) { // covered by another operator
+	if all || len(got) == 1 && (got[0] == "true" || strings.HasPrefix(got[0], "*new(")) { // covered by another operator
 		return
 	}
 	m.addMutant("return zero", s.Results[0].Pos(), s.Results[len(s.Results)-1].End(), strings.Join(zeros, ", "))

@@ -103,7 +103,7 @@ func writeOverlay(dir, root string, texts map[string][]byte, changes map[int]mut
 			return "", err
 		}
 		file := path.Join(path.Dir(name), selectorFile)
-		if _, there := replace[filepath.Join(root, file)]; there {
+		if _, ok := replace[filepath.Join(root, file)]; ok {
 			continue
 		}
 		if err := put(file, selectorSource(f.Name.Name)); err != nil {

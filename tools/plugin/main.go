@@ -41,8 +41,8 @@ func run(dir, version, from, license string) error {
 	}
 	m := newManifest(version)
 	for _, build := range builds {
-		os, arch, is := parsePlatform(filepath.Base(build))
-		if !is {
+		os, arch, ok := parsePlatform(filepath.Base(build))
+		if !ok {
 			continue
 		}
 		archive := filepath.Join(dir, fmt.Sprintf("kubectl-weir-%s-%s.tar.gz", os, arch))
@@ -66,9 +66,9 @@ func run(dir, version, from, license string) error {
 	return os.WriteFile(filepath.Join(dir, "weir.yaml"), text, 0o644) //nolint:gosec // a public file
 }
 
-func parsePlatform(name string) (os, arch string, is bool) {
-	os, arch, is = strings.Cut(strings.TrimPrefix(strings.TrimSuffix(name, ".exe"), "kubectl-weir-"), "-")
-	return os, arch, is && !strings.ContainsAny(arch, ".-")
+func parsePlatform(name string) (os, arch string, ok bool) {
+	os, arch, ok = strings.Cut(strings.TrimPrefix(strings.TrimSuffix(name, ".exe"), "kubectl-weir-"), "-")
+	return os, arch, ok && !strings.ContainsAny(arch, ".-")
 }
 
 // programName returns the file name that kubectl expects.

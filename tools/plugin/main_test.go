@@ -58,9 +58,9 @@ func TestAPluginForEachPlatform(t *testing.T) {
 		if sum := sha256.Sum256(archive); err != nil || hex.EncodeToString(sum[:]) != of.SHA256 {
 			t.Errorf("%s: it is not of digest %s: %v", name, of.SHA256, err)
 		}
-		has := readArchive(t, archive)
-		if has[program] != builds[build] || len(has["LICENSE"]) < 1000 || len(has) != 2 {
-			t.Errorf("%s has %v, its program is %q", name, slices.Sorted(maps.Keys(has)), has[program])
+		present := readArchive(t, archive)
+		if present[program] != builds[build] || len(present["LICENSE"]) < 1000 || len(present) != 2 {
+			t.Errorf("%s has %v, its program is %q", name, slices.Sorted(maps.Keys(present)), present[program])
 		}
 	}
 }

@@ -53,9 +53,9 @@ func (e *StartError) Error() string { return e.Err.Error() }
 // RunAsLeader calls run and returns when it ends: ctx is done, leadership is lost, or the work cannot begin (a
 // *StartError as cause of ctx). The fence ends ctx for a process that was suspended while another took over,
 // before its next renewal fails.
-func RunAsLeader(ctx context.Context, fence *leader.Fence, giveUp context.CancelCauseFunc, run func(context.Context) error) error {
+func RunAsLeader(ctx context.Context, fence *leader.Fence, cancel context.CancelCauseFunc, run func(context.Context) error) error {
 	if fence != nil {
-		go fence.Watch(ctx, func(why error) { giveUp(&leadershipLost{why}) })
+		go fence.Watch(ctx, func(why error) { cancel(&leadershipLost{why}) })
 	}
 	err := run(ctx)
 	if lost, ok := errors.AsType[*leadershipLost](context.Cause(ctx)); ok {

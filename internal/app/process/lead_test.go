@@ -35,12 +35,12 @@ func TestHowALeadEnds(t *testing.T) {
 				f.RecordRenew(leader.Epoch{Lease: "a/b"}, 0)
 				parent, stop := context.WithCancel(t.Context())
 				defer stop()
-				ctx, giveUp := context.WithCancelCause(parent)
+				ctx, cancel := context.WithCancelCause(parent)
 				go func() {
 					time.Sleep(time.Minute)
 					tt.ends(stop, f)
 				}()
-				err := RunAsLeader(ctx, f, giveUp, func(ctx context.Context) error { <-ctx.Done(); return tt.run })
+				err := RunAsLeader(ctx, f, cancel, func(ctx context.Context) error { <-ctx.Done(); return tt.run })
 				text := ""
 				if err != nil {
 					text = err.Error()
@@ -58,9 +58,9 @@ func TestTheElectorGivesUpFirst(t *testing.T) {
 	f := leader.NewFence(time.Hour, func() time.Duration { return 0 })
 	f.RecordRenew(leader.Epoch{Lease: "a/b"}, 0)
 	f.EndTerm(errors.New("another has it"))
-	ctx, giveUp := context.WithCancelCause(t.Context())
-	defer giveUp(nil)
-	err := RunAsLeader(ctx, f, giveUp, func(context.Context) error { return errElection })
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	err := RunAsLeader(ctx, f, cancel, func(context.Context) error { return errElection })
 	if !errors.Is(err, errElection) || err.Error() != "the lead is lost: another has it: leader election lost" {
 		t.Error(err)
 	}
@@ -68,9 +68,9 @@ func TestTheElectorGivesUpFirst(t *testing.T) {
 
 // A leader that cannot begin returns the usage error.
 func TestALeaderThatCannotBegin(t *testing.T) {
-	ctx, giveUp := context.WithCancelCause(t.Context())
-	giveUp(&StartError{&UsageError{errElection}})
-	err := RunAsLeader(ctx, nil, giveUp, func(context.Context) error { return nil })
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(&StartError{&UsageError{errElection}})
+	err := RunAsLeader(ctx, nil, cancel, func(context.Context) error { return nil })
 	if _, usage := errors.AsType[*UsageError](err); !usage {
 		t.Error(err)
 	}
@@ -80,9 +80,9 @@ func TestWithoutAnElectionNothingIsFenced(t *testing.T) {
 	if f := NewFence(Options{Election: k8s.DefaultElection()}); f != nil {
 		t.Error("there is a fence")
 	}
-	ctx, giveUp := context.WithCancelCause(t.Context())
-	defer giveUp(nil)
-	if err := RunAsLeader(ctx, nil, giveUp, func(context.Context) error { return nil }); err != nil {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	if err := RunAsLeader(ctx, nil, cancel, func(context.Context) error { return nil }); err != nil {
 		t.Error(err)
 	}
 }

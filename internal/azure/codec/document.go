@@ -39,22 +39,22 @@ func parseOrigin(origin any) (*jsonObject, error) {
 	return new(objectParser).parseDocument(document.Text)
 }
 
-func stripItems(properties *jsonObject, kind string, azures ...string) {
+func stripItems(properties *jsonObject, kind string, readOnly ...string) {
 	if !properties.has(kind) {
 		return
 	}
 	parts := objectList(properties, kind)
 	for _, part := range parts {
-		removeReadOnly(part, azures...)
+		removeReadOnly(part, readOnly...)
 	}
 	properties.set(kind, parts)
 }
 
-func removeReadOnly(part *jsonObject, azures ...string) *jsonObject {
+func removeReadOnly(part *jsonObject, readOnly ...string) *jsonObject {
 	deleteKeys(part, "etag", "type")
 	properties := ensureObject(part, keyProperties)
 	deleteKeys(properties, "provisioningState")
-	deleteKeys(properties, azures...)
+	deleteKeys(properties, readOnly...)
 	return properties
 }
 

@@ -27,11 +27,11 @@ func ResponseEtag(resp *http.Response) string {
 }
 
 // IsNullList reports whether a list response has the value null. A missing value is not a list.
-func IsNullList(answer *http.Response) bool {
-	if answer == nil {
+func IsNullList(resp *http.Response) bool {
+	if resp == nil {
 		return false
 	}
 	var page map[string]json.RawMessage
-	body, err := runtime.Payload(answer)
+	body, err := runtime.Payload(resp)
 	return err == nil && json.Unmarshal(body, &page) == nil && string(page["value"]) == "null"
 }

@@ -158,10 +158,10 @@ func TestAWriteChangesPoolsAlone(t *testing.T) {
 			if text, err := json.Marshal(body); err != nil || !strings.Contains(string(text), `{"n":12345678901234567890}`) {
 				t.Errorf("a number is not what it was: %s, %v", text, err)
 			}
-			was, is := valuesOf(t, shown.Text), valuesOf(t, body)
+			before, got := valuesOf(t, shown.Text), valuesOf(t, body)
 			added := 0
-			for path, value := range is {
-				if was[path] == value {
+			for path, value := range got {
+				if before[path] == value {
 					continue
 				}
 				if !strings.Contains(path, "ipConfigurations[0].properties.loadBalancerBackendAddressPools") {
@@ -172,13 +172,13 @@ func TestAWriteChangesPoolsAlone(t *testing.T) {
 			if added != 2 { // the pool's ID and the length
 				t.Errorf("%d values are changed", added)
 			}
-			for path := range was {
+			for path := range before {
 				azures := false
 				for _, prefix := range onlyAzures[kind] {
 					azures = azures || strings.HasPrefix(path, prefix)
 				}
 				inPatch := kind != "scale set" || strings.Contains(path, "networkInterfaceConfigurations")
-				if _, sent := is[path]; sent != (inPatch && !azures) {
+				if _, sent := got[path]; sent != (inPatch && !azures) {
 					t.Errorf("%s is sent: %v", path, sent)
 				}
 			}

@@ -106,14 +106,14 @@ func editSecurityRule(part *jsonObject, fresh bool, old, want lb.SecurityRule) {
 }
 
 // setOneOrMany sets one of two fields: Azure rejects tags and "*" in the plural one.
-func setOneOrMany(p *jsonObject, singular, many string, old, want []string) {
+func setOneOrMany(p *jsonObject, singular, plural string, old, want []string) {
 	switch {
 	case slices.Equal(old, want):
 	case len(want) == 1:
-		deleteKeys(p, many)
+		deleteKeys(p, plural)
 		p.set(singular, want[0])
 	default:
 		deleteKeys(p, singular)
-		p.set(many, append([]string{}, want...))
+		p.set(plural, append([]string{}, want...))
 	}
 }

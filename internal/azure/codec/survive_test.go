@@ -68,11 +68,11 @@ func documentOf(v any) Document {
 
 // encodeUnchanged decodes and encodes a document.
 func encodeUnchanged[I, T any](id I, shown Document, decode func(I, Document) (T, error), encode func(T) (any, error)) (any, error) {
-	is, err := decode(id, shown)
+	got, err := decode(id, shown)
 	if err != nil {
 		return nil, err
 	}
-	return encode(is)
+	return encode(got)
 }
 
 func encodeBalancer(b lb.LoadBalancer) (any, error) { return EncodeLoadBalancer(b, vnet) }

@@ -187,11 +187,11 @@ func azureAt(t *testing.T, server *httptest.Server, settings string) *Azure {
 	if err := os.WriteFile(file, []byte(`{"subscriptionId":"sub","resourceGroup":"rg"`+settings+`}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	is, err := app.OpenAzure(app.Options{ConfigFile: file, ClusterName: "kubernetes", AzureEndpoint: server.URL})
+	got, err := app.OpenAzure(app.Options{ConfigFile: file, ClusterName: "kubernetes", AzureEndpoint: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Azure{Azure: is}
+	return &Azure{Azure: got}
 }
 
 // permission is a role of the caller, as Azure lists it.
@@ -259,15 +259,15 @@ func TestWhereActionsAreNeeded(t *testing.T) {
 	if err != nil || json.Unmarshal(content, &role) != nil || len(role.Actions) < 15 {
 		t.Fatalf("%v: %s", err, role.Actions)
 	}
-	var left []string
+	var remaining []string
 	for _, action := range role.Actions {
 		if a.requiredScope(action) == "" {
-			left = append(left, action)
+			remaining = append(remaining, action)
 		}
 	}
 	// The checks of zones and of the region's limits read them.
-	if !slices.Equal(left, []string{"Microsoft.Network/publicIPPrefixes/join/action", "Microsoft.Network/locations/usages/read", "Microsoft.Resources/subscriptions/locations/read"}) {
-		t.Errorf("nobody asks for %s", left)
+	if !slices.Equal(remaining, []string{"Microsoft.Network/publicIPPrefixes/join/action", "Microsoft.Network/locations/usages/read", "Microsoft.Resources/subscriptions/locations/read"}) {
+		t.Errorf("nobody asks for %s", remaining)
 	}
 	for action, want := range map[string]string{
 		"Microsoft.Network/loadBalancers/backendAddressPools/write": "/subscriptions/sub/resourceGroups/lbs",

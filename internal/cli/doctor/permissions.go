@@ -67,9 +67,9 @@ func (d Doctor) permissionChecks() []namedCheck {
 		return []namedCheck{{"rights", func(context.Context) []Check { return singleResult(Unknown, err.Error(), "") }}}
 	}
 	var all []namedCheck
-	ask := d.newAccessChecker()
+	check := d.newAccessChecker()
 	if d.outside != "" {
-		ask = func(ctx context.Context, attrs authorizationv1.ResourceAttributes) (bool, error) {
+		check = func(ctx context.Context, attrs authorizationv1.ResourceAttributes) (bool, error) {
 			return checkOwnAccess(ctx, d.API, attrs)
 		}
 		all = append(all, namedCheck{"rights", func(context.Context) []Check {
@@ -84,7 +84,7 @@ func (d Doctor) permissionChecks() []namedCheck {
 		if r.Namespace != "" {
 			name += " in " + r.Namespace
 		}
-		all = append(all, namedCheck{name, func(ctx context.Context) []Check { return d.checkRole(ctx, r, ask) }})
+		all = append(all, namedCheck{name, func(ctx context.Context) []Check { return d.checkRole(ctx, r, check) }})
 	}
 	return all
 }
@@ -107,11 +107,11 @@ func loadRoles() (all []shippedRole, err error) {
 	return all, err
 }
 
-func (d Doctor) checkRole(ctx context.Context, r shippedRole, ask accessChecker) []Check {
+func (d Doctor) checkRole(ctx context.Context, r shippedRole, check accessChecker) []Check {
 	needed, with := d.isRoleNeeded(r.dir)
 	checked, missing := 0, []string{}
 	for _, attrs := range requiredAccess(r) {
-		may, err := ask(ctx, attrs)
+		may, err := check(ctx, attrs)
 		if err != nil {
 			if apierrors.IsForbidden(err) {
 				return singleResult(Unknown, fmt.Sprintf("you may not check the permissions of ServiceAccount %s/%s", d.Namespace, d.ServiceAccount),

@@ -41,12 +41,12 @@ func told(t *testing.T, name string, objects ...client.Object) string {
 	b := fake.NewClientBuilder().WithScheme(scheme()).WithObjects(objects...)
 	api := b.WithIndex(&corev1.Event{}, "involvedObject.kind", func(client.Object) []string { return nil }).
 		WithIndex(&corev1.Event{}, "involvedObject.name", func(client.Object) []string { return nil }).Build()
-	story, err := Reader{API: api, Now: noon}.ExplainNode(t.Context(), name)
+	explanation, err := Reader{API: api, Now: noon}.ExplainNode(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := story.WriteText(&out); err != nil {
+	if err := explanation.WriteText(&out); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -61,8 +61,8 @@ func TestNodesWithOneAddressOnTwoLoadBalancers(t *testing.T) {
 	second.Spec.LoadBalancer.Name = "lb-2"
 	first.Status.Down, second.Status.Down = nil, nil
 	nodes := []corev1.Node{a, b, c}
-	left := Member{Node: "b", Is: LeftOut, Why: "its address 10.0.0.1 is also that of node a, which is on load balancer lb-2 and counts: it is the first by name"}
-	if got, want := memberStates(first, nil, nodes, noon), []Member{left, {Node: "c", Address: "10.0.0.3", Is: InPool}}; !slices.Equal(got, want) {
+	remaining := Member{Node: "b", Is: LeftOut, Why: "its address 10.0.0.1 is also that of node a, which is on load balancer lb-2 and counts: it is the first by name"}
+	if got, want := memberStates(first, nil, nodes, noon), []Member{remaining, {Node: "c", Address: "10.0.0.3", Is: InPool}}; !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if got, want := memberStates(second, nil, nodes, noon), []Member{{Node: "a", Address: "10.0.0.1", Is: InPool}}; !slices.Equal(got, want) {

@@ -140,12 +140,12 @@ func TestStories(t *testing.T) {
 		"node":    func() (Explanation, error) { return r.ExplainNode(t.Context(), "n2") },
 		"alone":   func() (Explanation, error) { return r.ExplainPool(t.Context(), "shop", "other") },
 	} {
-		story, err := tell()
+		explanation, err := tell()
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		var out bytes.Buffer
-		if err := story.WriteText(&out); err != nil {
+		if err := explanation.WriteText(&out); err != nil {
 			t.Fatal(err)
 		}
 		file := filepath.Join("testdata", name+".txt")
@@ -163,12 +163,12 @@ func TestStories(t *testing.T) {
 // Colors are added to the text, and nothing else differs.
 func TestColors(t *testing.T) {
 	r := Reader{API: server(), Now: noon}
-	story, err := r.ExplainService(t.Context(), "shop", "web")
+	explanation, err := r.ExplainService(t.Context(), "shop", "web")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var plain, colored bytes.Buffer
-	if err := errors.Join(story.WriteText(&plain), story.WriteColored(&colored)); err != nil {
+	if err := errors.Join(explanation.WriteText(&plain), explanation.WriteColored(&colored)); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"\x1b[1mService shop/web\x1b[0m: ", "\x1b[1mBackendPool shop/web.kubernetes\x1b[0m: \x1b[31m", "\x1b[1mWhat to do\x1b[0m: ", "\x1b[31mMissing\x1b[0m", "\x1b[32mInPool\x1b[0m"} {
@@ -186,10 +186,10 @@ func TestANodeOfAnotherLoadBalancer(t *testing.T) {
 	p := pool("shop", "web.kubernetes", v1alpha1.BackendPoolSpec{Nodes: &v1alpha1.NodeMembers{}})
 	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{metadata.PlaceLabel: "lb2"}}}
 	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}}
-	for balancer, is := range map[string]string{"kubernetes": LeftOut, "kubernetes-internal": LeftOut, "lb2": Missing, "LB2-internal": Missing} {
+	for balancer, got := range map[string]string{"kubernetes": LeftOut, "kubernetes-internal": LeftOut, "lb2": Missing, "LB2-internal": Missing} {
 		p.Spec.LoadBalancer.Name = balancer
-		if m := memberStates(p, nil, []corev1.Node{n}, noon); len(m) != 1 || m[0].Is != is {
-			t.Errorf("%s: %+v, want %s", balancer, m, is)
+		if m := memberStates(p, nil, []corev1.Node{n}, noon); len(m) != 1 || m[0].Is != got {
+			t.Errorf("%s: %+v, want %s", balancer, m, got)
 		}
 	}
 	p.Status.MadeFor, p.Spec.LoadBalancer.Name = "", "kubernetes"
@@ -214,13 +214,13 @@ func TestReaderOfOneNamespace(t *testing.T) {
 			return c.List(ctx, list, opts...)
 		},
 	})
-	story, err := Reader{API: api, Now: noon}.ExplainService(t.Context(), "shop", "web")
-	if err != nil || len(story.Pools) != 1 || story.Pools[0].Name != "web.kubernetes" {
-		t.Fatalf("%v, %+v", err, story.Pools)
+	explanation, err := Reader{API: api, Now: noon}.ExplainService(t.Context(), "shop", "web")
+	if err != nil || len(explanation.Pools) != 1 || explanation.Pools[0].Name != "web.kubernetes" {
+		t.Fatalf("%v, %+v", err, explanation.Pools)
 	}
 	want := []Member{{Address: "10.0.0.1", Is: InPool}, {Node: "n2", Address: "10.0.0.2", Is: Down, Why: "it drains"}, {Address: "10.0.0.9", Is: InPool}}
-	if got := story.Pools[0].Members; !story.NodesUnseen || !slices.Equal(got, want) {
-		t.Errorf("nodes unseen %t, %+v", story.NodesUnseen, got)
+	if got := explanation.Pools[0].Members; !explanation.NodesUnseen || !slices.Equal(got, want) {
+		t.Errorf("nodes unseen %t, %+v", explanation.NodesUnseen, got)
 	}
 	if _, err := (Reader{API: api, Now: noon}).ExplainNode(t.Context(), "n1"); err == nil || !strings.Contains(err.Error(), "reading BackendPools") {
 		t.Errorf("a node, without the right: %v", err)

@@ -109,8 +109,8 @@ func (r Reader) ExplainGateway(ctx context.Context, namespace, name string) (Exp
 	pools = slices.DeleteFunc(pools, func(p v1alpha1.BackendPool) bool {
 		return p.Status.MadeFor != v1alpha1.MadeForNodes || !cache.ContainsFold(out.LoadBalancers, p.Spec.LoadBalancer.Name)
 	})
-	story := Explanation{At: r.Now, Gateway: &out}
-	return r.addPools(ctx, story, pools, nil)
+	explanation := Explanation{At: r.Now, Gateway: &out}
+	return r.addPools(ctx, explanation, pools, nil)
 }
 
 func newGateway(gw *gatewayv1.Gateway, routes []routing.Route) Gateway {

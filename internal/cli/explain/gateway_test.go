@@ -71,12 +71,12 @@ func TestExplainGateway(t *testing.T) {
 	api = append(api, gw, route, other, event, copied, foreign,
 		&gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "weir"}, Spec: gatewayv1.GatewayClassSpec{ControllerName: routing.ControllerName}},
 	)
-	story, err := Reader{API: serverWith(api...), Now: noon}.ExplainGateway(t.Context(), "shop", "edge")
+	explanation, err := Reader{API: serverWith(api...), Now: noon}.ExplainGateway(t.Context(), "shop", "edge")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var text bytes.Buffer
-	if err := story.WriteText(&text); err != nil {
+	if err := explanation.WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{

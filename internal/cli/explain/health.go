@@ -12,19 +12,19 @@ import (
 const maxHealthPools = 10
 
 // addHealth adds what Azure's probes report. A failure is one line, and everything else remains.
-func (r Reader) addHealth(ctx context.Context, story *Explanation) {
+func (r Reader) addHealth(ctx context.Context, explanation *Explanation) {
 	if r.Health == nil {
 		return
 	}
-	for i := range story.Pools {
-		p := &story.Pools[i]
+	for i := range explanation.Pools {
+		p := &explanation.Pools[i]
 		if i >= maxHealthPools {
-			story.HealthError = fmt.Sprintf("of %d pools, that of %d was read", len(story.Pools), maxHealthPools)
+			explanation.HealthError = fmt.Sprintf("of %d pools, that of %d was read", len(explanation.Pools), maxHealthPools)
 			return
 		}
 		reported, err := r.Health(ctx, p.Namespace, p.Name)
 		if err != nil { // that of the other pools fails for the same reason
-			story.HealthError = strings.Join(strings.Fields(err.Error()), " ")
+			explanation.HealthError = strings.Join(strings.Fields(err.Error()), " ")
 			return
 		}
 		p.HasHealth = true

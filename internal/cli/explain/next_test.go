@@ -32,16 +32,16 @@ func TestNextOfAService(t *testing.T) {
 			status = metav1.ConditionTrue
 		}
 		s.Status.Conditions = []metav1.Condition{{Type: servicelb.TypeProgrammed, Status: status, Reason: tt.reason, Message: tt.message, LastTransitionTime: ago(time.Hour)}}
-		story, err := Reader{API: serverWith(objects...), Now: noon}.ExplainService(t.Context(), "shop", "web")
+		explanation, err := Reader{API: serverWith(objects...), Now: noon}.ExplainService(t.Context(), "shop", "web")
 		if err != nil {
 			t.Fatal(err)
 		}
 		var text strings.Builder
-		if err := story.WriteText(&text); err != nil {
+		if err := explanation.WriteText(&text); err != nil {
 			t.Fatal(err)
 		}
-		if story.Service.Next != tt.next || tt.next != "" && !strings.Contains(text.String(), "  Next: "+tt.next+"\n") {
-			t.Errorf("%s: %q, want %q in\n%s", tt.reason, story.Service.Next, tt.next, text.String())
+		if explanation.Service.Next != tt.next || tt.next != "" && !strings.Contains(text.String(), "  Next: "+tt.next+"\n") {
+			t.Errorf("%s: %q, want %q in\n%s", tt.reason, explanation.Service.Next, tt.next, text.String())
 		}
 		if wanted := strings.Contains(text.String(), "a6b7d-TCP-80 (wanted; Azure may not have it)"); wanted == (status == metav1.ConditionTrue) {
 			t.Errorf("%s: %s", tt.reason, text.String())

@@ -110,10 +110,10 @@ func (r Reader) ExplainNode(ctx context.Context, name string) (Explanation, erro
 		return Explanation{}, err
 	}
 	node := newNode(&n)
-	story := Explanation{At: r.Now, Node: &node}
+	explanation := Explanation{At: r.Now, Node: &node}
 	var nodes corev1.NodeList
 	err = r.API.List(ctx, &nodes)
-	if story.NodesUnseen = apierrors.IsForbidden(err); err != nil && !story.NodesUnseen {
+	if explanation.NodesUnseen = apierrors.IsForbidden(err); err != nil && !explanation.NodesUnseen {
 		return Explanation{}, fmt.Errorf("reading Nodes: %w", err)
 	}
 	node.Duplicates = duplicatesOf(&n, nodes.Items, slices.ContainsFunc(pools, selectsPlaced))
@@ -127,14 +127,14 @@ func (r Reader) ExplainNode(ctx context.Context, name string) (Explanation, erro
 		if ok {
 			p := newPool(&pools[i])
 			p.Members = []Member{m}
-			story.Pools = append(story.Pools, p)
+			explanation.Pools = append(explanation.Pools, p)
 		}
 	}
-	if len(story.Pools) == 0 {
-		node.Poolless = poollessReason(pools, selects, story.NodesUnseen)
+	if len(explanation.Pools) == 0 {
+		node.Poolless = poollessReason(pools, selects, explanation.NodesUnseen)
 	}
-	r.addHealth(ctx, &story)
-	return story, r.addEvents(ctx, &story)
+	r.addHealth(ctx, &explanation)
+	return explanation, r.addEvents(ctx, &explanation)
 }
 
 // listPools falls back to one namespace if the caller may not list all.
@@ -151,40 +151,40 @@ func (r Reader) listPools(ctx context.Context, namespace string) ([]v1alpha1.Bac
 }
 
 func (r Reader) newExplanation(ctx context.Context, s *corev1.Service, pools []v1alpha1.BackendPool) (Explanation, error) {
-	story := Explanation{At: r.Now}
+	explanation := Explanation{At: r.Now}
 	var slcs discoveryv1.EndpointSliceList
 	if s != nil {
 		service := newService(s)
 		if err := r.addServing(ctx, s, pools, &service); err != nil {
 			return Explanation{}, err
 		}
-		story.Service = &service
+		explanation.Service = &service
 		if err := r.API.List(ctx, &slcs, client.InNamespace(s.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: s.Name}); err != nil {
 			return Explanation{}, fmt.Errorf("reading EndpointSlices: %w", err)
 		}
 	}
-	return r.addPools(ctx, story, pools, slcs.Items)
+	return r.addPools(ctx, explanation, pools, slcs.Items)
 }
 
 // addPools adds pools with their members, and events. slcs are those of the Service.
-func (r Reader) addPools(ctx context.Context, story Explanation, pools []v1alpha1.BackendPool, slcs []discoveryv1.EndpointSlice) (Explanation, error) {
+func (r Reader) addPools(ctx context.Context, explanation Explanation, pools []v1alpha1.BackendPool, slcs []discoveryv1.EndpointSlice) (Explanation, error) {
 	var nodes corev1.NodeList
 	err := r.API.List(ctx, &nodes)
-	if story.NodesUnseen = apierrors.IsForbidden(err); err != nil && !story.NodesUnseen {
+	if explanation.NodesUnseen = apierrors.IsForbidden(err); err != nil && !explanation.NodesUnseen {
 		return Explanation{}, fmt.Errorf("reading Nodes: %w", err)
 	}
 	for i := range pools {
 		p := newPool(&pools[i])
-		if p.Members = recordedMembers(&pools[i]); !story.NodesUnseen {
+		if p.Members = recordedMembers(&pools[i]); !explanation.NodesUnseen {
 			p.Members = memberStates(&pools[i], slcs, nodes.Items, r.Now)
 		}
-		story.Pools = append(story.Pools, p)
+		explanation.Pools = append(explanation.Pools, p)
 	}
-	r.addHealth(ctx, &story)
-	return story, r.addEvents(ctx, &story)
+	r.addHealth(ctx, &explanation)
+	return explanation, r.addEvents(ctx, &explanation)
 }
 
-func (r Reader) addEvents(ctx context.Context, story *Explanation) error {
+func (r Reader) addEvents(ctx context.Context, explanation *Explanation) error {
 	var found []Event
 	of := func(kind, namespace, name string) error {
 		var list corev1.EventList
@@ -200,23 +200,23 @@ func (r Reader) addEvents(ctx context.Context, story *Explanation) error {
 		}
 		return nil
 	}
-	if story.Service != nil {
-		if err := of("Service", story.Service.Namespace, story.Service.Name); err != nil {
+	if explanation.Service != nil {
+		if err := of("Service", explanation.Service.Namespace, explanation.Service.Name); err != nil {
 			return err
 		}
 	}
-	if story.Gateway != nil {
-		if err := of("Gateway", story.Gateway.Namespace, story.Gateway.Name); err != nil {
+	if explanation.Gateway != nil {
+		if err := of("Gateway", explanation.Gateway.Namespace, explanation.Gateway.Name); err != nil {
 			return err
 		}
 	}
-	if story.Node != nil {
-		if err := of("Node", "", story.Node.Name); err != nil {
+	if explanation.Node != nil {
+		if err := of("Node", "", explanation.Node.Name); err != nil {
 			return err
 		}
 	}
-	for _, p := range story.Pools {
-		if story.Node != nil {
+	for _, p := range explanation.Pools {
+		if explanation.Node != nil {
 			break // events of its pools are not about the node
 		}
 		if err := of("BackendPool", p.Namespace, p.Name); err != nil {
@@ -224,7 +224,7 @@ func (r Reader) addEvents(ctx context.Context, story *Explanation) error {
 		}
 	}
 	slices.SortStableFunc(found, func(a, b Event) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Reason, b.Reason)) })
-	story.Events = found[max(0, len(found)-maxEvents):]
+	explanation.Events = found[max(0, len(found)-maxEvents):]
 	return nil
 }
 

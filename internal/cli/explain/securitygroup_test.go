@@ -27,12 +27,12 @@ func TestAServiceWithoutASecurityGroup(t *testing.T) {
 	if err := api.Status().Update(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	is, err := Reader{API: api, Now: noon}.ExplainService(t.Context(), "shop", "web")
+	got, err := Reader{API: api, Now: noon}.ExplainService(t.Context(), "shop", "web")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var text bytes.Buffer
-	if err := is.WriteText(&text); err != nil || !strings.Contains(text.String(), "weir.dev/SecurityGroup: False for 60s, NotManaged: Weir opens no security group") {
+	if err := got.WriteText(&text); err != nil || !strings.Contains(text.String(), "weir.dev/SecurityGroup: False for 60s, NotManaged: Weir opens no security group") {
 		t.Errorf("%v\n%s", err, text.String())
 	}
 }

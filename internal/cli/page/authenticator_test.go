@@ -197,8 +197,8 @@ func TestSheetsOfFewViewersAreKept(t *testing.T) {
 		}
 	}
 	for i, key := range keys {
-		if has := !v.sessions[key].cache.isEmpty(); has != (i >= maxCachedSessions) {
-			t.Errorf("of viewer %d is in memory what was gathered: %v", i, has)
+		if ok := !v.sessions[key].cache.isEmpty(); ok != (i >= maxCachedSessions) {
+			t.Errorf("of viewer %d is in memory what was gathered: %v", i, ok)
 		}
 	}
 }
@@ -217,12 +217,12 @@ func TestVisitsEnd(t *testing.T) {
 		t.Error("it lasts too long")
 	}
 	key = v.startSession("", "anna", nil, now)
-	had, _ := v.findSession(key, now)
-	if got, _ := v.findSession(key, now.Add(sessionCacheTTL-time.Second)); got.cache != had.cache {
+	before, _ := v.findSession(key, now)
+	if got, _ := v.findSession(key, now.Add(sessionCacheTTL-time.Second)); got.cache != before.cache {
 		t.Error("what was gathered is gone too early")
 	}
 	v.removeExpired(now.Add(2 * sessionCacheTTL))
-	if got, ok := v.findSession(key, now.Add(2*sessionCacheTTL)); !ok || got.cache == had.cache {
+	if got, ok := v.findSession(key, now.Add(2*sessionCacheTTL)); !ok || got.cache == before.cache {
 		t.Error("what was gathered stays in memory")
 	}
 	if v.removeExpired(now.Add(2*sessionCacheTTL + sessionIdleTimeout)); len(v.sessions) != 0 {

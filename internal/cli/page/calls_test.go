@@ -42,9 +42,9 @@ func TestCalls(t *testing.T) {
 		if status != 200 {
 			t.Errorf("%s: %d", tt.path, status)
 		}
-		for _, has := range strings.Split(tt.has, "|") {
-			if !strings.Contains(body, has) {
-				t.Errorf("%s: %q is not in\n%.3000s", tt.path, has, body)
+		for _, have := range strings.Split(tt.has, "|") {
+			if !strings.Contains(body, have) {
+				t.Errorf("%s: %q is not in\n%.3000s", tt.path, have, body)
 			}
 		}
 		if tt.hasNot != "" && strings.Contains(body, tt.hasNot) {

@@ -32,7 +32,7 @@ type poolDetails struct {
 	Shown  []explain.Member
 }
 
-// Limits of a story; a node may be in every pool.
+// Limits of an explanation; a node may be in every pool.
 const (
 	maxMembers = 200 // per pool
 	maxPools   = 100

@@ -34,13 +34,13 @@ import (
 )
 
 // server is an API server with these objects.
-func server(has ...client.Object) client.WithWatch {
+func server(have ...client.Object) client.WithWatch {
 	scheme := metadata.Scheme()
 	if err := errors.Join(coordinationv1.AddToScheme(scheme), appsv1.AddToScheme(scheme)); err != nil {
 		panic(err)
 	}
 	of := func(o client.Object) *corev1.ObjectReference { return &o.(*corev1.Event).InvolvedObject }
-	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(has...).
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(have...).
 		WithIndex(&corev1.Event{}, "involvedObject.kind", func(o client.Object) []string { return []string{of(o).Kind} }).
 		WithIndex(&corev1.Event{}, "involvedObject.name", func(o client.Object) []string { return []string{of(o).Name} }).Build()
 }
@@ -230,9 +230,9 @@ func TestSheets(t *testing.T) {
 		if status != tt.status {
 			t.Errorf("%s: %d", tt.path, status)
 		}
-		for _, has := range strings.Split(tt.has, "|") {
-			if !strings.Contains(body, has) {
-				t.Errorf("%s: %q is not in\n%s", tt.path, has, body)
+		for _, have := range strings.Split(tt.has, "|") {
+			if !strings.Contains(body, have) {
+				t.Errorf("%s: %q is not in\n%s", tt.path, have, body)
 			}
 		}
 		if tt.hasNot != "" && strings.Contains(body, tt.hasNot) {
@@ -341,8 +341,8 @@ func TestAPageOfTenThousandPools(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}}
 	ask := asks(t, Options{API: server(append(objects, lease(), node)...)})
-	if _, story := ask("/node/n1"); len(story) > 400<<10 || strings.Count(story, "<article class=\"pool wrong\"") != maxPools || !strings.Contains(story, "And 9900 more pools") {
-		t.Errorf("a node that is in all pools: %d bytes", len(story))
+	if _, explanation := ask("/node/n1"); len(explanation) > 400<<10 || strings.Count(explanation, "<article class=\"pool wrong\"") != maxPools || !strings.Contains(explanation, "And 9900 more pools") {
+		t.Errorf("a node that is in all pools: %d bytes", len(explanation))
 	}
 	_, front := ask("/")
 	if !strings.Contains(front, "2500 of 10000 BackendPools") || !strings.Contains(front, "2490 more") || len(front) > 1<<20 ||

@@ -241,16 +241,16 @@ func CheckRoute(r routing.Route) (found []Problem) {
 }
 
 // addGateways counts Gateways and returns their problems and those of routes, and hints.
-func (r *Report) addGateways(s Snapshot) (wrong, noted []Problem) {
+func (r *Report) addGateways(s Snapshot) (wrong, hints []Problem) {
 	r.GatewaysUnseen = s.Gateways.Unseen
 	for i := range s.Gateways.All {
 		found, waits := CheckGateway(&s.Gateways.All[i], s.At)
 		r.Gateways.addObject(found, len(waits) > 0)
 		wrong, r.Waiting = append(wrong, found...), append(r.Waiting, waits...)
-		noted = append(noted, annotationHints(string(routing.KindGateway), s.Gateways.All[i].ObjectMeta)...)
+		hints = append(hints, annotationHints(string(routing.KindGateway), s.Gateways.All[i].ObjectMeta)...)
 	}
 	for _, route := range s.Gateways.Routes {
 		wrong = append(wrong, CheckRoute(route)...)
 	}
-	return wrong, noted
+	return wrong, hints
 }

@@ -178,11 +178,11 @@ func TestRightsForGateways(t *testing.T) {
 			}
 			return c.List(ctx, list, opts...)
 		}})
-		is, err := ReadGateways(t.Context(), denied, "")
-		if err != nil || is.Unseen != want.Unseen || len(is.All) != len(want.All) {
-			t.Errorf("without %s: %+v, %v", kind, is, err)
+		got, err := ReadGateways(t.Context(), denied, "")
+		if err != nil || got.Unseen != want.Unseen || len(got.All) != len(want.All) {
+			t.Errorf("without %s: %+v, %v", kind, got, err)
 		}
-		if text := NewReport(Snapshot{At: noon, Gateways: is}).ObjectsText(); strings.Contains(text, "Gateways are unknown") != want.Unseen {
+		if text := NewReport(Snapshot{At: noon, Gateways: got}).ObjectsText(); strings.Contains(text, "Gateways are unknown") != want.Unseen {
 			t.Error(text)
 		}
 	}

@@ -57,7 +57,7 @@ func (s *Snapshot) ReadHealth(ctx context.Context, read HealthReader) {
 			return
 		}
 		rules, err := read(ctx, p.Namespace, p.Name)
-		if _, alone := errors.AsType[*app.PoolHealthError](err); alone {
+		if _, ok := errors.AsType[*app.PoolHealthError](err); ok {
 			continue // such as a pool without probes
 		}
 		if err != nil {

@@ -79,7 +79,7 @@ func (p Provisioner) MissingReason() string {
 	return text + ": no attempt of a Provision begins or continues. Load balancers are not affected"
 }
 
-func (p Provisioner) checkProvisioner() (wrong, noted []Problem) {
+func (p Provisioner) checkProvisioner() (wrong, hints []Problem) {
 	why := p.MissingReason()
 	if why == "" || p.Waiting == 0 {
 		return nil, nil

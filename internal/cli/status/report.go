@@ -124,9 +124,9 @@ type Problem struct {
 func NewReport(s Snapshot) Report {
 	r := Report{At: s.At, Leader: s.Leader, Namespace: s.Namespace, Causes: []Cause{}, Health: s.Health}
 	r.Class, _ = ServedClass(s.Leader, s.Installation)
-	wrong, noted := s.runningProblems(), []Problem(nil)
+	wrong, hints := s.runningProblems(), []Problem(nil)
 	ofProvisioner, notedOfProvisioner := s.Provisioner.checkProvisioner()
-	wrong, noted = append(wrong, ofProvisioner...), append(noted, notedOfProvisioner...)
+	wrong, hints = append(wrong, ofProvisioner...), append(hints, notedOfProvisioner...)
 	for i := range s.Pools {
 		found, waits := checkPool(&s.Pools[i], s.At)
 		if len(found) == 0 && syncedCondition(&s.Pools[i]).Reason == v1alpha1.ReasonPaused {
@@ -135,7 +135,7 @@ func NewReport(s Snapshot) Report {
 		found = append(found, s.downProblems(&s.Pools[i])...)
 		r.Pools.addObject(found, len(waits) > 0)
 		if len(found) == 0 {
-			noted = append(noted, PoolHints(&s.Pools[i])...)
+			hints = append(hints, PoolHints(&s.Pools[i])...)
 		}
 		wrong, r.Waiting = append(wrong, found...), append(r.Waiting, waits...)
 	}
@@ -148,14 +148,14 @@ func NewReport(s Snapshot) Report {
 			continue
 		}
 		r.Services.addObject(found, len(waits) > 0)
-		wrong, noted = append(wrong, found...), append(noted, serviceHints(&s.Services[i])...)
+		wrong, hints = append(wrong, found...), append(hints, serviceHints(&s.Services[i])...)
 		r.Waiting = append(r.Waiting, waits...)
 	}
 	ofGateways, notedOfGateways := r.addGateways(s)
-	wrong, noted = append(wrong, ofGateways...), append(noted, notedOfGateways...)
+	wrong, hints = append(wrong, ofGateways...), append(hints, notedOfGateways...)
 	sortByEnd(r.Paused)
 	slices.SortFunc(r.Waiting, compareAge)
-	r.Notes = groupByCause(noted)
+	r.Notes = groupByCause(hints)
 	r.Causes, r.InSync = groupByCause(wrong), len(wrong) == 0
 	return r
 }
@@ -176,14 +176,14 @@ func groupByCause(wrong []Problem) []Cause {
 		of[w.cause] = append(of[w.cause], w)
 	}
 	all := make([]Cause, 0, len(of))
-	for name, those := range of {
-		slices.SortFunc(those, compareAge)
-		c := Cause{Name: name, Do: cmp.Or(those[0].do, RemedyFor(name), remedyForRejection(name, those[0].Why)), Of: those}
-		switch isOther := func(w Problem) bool { return w.Kind != those[0].Kind }; {
-		case len(those) == 1:
-			c.Do = RemedyOf(name, those[0])
-		case !slices.ContainsFunc(those, isOther):
-			c.Do = strings.ReplaceAll(c.Do, "KIND", strings.ToLower(those[0].Kind))
+	for name, problems := range of {
+		slices.SortFunc(problems, compareAge)
+		c := Cause{Name: name, Do: cmp.Or(problems[0].do, RemedyFor(name), remedyForRejection(name, problems[0].Why)), Of: problems}
+		switch isOther := func(w Problem) bool { return w.Kind != problems[0].Kind }; {
+		case len(problems) == 1:
+			c.Do = RemedyOf(name, problems[0])
+		case !slices.ContainsFunc(problems, isOther):
+			c.Do = strings.ReplaceAll(c.Do, "KIND", strings.ToLower(problems[0].Kind))
 		}
 		all = append(all, c)
 	}
@@ -355,8 +355,8 @@ func isTransient(c metav1.Condition) bool {
 
 // PoolHints returns a note on a pool of a user that is in sync and empty. Services of Weir have a condition for that.
 func PoolHints(p *v1alpha1.BackendPool) []Problem {
-	is := syncedCondition(p)
-	if p.Status.MadeFor != "" || is.Reason != v1alpha1.ReasonInSync || !strings.HasPrefix(is.Message, noNodesPart) {
+	cond := syncedCondition(p)
+	if p.Status.MadeFor != "" || cond.Reason != v1alpha1.ReasonInSync || !strings.HasPrefix(cond.Message, noNodesPart) {
 		return nil
 	}
 	w := Problem{Kind: "BackendPool", Namespace: p.Namespace, Name: p.Name, State: servicelb.ConditionReasonNoEndpoints, Why: "the pool is in sync and empty: no endpoint of its Service is ready"}
@@ -368,16 +368,16 @@ func PoolHints(p *v1alpha1.BackendPool) []Problem {
 	return []Problem{w}
 }
 
-func serviceHints(s *corev1.Service) (noted []Problem) {
+func serviceHints(s *corev1.Service) (hints []Problem) {
 	for _, c := range s.Status.Conditions {
 		if strings.HasPrefix(c.Type, "weir.dev/") && c.Reason == servicelb.ConditionReasonNoEndpoints {
-			noted = append(noted, Problem{Kind: "Service", Namespace: s.Namespace, Name: s.Name, State: c.Reason, cause: c.Reason, Why: c.Message})
+			hints = append(hints, Problem{Kind: "Service", Namespace: s.Namespace, Name: s.Name, State: c.Reason, cause: c.Reason, Why: c.Message})
 		}
 	}
 	if isManaged(s) {
-		noted = append(noted, annotationHints("Service", s.ObjectMeta)...)
+		hints = append(hints, annotationHints("Service", s.ObjectMeta)...)
 	}
-	return noted
+	return hints
 }
 
 func annotationHints(kind string, of metav1.ObjectMeta) []Problem {

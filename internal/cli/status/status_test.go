@@ -32,13 +32,13 @@ import (
 )
 
 // server is an API server with these objects.
-func server(t *testing.T, has ...client.Object) client.WithWatch {
+func server(t *testing.T, have ...client.Object) client.WithWatch {
 	t.Helper()
 	scheme := metadata.Scheme()
 	if err := errors.Join(coordinationv1.AddToScheme(scheme), appsv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(has...).Build()
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(have...).Build()
 }
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

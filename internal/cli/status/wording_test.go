@@ -49,8 +49,8 @@ func TestAFailedWriteIsNotHidden(t *testing.T) {
 	if len(r.Causes) != 1 || r.Causes[0].Name != "AuthorizationFailed" || len(r.Waiting) > 0 {
 		t.Fatalf("%+v", r)
 	}
-	if is := r.Causes[0].Of[0]; is.State != v1alpha1.ReasonFailed || !is.Since.Equal(noon.Add(-time.Minute)) || is.Why != "the last attempt failed: AuthorizationFailed; now: a change waits" {
-		t.Errorf("%+v", is)
+	if got := r.Causes[0].Of[0]; got.State != v1alpha1.ReasonFailed || !got.Since.Equal(noon.Add(-time.Minute)) || got.Why != "the last attempt failed: AuthorizationFailed; now: a change waits" {
+		t.Errorf("%+v", got)
 	}
 	p.Status.LastOutcome.Code = ""
 	if r = NewReport(Snapshot{At: noon.Add(-55 * time.Minute), Leader: leads, Pools: []v1alpha1.BackendPool{p}}); len(r.Causes) > 0 || len(r.Waiting) != 1 {
@@ -103,9 +103,9 @@ func TestEachMessageWithAFixIsPrinted(t *testing.T) {
 // The time of a condition is that of its status. Where the reason may be newer, the text has an upper bound.
 func TestAgesOfReasons(t *testing.T) {
 	out := pool("gone", v1alpha1.ReasonPoolNotFound, "no pool", time.Hour)
-	left := pool("left", v1alpha1.ReasonInSync, "in sync with 2 nodes; left out: n3 has no address", time.Hour)
+	remaining := pool("left", v1alpha1.ReasonInSync, "in sync with 2 nodes; left out: n3 has no address", time.Hour)
 	r := NewReport(Snapshot{
-		At: noon, Leader: leads, Pools: []v1alpha1.BackendPool{out, left, failed("web", "ScopeLocked", time.Minute)},
+		At: noon, Leader: leads, Pools: []v1alpha1.BackendPool{out, remaining, failed("web", "ScopeLocked", time.Minute)},
 		Services: []corev1.Service{notProgrammed(servicelb.ConditionReasonFailed, "no", time.Hour)},
 	})
 	var text strings.Builder

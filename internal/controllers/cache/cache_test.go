@@ -88,23 +88,23 @@ func TestWhatIsKeptOfASlice(t *testing.T) {
 		}
 		return s
 	}
-	is := slice()
-	stripSlice(is)
-	stripSlice(is) // informers may transform twice
+	current := slice()
+	stripSlice(current)
+	stripSlice(current) // informers may transform twice
 	want := metav1.ObjectMeta{Namespace: "shop", Name: "web-1", UID: "a", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}}
-	if diff := cmp.Diff(want, is.ObjectMeta); diff != "" || is.Ports != nil || len(is.Endpoints) != 1 {
-		t.Errorf("%d endpoints, %v: %s", len(is.Endpoints), is.Ports, diff)
+	if diff := cmp.Diff(want, current.ObjectMeta); diff != "" || current.Ports != nil || len(current.Endpoints) != 1 {
+		t.Errorf("%d endpoints, %v: %s", len(current.Endpoints), current.Ports, diff)
 	}
-	if got := is.DeepCopy().Endpoints[0].Addresses; !slices.Equal(got, []string{"", "", "n1", "n2"}) {
+	if got := current.DeepCopy().Endpoints[0].Addresses; !slices.Equal(got, []string{"", "", "n1", "n2"}) {
 		t.Errorf("kept: %q", got)
 	}
-	if got := NodesOf(is); !slices.Equal(got, []string{"n1", "n2"}) {
+	if got := NodesOf(current); !slices.Equal(got, []string{"n1", "n2"}) {
 		t.Errorf("nodes: %q", got)
 	}
 	before := *slice()
 	before.Endpoints = slices.DeleteFunc(before.Endpoints, func(e discoveryv1.Endpoint) bool { return e.NodeName != nil })
 	stripSlice(&before)
-	if SameMembers(&before, is) || !SameMembers(is, is.DeepCopy()) || SameMembers(is, &discoveryv1.EndpointSlice{AddressType: is.AddressType}) {
+	if SameMembers(&before, current) || !SameMembers(current, current.DeepCopy()) || SameMembers(current, &discoveryv1.EndpointSlice{AddressType: current.AddressType}) {
 		t.Error("versions of a slice are taken for each other, or one for another")
 	}
 }

@@ -56,12 +56,12 @@ func decodeObject[T any](object *T, strip func(*T)) *T {
 	if err != nil {
 		panic(err)
 	}
-	is := new(T)
-	if err := json.Unmarshal(text, is); err != nil {
+	got := new(T)
+	if err := json.Unmarshal(text, got); err != nil {
 		panic(err)
 	}
-	strip(is)
-	return is
+	strip(got)
+	return got
 }
 
 func metaOf(i int) metav1.ObjectMeta {

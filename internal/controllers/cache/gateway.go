@@ -16,7 +16,7 @@ import (
 // GatewayServiceName returns the name under which a Gateway is in Snapshot.Services.
 func GatewayServiceName(gateway string) string { return service.GatewayServiceName(gateway) }
 
-// GatewayOf returns the Gateway of a name in Snapshot.Services; false if it is that of a Service.
+// GatewayOf returns the Gateway that a name in Snapshot.Services denotes; false if the name is that of a Service.
 func GatewayOf(name string) (gateway string, ok bool) { return service.GatewayOf(name) }
 
 // IsGatewayKey reports whether namespace/name in Snapshot.Services is a Gateway.

@@ -126,16 +126,16 @@ func TestEveryChangeOfMembersIsNoticed(t *testing.T) {
 			}
 			return s
 		}
-		was := see(before, true)
+		old := see(before, true)
 		for range 6 {
 			after := changeOne(t, before)
-			compareMembers(t, pools, was, see(after, true), see(after, false))
+			compareMembers(t, pools, old, see(after, true), see(after, false))
 		}
 	})
 }
 
 // compareMembers compares the members before and after a change of node n1; whole has unstripped objects.
-func compareMembers(t *rapid.T, pools map[string]*v1alpha1.BackendPool, was, is, whole *Snapshot) {
+func compareMembers(t *rapid.T, pools map[string]*v1alpha1.BackendPool, before, got, whole *Snapshot) {
 	t.Helper()
 	for name, p := range pools {
 		members := func(s *Snapshot) membership.Set {
@@ -145,18 +145,18 @@ func compareMembers(t *rapid.T, pools map[string]*v1alpha1.BackendPool, was, is,
 			}
 			return set
 		}
-		set := members(is)
+		set := members(got)
 		if !isSameSet(set, members(whole)) {
 			t.Fatalf("%s: the cache lacks something:\n%+v\n%+v", name, set, members(whole))
 		}
-		if isSameSet(set, members(was)) {
+		if isSameSet(set, members(before)) {
 			continue
 		}
-		oldNode, newNode := Get[corev1.Node](was.Nodes, "n1"), Get[corev1.Node](is.Nodes, "n1")
-		if !is.NodeOrLabelsDiffer(oldNode, newNode) || p.Spec.ServiceRef != nil && !is.NodeDiffers(oldNode, newNode) {
-			t.Fatalf("%s: nobody notices:\n%+v\n%+v", name, members(was), set)
+		oldNode, newNode := Get[corev1.Node](before.Nodes, "n1"), Get[corev1.Node](got.Nodes, "n1")
+		if !got.NodeOrLabelsDiffer(oldNode, newNode) || p.Spec.ServiceRef != nil && !got.NodeDiffers(oldNode, newNode) {
+			t.Fatalf("%s: nobody notices:\n%+v\n%+v", name, members(before), set)
 		}
-		if set.Fingerprint() == members(was).Fingerprint() && !slices.Equal(set.Addresses, members(was).Addresses) {
+		if set.Fingerprint() == members(before).Fingerprint() && !slices.Equal(set.Addresses, members(before).Addresses) {
 			t.Fatalf("%s: one fingerprint of two memberships", name)
 		}
 	}

@@ -23,8 +23,8 @@ func NewSelector(s *metav1.LabelSelector) (service.Selector, error) {
 }
 
 // NodesOn selects the nodes of a load balancer: all nodes unless there are several.
-func NodesOn(loadBalancer string, several []service.Configuration) metav1.LabelSelector {
-	conf, ok := service.ConfigurationOf(loadBalancer, several)
+func NodesOn(loadBalancer string, configurations []service.Configuration) metav1.LabelSelector {
+	conf, ok := service.ConfigurationOf(loadBalancer, configurations)
 	if !ok {
 		return metav1.LabelSelector{}
 	}

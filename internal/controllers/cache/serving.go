@@ -97,23 +97,23 @@ func (s *Snapshot) SharesAddress(svc *corev1.Service) bool {
 }
 
 // ServicesSharingAddress returns the other Services that request or have a private address of svc.
-func (s *Snapshot) ServicesSharingAddress(svc *corev1.Service) (beside []*corev1.Service) {
+func (s *Snapshot) ServicesSharingAddress(svc *corev1.Service) (neighbors []*corev1.Service) {
 	requested, shown := PrivateAddresses(svc)
 	for _, key := range append(requested, shown...) {
 		for _, other := range List[corev1.Service](s.Services, ServicesByAddress, key) {
-			if metadata.Key(other.Namespace, other.Name) != metadata.Key(svc.Namespace, svc.Name) && !slices.Contains(beside, other) {
-				beside = append(beside, other)
+			if metadata.Key(other.Namespace, other.Name) != metadata.Key(svc.Namespace, svc.Name) && !slices.Contains(neighbors, other) {
+				neighbors = append(neighbors, other)
 			}
 		}
 	}
-	return beside
+	return neighbors
 }
 
 // DedicatedPools returns the possible names of a Service's dedicated pools.
 func DedicatedPools(s *corev1.Service) []string {
 	names := ServiceOf(s).DedicatedPools()
-	for _, usual := range names[:2:2] {
-		names = append(names, service.HashedPoolName(usual, metadata.Key(s.Namespace, s.Name)))
+	for _, defaultName := range names[:2:2] {
+		names = append(names, service.HashedPoolName(defaultName, metadata.Key(s.Namespace, s.Name)))
 	}
 	return names
 }

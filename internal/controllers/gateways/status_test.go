@@ -129,9 +129,9 @@ func TestARouteWithARejectedStatus(t *testing.T) {
 	if !apierrors.IsInvalid(err) {
 		t.Errorf("got %v", err)
 	}
-	is := &gatewayv1.TCPRoute{}
-	if err := m.Get(t.Context(), cache.NamespacedName("b/b"), is); err != nil || len(is.Status.Parents) != 1 {
-		t.Errorf("%v, %+v", err, is.Status)
+	got := &gatewayv1.TCPRoute{}
+	if err := m.Get(t.Context(), cache.NamespacedName("b/b"), got); err != nil || len(got.Status.Parents) != 1 {
+		t.Errorf("%v, %+v", err, got.Status)
 	}
 }
 

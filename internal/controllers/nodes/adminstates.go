@@ -45,8 +45,8 @@ type notice struct {
 	// down and back are nodes that became Down or Up in some pool. The event follows once that applies to all
 	// pools of the object.
 	down, back map[string]struct{}
-	// failing are the pools in which admin states could not be set. failed is the first error; complained is
-	// true after its event.
+	// failing are the pools in which admin states could not be set. failureText is the first error, and hasFailureEvent
+	// is true after its event.
 	failing         map[schedule.Ref]struct{}
 	failureText     string
 	hasFailureEvent bool
@@ -56,7 +56,7 @@ type notice struct {
 
 // AdminStates collects changes of admin states and records one event per affected object.
 type AdminStates struct {
-	// ResolveBinding returns the entitlement of a BackendPool. It must be set before the first attempt.
+	// ResolveBinding returns the binding of a BackendPool. It must be set before the first attempt.
 	ResolveBinding func(*v1alpha1.BackendPool, time.Time) backendpool.Binding
 	// Members returns the members of a pool, including retained ones. It must be set before the first
 	// attempt.
@@ -108,7 +108,7 @@ func (a *AdminStates) hasPending(drains func(node string) bool) bool {
 // RecordAttempt records the admin state changes of an attempt. It does not block.
 func (a *AdminStates) RecordAttempt(p *v1alpha1.BackendPool, binding backendpool.Binding, r updater.Report, t backendpool.AdminChanges) {
 	about := poolSubject(p, binding)
-	news := len(t.Down)+len(t.Back) > 0
+	changed := len(t.Down)+len(t.Back) > 0
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, name := range t.Down {
@@ -118,9 +118,9 @@ func (a *AdminStates) RecordAttempt(p *v1alpha1.BackendPool, binding backendpool
 		a.noticeOf(about).back[name], a.noticeOf(nodeSubject(name)).back[name] = struct{}{}, struct{}{}
 	}
 	if backendpool.HasAdminFailure(r) {
-		news = a.noticeOf(about).addFailure(r) || news
+		changed = a.noticeOf(about).addFailure(r) || changed
 		for _, name := range t.Failed {
-			news = a.noticeOf(nodeSubject(name)).addFailure(r) || news
+			changed = a.noticeOf(nodeSubject(name)).addFailure(r) || changed
 		}
 	}
 	poolGone := r.Outcome == diff.Stale || r.Outcome == diff.Rejected && !r.StatesInSync
@@ -129,12 +129,12 @@ func (a *AdminStates) RecordAttempt(p *v1alpha1.BackendPool, binding backendpool
 		switch {
 		case fails && (r.InSync || r.StatesInSync):
 			delete(b.failing, r.Ref)
-			news = true
+			changed = true
 		case fails && poolGone:
 			b.dropPool(r.Ref)
 		}
 	}
-	if !news {
+	if !changed {
 		return
 	}
 	select {

@@ -111,7 +111,7 @@ func (b *notice) takeEvent(w subject, v adminView) adminEvent {
 		b.hasDownEvent = v.drainReasons[w.name] != "" && (b.hasDownEvent || len(ready.down) > 0)
 	}
 	for ref := range b.failing {
-		if _, works := v.refs[ref]; !works {
+		if _, ok := v.refs[ref]; !ok {
 			b.dropPool(ref)
 		}
 	}

@@ -63,7 +63,7 @@ func (e *Evictions) reconcileConditions(ctx context.Context, name string) error 
 		return nil
 	}
 	_, condition := evictionOf(n)
-	if verdict, _ := evaluateConditions(n); verdict == lb.EvictionIgnored {
+	if action, _ := evaluateConditions(n); action == lb.EvictionIgnored {
 		return nil
 	}
 	return e.writeTaint(ctx, name, "condition "+condition, evaluateConditions)

@@ -162,11 +162,11 @@ func (e *Evictions) reconcileEvent(ctx context.Context, req reconcile.Request) (
 	// A start lists an hour of events, most of them handled, and agents repeat events. The cached node is
 	// enough to skip these.
 	if n := cache.Get[corev1.Node](e.Nodes.Nodes, a.InvolvedObject.Name); n != nil {
-		verdict, _ := evaluateEviction(n, evictionEvent(a), e.seen.isCovered(a))
+		action, _ := evaluateEviction(n, evictionEvent(a), e.seen.isCovered(a))
 		if hasSpotEviction(n.Spec.Taints) {
 			e.seen.addEvent(a)
 		}
-		if verdict == lb.EvictionIgnored {
+		if action == lb.EvictionIgnored {
 			return reconcile.Result{}, nil
 		}
 	}
@@ -198,19 +198,19 @@ func (e *Evictions) TaintNode(ctx context.Context, a *corev1.Event) error {
 // the cache has only some. by is the source of the announcement.
 func (e *Evictions) writeTaint(ctx context.Context, node, by string, judge func(*corev1.Node) (lb.EvictionAction, lb.EvictionRecord)) error {
 	n := &corev1.Node{}
-	var verdict lb.EvictionAction
+	var action lb.EvictionAction
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		*n = corev1.Node{}
 		if err := e.Reader.Get(ctx, client.ObjectKey{Name: node}, n); err != nil {
 			return err
 		}
 		var record lb.EvictionRecord
-		if verdict, record = judge(n); verdict == lb.EvictionIgnored {
+		if action, record = judge(n); action == lb.EvictionIgnored {
 			return nil
 		}
 		before := n.DeepCopy()
 		metav1.SetMetaDataAnnotation(&n.ObjectMeta, metadata.PreemptionAnnotation, record.String())
-		if verdict == lb.EvictionTaints {
+		if action == lb.EvictionTaints {
 			n.Spec.Taints = withSpotEviction(n.Spec.Taints)
 		}
 		return e.Writer.Patch(ctx, n, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(k8s.FieldOwner))
@@ -221,7 +221,7 @@ func (e *Evictions) writeTaint(ctx context.Context, node, by string, judge func(
 	if err != nil {
 		return fmt.Errorf("taint of node %s: %w", node, err)
 	}
-	if verdict == lb.EvictionTaints {
+	if action == lb.EvictionTaints {
 		e.Log.InfoContext(ctx, "a node was tainted: Azure evicts it", "node", n.Name, "announcedBy", by)
 		e.Events.Add(n, corev1.EventTypeNormal, EventTainted,
 			fmt.Sprintf("Azure evicts this spot machine (%s): tainted %s=%s:%s", by, spotEviction.Key, spotEviction.Value, spotEviction.Effect))

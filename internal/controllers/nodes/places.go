@@ -92,12 +92,12 @@ func (p *placementStore) recordSet(n *corev1.Node, set string) {
 }
 
 // setReason records why a node is not placed, and reports whether the word differs from the last one.
-func (p *placementStore) setReason(n *corev1.Node, word, why string) (news bool) {
+func (p *placementStore) setReason(n *corev1.Node, word, why string) (changed bool) {
 	p.updateNode(n, func(place *nodePlace) {
-		news = place.reasonKey != word && word != ""
+		changed = place.reasonKey != word && word != ""
 		place.reasonKey, place.reasonText = word, why
 	})
-	return news
+	return changed
 }
 
 func (p *placementStore) forgetNode(name string) {

@@ -53,12 +53,12 @@ func TestAChoiceCountsAtOnce(t *testing.T) {
 	if on == "" {
 		t.Fatal("the choice is forgotten before it shows")
 	}
-	if is := p.assignFixed(newWorkerNode(1, cache.PlaceValue(on)), nil); is != on {
-		t.Errorf("it shows on %s, and is on %q", on, is)
+	if got := p.assignFixed(newWorkerNode(1, cache.PlaceValue(on)), nil); got != on {
+		t.Errorf("it shows on %s, and is on %q", on, got)
 	}
 	other := map[string]string{"One": "two", "two": "One"}[on]
-	if is := p.assignFixed(newWorkerNode(1, cache.PlaceValue(other)), nil); is != other {
-		t.Errorf("a person moved it to %s, and it is on %q", other, is)
+	if got := p.assignFixed(newWorkerNode(1, cache.PlaceValue(other)), nil); got != other {
+		t.Errorf("a person moved it to %s, and it is on %q", other, got)
 	}
 	again := newWorkerNode(1, "")
 	again.UID = "another"

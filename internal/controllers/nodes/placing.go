@@ -56,9 +56,9 @@ type Placer struct {
 
 // SetConfigurations sets the configurations: shown returns the configurations of nodes in Azure, availabilitySet the set
 // of a machine.
-func (p *Placer) SetConfigurations(several []service.Configuration, shown func(context.Context) (map[string]string, error),
+func (p *Placer) SetConfigurations(configurations []service.Configuration, shown func(context.Context) (map[string]string, error),
 	availabilitySet func(ctx context.Context, providerID string) (string, error)) {
-	p.places.configurations, p.places.names = several, cache.PlaceNames(several)
+	p.places.configurations, p.places.names = configurations, cache.PlaceNames(configurations)
 	p.places.observed, p.places.availabilitySet = shown, availabilitySet
 }
 

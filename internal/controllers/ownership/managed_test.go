@@ -162,19 +162,19 @@ func TestHowNodesBecomeMembers(t *testing.T) {
 		if shall.Spec.Membership != want {
 			t.Errorf("interfaces %v: they become members by %q", interfaces, shall.Spec.Membership)
 		}
-		for is, same := range map[string]bool{
+		for current, same := range map[string]bool{
 			"": true, v1alpha1.MembershipAuto: true, v1alpha1.MembershipAddress: !interfaces, v1alpha1.MembershipNetworkInterface: interfaces,
 		} {
-			if p := objects.ManagedNodePool(joinAs(is)); ownership.HasSameSpec(p, shall) != same {
-				t.Errorf("interfaces %v: %q says the same: %v", interfaces, is, !same)
+			if p := objects.ManagedNodePool(joinAs(current)); ownership.HasSameSpec(p, shall) != same {
+				t.Errorf("interfaces %v: %q says the same: %v", interfaces, current, !same)
 			}
-			asks := is == v1alpha1.MembershipNetworkInterface
-			leaves := is == v1alpha1.MembershipAuto // without membership it has addresses
-			if got := o.UsesInterfaces(objects.ManagedNodePool(objects.RecordedAs(v1alpha1.MadeForNodes), joinAs(is))); got != (asks || leaves && interfaces) {
-				t.Errorf("interfaces %v: Weir's own with %q is by machine: %v", interfaces, is, got)
+			asks := current == v1alpha1.MembershipNetworkInterface
+			leaves := current == v1alpha1.MembershipAuto // without membership it has addresses
+			if got := o.UsesInterfaces(objects.ManagedNodePool(objects.RecordedAs(v1alpha1.MadeForNodes), joinAs(current))); got != (asks || leaves && interfaces) {
+				t.Errorf("interfaces %v: Weir's own with %q is by machine: %v", interfaces, current, got)
 			}
-			if got := o.UsesInterfaces(objects.ManagedNodePool(objects.InNamespace("team"), joinAs(is))); got != asks {
-				t.Errorf("interfaces %v: somebody's with %q is by machine: %v", interfaces, is, got)
+			if got := o.UsesInterfaces(objects.ManagedNodePool(objects.InNamespace("team"), joinAs(current))); got != asks {
+				t.Errorf("interfaces %v: somebody's with %q is by machine: %v", interfaces, current, got)
 			}
 		}
 	}

@@ -27,19 +27,19 @@ func (o *Pools) serviceWithPools(s *corev1.Service) service.Service {
 // collide.
 func (o *Pools) PoolNames(s *corev1.Service) []string {
 	var names []string
-	apart := false
-	for _, usual := range cache.ServiceOf(s).DedicatedPools() {
+	distinct := false
+	for _, defaultName := range cache.ServiceOf(s).DedicatedPools() {
 		me := o.poolUser(s)
 		var rivals []service.PoolUser
-		for _, r := range cache.List[corev1.Service](o.View.Services, cache.ServicesByPool, usual) {
-			if other := o.poolUser(r); other.Key != me.Key && (o.needsPool(r, usual) || cache.ContainsFold(other.PoolNames, usual)) {
+		for _, r := range cache.List[corev1.Service](o.View.Services, cache.ServicesByPool, defaultName) {
+			if other := o.poolUser(r); other.Key != me.Key && (o.needsPool(r, defaultName) || cache.ContainsFold(other.PoolNames, defaultName)) {
 				rivals = append(rivals, other)
 			}
 		}
-		name := service.ChoosePoolName(usual, me, rivals)
-		names, apart = append(names, name), apart || name != usual
+		name := service.ChoosePoolName(defaultName, me, rivals)
+		names, distinct = append(names, name), distinct || name != defaultName
 	}
-	if !apart {
+	if !distinct {
 		return nil
 	}
 	return names
@@ -87,14 +87,14 @@ func (o *Pools) currentPool(s *corev1.Service) service.PoolUse {
 	return service.NoPool
 }
 
-func (o *Pools) needsPool(s *corev1.Service, usual string) bool {
+func (o *Pools) needsPool(s *corev1.Service, defaultName string) bool {
 	if !o.View.Serving.IsManaged(s) || !o.hasOwnPools(s) {
 		return false
 	}
 	of := cache.ServiceOf(s)
 	for i, name := range of.DedicatedPools() {
 		for _, f := range of.Families {
-			if (f == lb.IPv6) == (i == 1) && strings.EqualFold(name, usual) {
+			if (f == lb.IPv6) == (i == 1) && strings.EqualFold(name, defaultName) {
 				return true
 			}
 		}

@@ -44,9 +44,9 @@ func TestLocalServicesHaveNoPoolsOfInterfaces(t *testing.T) {
 	}
 	for _, interfaces := range []bool{false, true} {
 		first, second := local("a", "b-c"), local("a-b", "c")
-		left := objects.ManagedPool(objects.WithAzurePool, objects.RecordedAs(objects.WebUID))
+		remaining := objects.ManagedPool(objects.WithAzurePool, objects.RecordedAs(objects.WebUID))
 		theirs := objects.NewBackendPool("theirs", 0, objects.InNamespace("team"), objects.OfPool("a-b-c"), objects.OnLoadBalancer("kubernetes", ""))
-		o := newPools(t, left, first, second, theirs)
+		o := newPools(t, remaining, first, second, theirs)
 		o.Settings.Interfaces, o.Settings.ConvertsPools = interfaces, interfaces
 		web := cache.Get[corev1.Service](o.View.Services, "shop/web").DeepCopy()
 		web.Annotations = map[string]string{metadata.PlaceAnnotation: "kubernetes"}
@@ -56,7 +56,7 @@ func TestLocalServicesHaveNoPoolsOfInterfaces(t *testing.T) {
 		if names := o.PoolNames(first); (names == nil) != interfaces {
 			t.Errorf("interfaces %v: a Service whose pool's name is another's has %v", interfaces, names)
 		}
-		if needed := o.IsInUse(left); needed == interfaces {
+		if needed := o.IsInUse(remaining); needed == interfaces {
 			t.Errorf("interfaces %v: its BackendPool is needed: %v", interfaces, needed)
 		}
 		at, err := o.View.Target(theirs)

@@ -41,8 +41,8 @@ func (o *Pools) Permission(p *v1alpha1.BackendPool, at lb.PoolID) (backendpool.P
 	}
 	// A deleted BackendPool still removes its addresses while no other has a stronger claim.
 	if own && p.DeletionTimestamp == nil {
-		if whose := o.otherUser(p, at); whose != "" {
-			return backendpool.NoPermission, backendpool.Rejection{Reason: v1alpha1.ReasonDuplicate, Message: fmt.Sprintf("%s is that of %s, and Weir fills it: bind another pool", backendpool.DescribePool(at), whose)}
+		if other := o.otherUser(p, at); other != "" {
+			return backendpool.NoPermission, backendpool.Rejection{Reason: v1alpha1.ReasonDuplicate, Message: fmt.Sprintf("%s is that of %s, and Weir fills it: bind another pool", backendpool.DescribePool(at), other)}
 		}
 	}
 	return backendpool.Granted, backendpool.Rejection{}

@@ -15,7 +15,7 @@ type LoadBalancers interface {
 	// Names returns all load balancers of the cluster.
 	Names() []string
 	ID(name string) lb.LoadBalancerID
-	// IsLeftForeign reports whether Weir created the pool and left it because of foreign members.
+	// LeftToOthers reports whether Weir created the pool and left it because of foreign members.
 	LeftToOthers(pool lb.PoolKey) bool
 }
 

@@ -45,7 +45,7 @@ type Config struct {
 	// IsSynced reports whether View is filled.
 	IsSynced func() bool
 	// Leader returns whether this process leads, and for how long it has seen no renewal of the Lease.
-	Leader func() (leads bool, sinceRenewed time.Duration)
+	Leader func() (isLeader bool, sinceRenewed time.Duration)
 	// CountOpened counts the opened gates.
 	CountOpened func(Reason)
 	Backoff     k8s.QueueBackoff
@@ -151,11 +151,11 @@ func needsDecision(pod *corev1.Pod) bool {
 }
 
 func (r *Reconciler) decide(pod *corev1.Pod, now time.Time) Decision {
-	leads, since := r.cfg.Leader()
-	leader := Leader{Leads: leads, RenewedAt: now.Add(-since)}
+	isLeader, since := r.cfg.Leader()
+	leader := Leader{Leads: isLeader, RenewedAt: now.Add(-since)}
 	var services []Service
 	var refs []schedule.Ref
-	if leads {
+	if isLeader {
 		services, refs = r.inputs.services(pod, now)
 	}
 	seen, waiting := r.recordWaiting(pod, refs, now)

@@ -27,16 +27,16 @@ func newHoldingCluster(t *testing.T, all ...*v1alpha1.BackendPool) *controllers.
 	t.Helper()
 	web := objects.NewService(corev1.ServiceTypeLoadBalancer)
 	web.UID, web.Finalizers, web.Spec.ExternalTrafficPolicy = objects.WebUID, []string{metadata.ServiceFinalizer}, corev1.ServiceExternalTrafficPolicyLocal
-	has := offline.Objects{Services: []corev1.Service{*web}, Namespaces: []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}}}
+	have := offline.Objects{Services: []corev1.Service{*web}, Namespaces: []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}}}
 	for _, p := range all {
-		has.Pools = append(has.Pools, *p)
+		have.Pools = append(have.Pools, *p)
 	}
 	settings := service.Settings{ClusterName: "kubernetes", SeveralLoadBalancers: true}
 	c := offline.New(controllers.Options{SubscriptionID: "s0", ResourceGroup: "rg0"})
 	c.Controllers.EnableLoadBalancers(dryrun.New(loadbalancer.Config{Settings: loadbalancer.Settings{
 		Settings: settings, Place: lb.LoadBalancerID{SubscriptionID: "s0", ResourceGroup: "rg0"}, Configurations: []service.Configuration{{Name: "kubernetes"}},
 	}}, nil), services.Options{Namespace: "weir-system", Settings: settings})
-	if err := c.AddObjects(has); err != nil {
+	if err := c.AddObjects(have); err != nil {
 		t.Fatal(err)
 	}
 	return c.Controllers

@@ -27,11 +27,11 @@ type serviceDryRun struct{ r *Reconciler }
 // DryRun implements servicelb.DryRunner.
 func (v serviceDryRun) DryRun(ctx context.Context, s servicelb.Service, request func(context.Context, servicelb.Locator) (loadbalancer.Request, bool, error)) (string, error) {
 	r := v.r.options.NewDryRun()
-	req, holds, err := request(ctx, r)
+	req, ok, err := request(ctx, r)
 	if err != nil {
 		return "", err
 	}
-	if !holds {
+	if !ok {
 		return planview.Report{}.FormatBrief(), nil
 	}
 	refused, err := r.DryRun(ctx, req, func(pool service.Pool) (diff.Desired, error) {

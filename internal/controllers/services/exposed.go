@@ -69,8 +69,8 @@ func (r *Reconciler) NodeAddresses() []netip.Addr {
 
 // NodesOf implements loadbalancer.Cluster. It includes nodes without endpoints: those with endpoints change with
 // each rollout, and nodes without one take no flows.
-func (r *Reconciler) NodesOf(on lb.LoadBalancerID, anywhere bool) ([]netip.Addr, bool) {
-	if !anywhere && len(r.options.Configurations) > 0 && r.CheckAllPlaced() != nil {
+func (r *Reconciler) NodesOf(on lb.LoadBalancerID, allNodes bool) ([]netip.Addr, bool) {
+	if !allNodes && len(r.options.Configurations) > 0 && r.CheckAllPlaced() != nil {
 		return nil, false
 	}
 	var all []netip.Addr
@@ -78,7 +78,7 @@ func (r *Reconciler) NodesOf(on lb.LoadBalancerID, anywhere bool) ([]netip.Addr,
 		family := []lb.Family{lb.IPv4, lb.IPv6}[i]
 		interfaces := r.options.Settings.UsesInterfaces(r.MemberKind(lb.PoolID{LoadBalancer: on, Name: name}))
 		shared := r.ownership.NewBackendPool(nil, on, service.Pool{Name: name, Family: family, Shared: true, Interfaces: interfaces})
-		if anywhere {
+		if allNodes {
 			shared.Spec.Nodes.Selector = metav1.LabelSelector{}
 		}
 		set, err := r.view.Members(shared)

@@ -27,17 +27,17 @@ type orphanSet struct {
 }
 
 // replaceAll stores the current leftovers and returns the new ones.
-func (l *orphanSet) replaceAll(all []loadbalancer.Orphan) (news []loadbalancer.Orphan) {
+func (l *orphanSet) replaceAll(all []loadbalancer.Orphan) (added []loadbalancer.Orphan) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	next := map[loadbalancer.Orphan]bool{}
 	for _, orphan := range all {
 		if next[orphan] = true; !l.known[orphan] {
-			news = append(news, orphan)
+			added = append(added, orphan)
 		}
 	}
 	l.known = next
-	return news
+	return added
 }
 
 // CountOrphans returns the number of resources named after a Service that does not exist.

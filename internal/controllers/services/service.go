@@ -76,9 +76,9 @@ func (r *Reconciler) balancedService(_ context.Context, obj client.Object) []rec
 		return nil
 	}
 	requests := []reconcile.Request{{NamespacedName: name}}
-	for _, beside := range r.view.ServicesSharingAddress(s) {
-		if slices.ContainsFunc(beside.Spec.Ports, func(p corev1.ServicePort) bool { return p.Protocol == corev1.ProtocolSCTP }) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(beside)})
+	for _, neighbor := range r.view.ServicesSharingAddress(s) {
+		if slices.ContainsFunc(neighbor.Spec.Ports, func(p corev1.ServicePort) bool { return p.Protocol == corev1.ProtocolSCTP }) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(neighbor)})
 		}
 	}
 	return requests

@@ -119,7 +119,7 @@ func (l serviceStatusStore) PublishAddresses(ctx context.Context, v servicelb.Se
 }
 
 // ingressOf returns the ingress list for addresses, and whether the status differs.
-func ingressOf(s *corev1.Service, addresses []netip.Addr) (ingress []corev1.LoadBalancerIngress, news bool) {
+func ingressOf(s *corev1.Service, addresses []netip.Addr) (ingress []corev1.LoadBalancerIngress, changed bool) {
 	for _, ip := range addresses {
 		ingress = append(ingress, corev1.LoadBalancerIngress{IP: ip.String(), IPMode: new(corev1.LoadBalancerIPModeVIP)})
 	}
@@ -140,33 +140,33 @@ func (l serviceStatusStore) patchStatus(ctx context.Context, what string, s *cor
 }
 
 // UpdateConflicts implements servicelb.Store.
-func (l serviceStatusStore) UpdateConflicts(ctx context.Context, v servicelb.Service, contests []loadbalancer.Conflict, anew bool) error {
+func (l serviceStatusStore) UpdateConflicts(ctx context.Context, v servicelb.Service, conflicts []loadbalancer.Conflict, force bool) error {
 	s := l.view.ServiceObject(v)
 	var texts []string
-	for _, c := range contests {
-		texts = append(texts, conflictMessage(c, humanize.MaxMessage/len(contests)))
+	for _, c := range conflicts {
+		texts = append(texts, conflictMessage(c, humanize.MaxMessage/len(conflicts)))
 	}
-	return l.setServiceCondition(ctx, s, metadata.ConditionConflict, metav1.ConditionTrue, EventConflict, strings.Join(texts, ". "), anew)
+	return l.setServiceCondition(ctx, s, metadata.ConditionConflict, metav1.ConditionTrue, EventConflict, strings.Join(texts, ". "), force)
 }
 
 // UpdateLink implements servicelb.Store.
-func (l serviceStatusStore) UpdateLink(ctx context.Context, v servicelb.Service, state *privatelink.State, anew bool) error {
+func (l serviceStatusStore) UpdateLink(ctx context.Context, v servicelb.Service, state *privatelink.State, force bool) error {
 	s := l.view.ServiceObject(v)
 	if state == nil {
-		return l.setServiceCondition(ctx, s, metadata.ConditionPrivateLink, "", "", "", anew)
+		return l.setServiceCondition(ctx, s, metadata.ConditionPrivateLink, "", "", "", force)
 	}
 	status := metav1.ConditionFalse
 	if state.IsPublished() {
 		status = metav1.ConditionTrue
 	}
-	return l.setServiceCondition(ctx, s, metadata.ConditionPrivateLink, status, state.Reason, state.Text, anew)
+	return l.setServiceCondition(ctx, s, metadata.ConditionPrivateLink, status, state.Reason, state.Text, force)
 }
 
 // UpdateConditions implements servicelb.Store.
 func (l serviceStatusStore) UpdateConditions(ctx context.Context, v servicelb.Service, c servicelb.StatusUpdate) error {
 	s := l.view.ServiceObject(v)
 	status := map[string]any{}
-	if ingress, news := ingressOf(s, c.Addresses); c.HasAddresses && news {
+	if ingress, changed := ingressOf(s, c.Addresses); c.HasAddresses && changed {
 		status["loadBalancer"] = map[string]any{"ingress": ingress}
 	}
 	var parts []any
@@ -185,19 +185,20 @@ func (l serviceStatusStore) UpdateConditions(ctx context.Context, v servicelb.Se
 	return l.patchFields(ctx, s, "status", status)
 }
 
-func (l serviceStatusStore) setServiceCondition(ctx context.Context, s *corev1.Service, kind string, status metav1.ConditionStatus, reason, text string, anew bool) error {
-	if part := conditionPatch(s, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: text}, anew); part != nil {
+func (l serviceStatusStore) setServiceCondition(ctx context.Context, s *corev1.Service, kind string, status metav1.ConditionStatus, reason, text string, force bool) error {
+	if part := conditionPatch(s, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: text}, force); part != nil {
 		return l.patchFields(ctx, s, "condition", map[string]any{"conditions": []any{part}})
 	}
 	return nil
 }
 
 // conditionPatch returns the patch entry for a condition, or nil if the cached copy is equal. An empty message
-// deletes the condition. Messages that differ only in an Azure request ID are equal. The anew flag forces the write.
-func conditionPatch(s *corev1.Service, want metav1.Condition, anew bool) any {
+// deletes the condition. Messages that differ only in an Azure request ID are
+// equal. If force is set, it returns the entry in any case.
+func conditionPatch(s *corev1.Service, want metav1.Condition, force bool) any {
 	conditions := cache.FilterConditions(s.Status.Conditions, want.Type)
 	if want.Message == "" {
-		if conditions == nil && !anew {
+		if conditions == nil && !force {
 			return nil
 		}
 		return map[string]string{"$patch": "delete", "type": want.Type}
@@ -206,7 +207,7 @@ func conditionPatch(s *corev1.Service, want metav1.Condition, anew bool) any {
 	if cond := meta.FindStatusCondition(conditions, want.Type); cond != nil && humanize.EqualMessages(cond.Message, want.Message) {
 		want.Message = cond.Message
 	}
-	if !meta.SetStatusCondition(&conditions, want) && !anew {
+	if !meta.SetStatusCondition(&conditions, want) && !force {
 		return nil
 	}
 	return conditions[0]

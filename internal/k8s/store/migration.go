@@ -54,15 +54,15 @@ func (m Migration) SaveJournal(ctx context.Context, j phase.Journal) error {
 
 // SaveFinalJournal implements skumigration.Store.
 func (m Migration) SaveFinalJournal(ctx context.Context, kept, next phase.Journal) (bool, error) {
-	sealed := false
+	saved := false
 	err := m.updateKeys(ctx, func(r Record) map[string]string {
 		journal, err := r.MigrationJournal()
-		if sealed = err == nil && phase.FormatJournal(journal) == phase.FormatJournal(kept) && r.MigrationRequests().Stop == nil; !sealed {
+		if saved = err == nil && phase.FormatJournal(journal) == phase.FormatJournal(kept) && r.MigrationRequests().Stop == nil; !saved {
 			return nil
 		}
 		return map[string]string{keyMigration: phase.FormatJournal(next)}
 	})
-	return sealed && err == nil, err
+	return saved && err == nil, err
 }
 
 // CompleteUndo implements skumigration.Store.

@@ -15,7 +15,7 @@ import (
 type LossReport struct {
 	Service string `json:"service,omitempty"`
 	Address string `json:"address"`
-	// ReportPublicIP is the deleted one, or empty if only the Service loses the address.
+	// PublicIP is the deleted one, or empty if only the Service loses the address.
 	PublicIP string `json:"publicIP,omitempty"`
 }
 
@@ -29,9 +29,9 @@ func (p *Report) addDeletedIPs(v formatter, changes []ResourceChange[lb.PublicIP
 }
 
 // AddLosses records the addresses that a Service would lose, and reports whether there are any.
-func (p *Report) AddLosses(service string, shows, will []netip.Addr) (lost bool) {
+func (p *Report) AddLosses(service string, shows, next []netip.Addr) (lost bool) {
 	for _, a := range shows {
-		if slices.Contains(will, a) {
+		if slices.Contains(next, a) {
 			continue
 		}
 		lost = true

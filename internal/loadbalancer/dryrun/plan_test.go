@@ -58,10 +58,10 @@ func (*cluster) BuildRequest(_ context.Context, name string) (req loadbalancer.R
 func (*cluster) ResolveResult(context.Context, loadbalancer.Result) error { return nil }
 
 func (*cluster) Pools() []dryrun.Pool {
-	pool := func(name, service, on, left string) dryrun.Pool {
+	pool := func(name, service, on, remaining string) dryrun.Pool {
 		id := place
 		id.Name = on
-		return dryrun.Pool{BackendPool: name, Service: service, ID: lb.PoolID{LoadBalancer: id, Name: strings.ReplaceAll(name, "/", "-")}, Ref: schedule.Ref{Name: name}, SkippedReason: left}
+		return dryrun.Pool{BackendPool: name, Service: service, ID: lb.PoolID{LoadBalancer: id, Name: strings.ReplaceAll(name, "/", "-")}, Ref: schedule.Ref{Name: name}, SkippedReason: remaining}
 	}
 	return []dryrun.Pool{
 		pool("nodes", "", "kubernetes", ""), pool("other/gone", "other/gone", "elsewhere", ""), pool("shop/lost", "shop/web", "kubernetes", ""),
@@ -120,8 +120,8 @@ func newRehearsal(c loadbalancer.Cluster) *dryrun.Simulator {
 // missing response of Azure does.
 func TestOutcome(t *testing.T) {
 	one, two := netip.MustParseAddr("20.0.0.1"), netip.MustParseAddr("20.0.0.2")
-	result := func(name string, desired bool, err error, shown, is []netip.Addr) loadbalancer.Result {
-		r := loadbalancer.Result{Request: loadbalancer.Request{Service: name, StatusAddresses: shown}, Err: err, Addresses: is}
+	result := func(name string, desired bool, err error, shown, got []netip.Addr) loadbalancer.Result {
+		r := loadbalancer.Result{Request: loadbalancer.Request{Service: name, StatusAddresses: shown}, Err: err, Addresses: got}
 		if desired {
 			r.Desired = &service.Spec{}
 		}

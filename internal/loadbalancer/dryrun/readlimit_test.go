@@ -18,14 +18,14 @@ func TestLawAllowance(t *testing.T) {
 		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		for range rapid.IntRange(1, 120).Draw(t, "reads") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 900).Draw(t, "pause")) * time.Millisecond)
-			left, until := a.takeRead(now)
+			remaining, until := a.takeRead(now)
 			if !until.IsZero() {
 				now = until.Add(time.Microsecond)
-				if left, until = a.takeRead(now); !until.IsZero() {
+				if remaining, until = a.takeRead(now); !until.IsZero() {
 					t.Fatalf("told to come again at %s", until)
 				}
 			}
-			a, times = left, append(times, now)
+			a, times = remaining, append(times, now)
 		}
 		for i := range times {
 			for j := i; j < len(times); j++ {

@@ -22,8 +22,8 @@ func TestRegionLimitsOf(t *testing.T) {
 		ips       = []ResourceChange[lb.PublicIP]
 		balancers = []ResourceChange[lb.LoadBalancer]
 	)
-	usage := func(name string, was, used, limit int) plan.LimitUsage {
-		return plan.LimitUsage{Resource: "region eastus", Name: name, Was: was, Used: used, Max: limit}
+	usage := func(name string, before, used, limit int) plan.LimitUsage {
+		return plan.LimitUsage{Resource: "region eastus", Name: name, Was: before, Used: used, Max: limit}
 	}
 	quota := func(name string, used, limit int) []plan.RegionUsage {
 		return []plan.RegionUsage{{Name: name, Used: used, Max: limit}}

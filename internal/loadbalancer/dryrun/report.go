@@ -81,10 +81,10 @@ type FieldReport struct {
 type MemberReport struct {
 	Action lb.Action `json:"action"`
 	// Address is empty for network interfaces and other load balancers' frontends.
-	Address string `json:"address,omitempty"`
-	Name    string `json:"name,omitempty"`
+	Address    string `json:"address,omitempty"`
+	Name       string `json:"name,omitempty"`
+	AdminState string `json:"adminState,omitempty"`
 	// WasAdminState is set if it changes.
-	AdminState    string `json:"adminState,omitempty"`
 	WasAdminState string `json:"wasAdminState,omitempty"`
 }
 
@@ -92,7 +92,7 @@ type MemberReport struct {
 type ServiceReport struct {
 	// Service is namespace/name.
 	Service string `json:"service"`
-	// ReportLoadBalancer is empty if it is removed.
+	// LoadBalancer is empty if the Service is removed.
 	LoadBalancer string   `json:"loadBalancer,omitempty"`
 	Addresses    []string `json:"addresses,omitempty"`
 	// Refused is why Azure would reject it.
@@ -142,9 +142,9 @@ func (p *Report) addResource(r ResourceReport) {
 	}
 }
 
-// AddService adds a Service; given describes placeholders.
-func (p *Report) AddService(s ServiceReport, addresses []netip.Addr, given map[netip.Addr]string) {
-	v := formatter{placeholders: given}
+// AddService adds a Service. placeholders describes addresses that Azure has not assigned yet.
+func (p *Report) AddService(s ServiceReport, addresses []netip.Addr, placeholders map[netip.Addr]string) {
+	v := formatter{placeholders: placeholders}
 	for _, a := range addresses {
 		if a.IsValid() {
 			s.Addresses = append(s.Addresses, v.formatAddress(a.String()))

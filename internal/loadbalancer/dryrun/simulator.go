@@ -35,7 +35,7 @@ type Simulator struct {
 	resultSignal chan struct{}
 }
 
-// New returns a Rehearsal. It replaces cfg's Azure, Lease, Writes, Done, Log and workers.
+// New returns a Simulator. It replaces cfg's Azure, Lease, Writes, Done, Log and workers.
 func New(cfg loadbalancer.Config, azure Reader) *Simulator {
 	r := &Simulator{Shadow: NewShadow(azure), resultSignal: make(chan struct{}, 1), settings: cfg.Settings.Settings, maxRules: cfg.MaxRules, maxLinks: cmp.Or(cfg.MaxPrivateLinks, lb.MaxPrivateLinkServices)}
 	cfg.Log = slog.New(slog.DiscardHandler)

@@ -70,13 +70,13 @@ func TestEntriesWithoutAnAddress(t *testing.T) {
 	nic := func(name, state string) lb.Address {
 		return lb.Address{Name: name, Interface: "/subscriptions/s/" + name, AdminState: state}
 	}
-	was := lb.Pool{Addresses: []lb.Address{nic("one", ""), nic("two", lb.None), nic("three", "")}}
-	if got := diffMembers(was, was); len(got) != 0 {
+	before := lb.Pool{Addresses: []lb.Address{nic("one", ""), nic("two", lb.None), nic("three", "")}}
+	if got := diffMembers(before, before); len(got) != 0 {
 		t.Errorf("nothing differs, and members are %+v", got)
 	}
 	pool := lb.Pool{Addresses: []lb.Address{nic("one", lb.None), nic("two", lb.Down)}}
 	var texts []string
-	for _, m := range diffMembers(was, pool) {
+	for _, m := range diffMembers(before, pool) {
 		texts = append(texts, string(m.Action)+" "+formatMember(m))
 	}
 	if got, want := strings.Join(texts, "; "), "remove three; change two: admin state None → Down"; got != want {

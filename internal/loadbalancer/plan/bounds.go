@@ -186,14 +186,14 @@ func (in Input) limitKinds() []limitKind {
 }
 
 // largestNamespace returns the namespace with the most parts, for the error of another namespace; empty if none.
-func (c *usageTable) largestNamespace(d limitKind, but string) string {
+func (c *usageTable) largestNamespace(d limitKind, except string) string {
 	names := slices.Sorted(maps.Keys(c.of))
 	names = slices.DeleteFunc(names, func(n string) bool { return n == "" || d.of(c.of[n]) == 0 })
 	if len(names) == 0 || c.NamespaceBounds == nil {
 		return ""
 	}
 	top := slices.MaxFunc(names, func(a, b string) int { return cmp.Compare(d.of(c.of[a]), d.of(c.of[b])) })
-	if top == but {
+	if top == except {
 		return ""
 	}
 	b := c.NamespaceBounds(top).NamespaceBound(d.annotation, d.capacity, true)

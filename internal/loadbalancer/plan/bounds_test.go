@@ -204,8 +204,8 @@ func TestLawNamespacesDoNotCompete(t *testing.T) {
 			}
 			before, wants := usageOf(in), map[string]int{}
 			for _, s := range in.Services {
-				had := len(slices.DeleteFunc(slices.Clone(in.Observed.Rules), func(r lb.Rule) bool { return !hasOwner(s.Owner, r.Name) }))
-				wants[s.Namespace] += max(len(s.Rules)-had, 0)
+				before := len(slices.DeleteFunc(slices.Clone(in.Observed.Rules), func(r lb.Rule) bool { return !hasOwner(s.Owner, r.Name) }))
+				wants[s.Namespace] += max(len(s.Rules)-before, 0)
 			}
 			p := Make(in)
 			served(t, in, p)

@@ -72,7 +72,7 @@ func (d *admission) checkGatewayLoadBalancer(s ServiceParts, accepted *ruleIndex
 				ErrGatewayLoadBalancer, current.Name, cmp.Or(current.GatewayLoadBalancerID(), "none"), service.GatewayLoadBalancer, cmp.Or(want, "none"))
 		}
 		for _, r := range d.observedRules[at] {
-			if _, stays := d.frontendIn(r.Name, at); hasOwner(s.Owner, r.Name) || !stays {
+			if _, ok := d.frontendIn(r.Name, at); hasOwner(s.Owner, r.Name) || !ok {
 				continue
 			}
 			var others []string
@@ -97,7 +97,7 @@ func (d *admission) gatewayConflict(want string, f lb.Frontend, part, name strin
 }
 
 // frontendIn returns the frontend at a place that the Service of a part wants. A Service outside the plan does not move.
-func (d *admission) frontendIn(part, at string) (f lb.Frontend, stays bool) {
+func (d *admission) frontendIn(part, at string) (f lb.Frontend, ok bool) {
 	for _, s := range d.Services {
 		if hasOwner(s.Owner, part) {
 			i := slices.IndexFunc(s.Frontends, func(f lb.Frontend) bool { return placeOf(f) == at })

@@ -115,8 +115,8 @@ func TestGatewayLoadBalancers(t *testing.T) {
 				t.Errorf("%s: %v", tt.name, err)
 			}
 		}
-		if is := p.Next.Frontends[0].GatewayLoadBalancerID(); is != tt.next || failed != tt.fails {
-			t.Errorf("%s: next %q, rejected %v; want %q, rejected %q", tt.name, is, p.Rejected, tt.next, tt.fails)
+		if got := p.Next.Frontends[0].GatewayLoadBalancerID(); got != tt.next || failed != tt.fails {
+			t.Errorf("%s: next %q, rejected %v; want %q, rejected %q", tt.name, got, p.Rejected, tt.next, tt.fails)
 		}
 		in.Observed = p.Next
 		if again := Make(in); len(again.Changes) > 0 {

@@ -182,9 +182,9 @@ func mergeParts[T any](items, desired []T, owned func(T) bool, name func(T) stri
 			continue
 		}
 		lower := strings.ToLower(name(item))
-		i, stays := at[lower]
+		i, ok := at[lower]
 		switch {
-		case stays:
+		case ok:
 			retained[lower] = true
 			if want := keep(item, desired[i]); !isSame(item, want) {
 				item = want

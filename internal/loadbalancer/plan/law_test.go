@@ -150,18 +150,18 @@ func served(t *rapid.T, in Input, p Plan) {
 }
 
 func untouched(t *rapid.T, next lb.LoadBalancer) {
-	was := foreign()
-	for _, f := range was.Frontends {
+	before := foreign()
+	for _, f := range before.Frontends {
 		if !slices.ContainsFunc(next.Frontends, func(o lb.Frontend) bool { return sameFrontend(o, f) }) {
 			t.Fatalf("frontend %s is gone or changed", f.Name)
 		}
 	}
-	for _, r := range was.Rules {
+	for _, r := range before.Rules {
 		if !slices.ContainsFunc(next.Rules, func(o lb.Rule) bool { return sameRule(o, r) }) {
 			t.Fatalf("rule %s is gone or changed", r.Name)
 		}
 	}
-	for _, p := range was.Pools {
+	for _, p := range before.Pools {
 		if !containsName(poolNames(next.Pools), p.ID.Name) {
 			t.Fatalf("pool %s is gone", p.ID.Name)
 		}

@@ -75,7 +75,7 @@ func TestFixedWhereOthersHavePorts(t *testing.T) {
 		"of the other family":                  {[]lb.Frontend{{Name: "aa", Family: lb.IPv6, Subnet: "/s", PrivateIP: netip.MustParseAddr("fd00::9"), Static: true}}, nil, ""},
 	} {
 		got := PinAddress(want, "aa", "shop/aa", []lb.Rule{rule("aa", "aa", lb.TCP, 80), rule("aa", "aa-IPv6", lb.UDP, 80)}, lb.LoadBalancer{Frontends: tt.frontends, Rules: tt.rules}, nil)
-		if is := fmt.Sprint(got.PrivateIP); got.Static != (tt.ip != "") || got.Static && is != tt.ip {
+		if current := fmt.Sprint(got.PrivateIP); got.Static != (tt.ip != "") || got.Static && current != tt.ip {
 			t.Errorf("%s: %+v, want %q", about, got, tt.ip)
 		}
 	}

@@ -120,9 +120,9 @@ func makePlan(in Input) Plan {
 	in.Services = keepZones(in.Observed, nameFrontends(in))
 	p := Plan{Next: cloneLoadBalancer(in.Observed), Rejected: rejectServices(in)}
 	accepted := p.acceptedServices(in.Services)
-	lack := in
-	lack.Services = accepted
-	maps.Copy(p.Rejected, MissingIPv4(lack))
+	rest := in
+	rest.Services = accepted
+	maps.Copy(p.Rejected, MissingIPv4(rest))
 	accepted = p.acceptedServices(accepted)
 	p.Next.Frontends = resolveFrontends(in, accepted)
 	for _, s := range accepted {
@@ -138,8 +138,8 @@ func makePlan(in Input) Plan {
 		p.Changes = Diff(in.Observed, lb.LoadBalancer{})
 		return p
 	}
-	if stranded := p.retainFrontend(in, accepted); stranded != nil {
-		return stranded.planWithout(in, p)
+	if rejected := p.retainFrontend(in, accepted); rejected != nil {
+		return rejected.planWithout(in, p)
 	}
 	p.Changes = p.withRetained(Diff(in.Observed, p.Next))
 	return p

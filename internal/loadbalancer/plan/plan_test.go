@@ -75,8 +75,8 @@ func TestOnlyWhatDiffersIsChanged(t *testing.T) {
 	s := newTestParts("aa", 80)
 	s.Rules[0].IdleMinutes = 15
 	p = expect(t, Make(Input{Observed: p.Next, Services: []ServiceParts{s, newTestParts("ab", 80)}}), "change rule aa-TCP-80")
-	if was, rule := p.Changes[0].Was.(lb.Rule), p.Changes[0].Is.(lb.Rule); was.IdleMinutes != 0 || rule.IdleMinutes != 15 {
-		t.Errorf("was %v, is %v", was, rule)
+	if before, rule := p.Changes[0].Was.(lb.Rule), p.Changes[0].Is.(lb.Rule); before.IdleMinutes != 0 || rule.IdleMinutes != 15 {
+		t.Errorf("was %v, is %v", before, rule)
 	}
 }
 
@@ -244,7 +244,7 @@ func TestAPoolWithAddressesOfOthersStays(t *testing.T) {
 	local.Rules[0].Pool, local.DedicatedPools = "shop-web", []string{"shop-web"}
 	local.Pools = []lb.Pool{own}
 	empty := lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}, Etag: "1", Pools: []lb.Pool{shared}}
-	was := Make(Input{Observed: empty, Services: []ServiceParts{local}}).Next
+	before := Make(Input{Observed: empty, Services: []ServiceParts{local}}).Next
 	cluster := newTestParts("aa", 80)
 	cluster.DedicatedPools = local.DedicatedPools
 	held := gone("aa", "shop-web")
@@ -264,13 +264,13 @@ func TestAPoolWithAddressesOfOthersStays(t *testing.T) {
 		pools    []string // remaining pools; none if the load balancer is deleted
 		kept     []string
 	}{
-		{"all ours", was, cluster, nil, []string{"kubernetes"}, nil},
-		{"Local becomes Cluster", was, cluster, of("shop-web"), []string{"kubernetes", "shop-web"}, []string{"shop-web"}},
-		{"the Service goes, all ours", was, gone("aa", "shop-web"), nil, nil, nil},
-		{"the Service goes", was, gone("aa", "shop-web"), of("shop-web"), []string{"kubernetes", "shop-web"}, []string{"shop-web"}},
-		{"the last Service goes", was, gone("aa", "shop-web"), of("kubernetes"), []string{"kubernetes"}, []string{"kubernetes"}},
-		{"both", was, gone("aa", "shop-web"), of("kubernetes", "shop-web"), []string{"kubernetes", "shop-web"}, []string{"shop-web"}},
-		{"a try later, on record", Make(Input{Observed: was, Services: []ServiceParts{cluster}, ForeignMembers: of("shop-web")}).Next, held, of("shop-web"), []string{"kubernetes", "shop-web"}, []string{"shop-web"}},
+		{"all ours", before, cluster, nil, []string{"kubernetes"}, nil},
+		{"Local becomes Cluster", before, cluster, of("shop-web"), []string{"kubernetes", "shop-web"}, []string{"shop-web"}},
+		{"the Service goes, all ours", before, gone("aa", "shop-web"), nil, nil, nil},
+		{"the Service goes", before, gone("aa", "shop-web"), of("shop-web"), []string{"kubernetes", "shop-web"}, []string{"shop-web"}},
+		{"the last Service goes", before, gone("aa", "shop-web"), of("kubernetes"), []string{"kubernetes"}, []string{"kubernetes"}},
+		{"both", before, gone("aa", "shop-web"), of("kubernetes", "shop-web"), []string{"kubernetes", "shop-web"}, []string{"shop-web"}},
+		{"a try later, on record", Make(Input{Observed: before, Services: []ServiceParts{cluster}, ForeignMembers: of("shop-web")}).Next, held, of("shop-web"), []string{"kubernetes", "shop-web"}, []string{"shop-web"}},
 		{"a pool of that name that never was its", lb.LoadBalancer{Etag: "1", Pools: []lb.Pool{own}}, gone("aa", "shop-web"), of("shop-web"), []string{"shop-web"}, nil},
 	} {
 		t.Run(tt.about, func(t *testing.T) {

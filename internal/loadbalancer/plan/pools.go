@@ -101,7 +101,7 @@ func (k RetainedPart) String() string {
 }
 
 // removePools deletes the Service's own pools that are no longer needed, unless they hold foreign members. The pools of
-// its former rules, in had, prove the owner.
+// its former rules, in old, prove the owner.
 func (p *Plan) removePools(in Input, s ServiceParts, old []string) {
 	p.Next.Pools = slices.DeleteFunc(p.Next.Pools, func(pool lb.Pool) bool {
 		name := pool.ID.Name

@@ -26,9 +26,9 @@ func TestPropertiesStayUnlessSet(t *testing.T) {
 		{"default of Azure", "", lb.AllProbedDown, "", 0},
 	} {
 		for _, port := range []int32{80, 81} {
-			has, want := lb.Probe{Name: "a1-TCP-80", Port: 80, NoHealthyBackends: tt.has}, lb.Probe{Name: "A1-TCP-80", Port: port, NoHealthyBackends: tt.wants}
-			next := mergeParts([]lb.Probe{has}, []lb.Probe{want}, ownedBy("a1", probeName), probeName, sameProbe, keepBehavior)
-			changes := Diff(lb.LoadBalancer{Probes: []lb.Probe{has}}, lb.LoadBalancer{Probes: next})
+			have, want := lb.Probe{Name: "a1-TCP-80", Port: 80, NoHealthyBackends: tt.has}, lb.Probe{Name: "A1-TCP-80", Port: port, NoHealthyBackends: tt.wants}
+			next := mergeParts([]lb.Probe{have}, []lb.Probe{want}, ownedBy("a1", probeName), probeName, sameProbe, keepBehavior)
+			changes := Diff(lb.LoadBalancer{Probes: []lb.Probe{have}}, lb.LoadBalancer{Probes: next})
 			if port == 80 && (next[0].NoHealthyBackends != tt.next || len(changes) != tt.changes) ||
 				port == 81 && (len(changes) != 1 || tt.next != "" && next[0].NoHealthyBackends != tt.next) {
 				t.Errorf("%s, port %d: %+v after %d changes", tt.name, port, next, len(changes))

@@ -51,9 +51,9 @@ func (in Input) mayBeIPv4(f lb.Frontend) bool {
 // MissingIPv4 returns the Services with IPv6 frontends, by owner, if the load balancer would have no IPv4
 // frontend.
 func MissingIPv4(in Input) map[string]error {
-	lack := map[string]error{}
+	missing := map[string]error{}
 	if slices.ContainsFunc(in.Observed.Frontends, in.mayBeIPv4) {
-		return lack // it can be retained
+		return missing // it can be retained
 	}
 	for _, s := range in.Services {
 		wants := slices.Concat(s.Frontends, s.Unresolved)
@@ -61,17 +61,17 @@ func MissingIPv4(in Input) map[string]error {
 			return map[string]error{}
 		}
 		if len(wants) > 0 {
-			lack[s.Owner] = fmt.Errorf("%w, and load balancer %s would have none. Set ipFamilyPolicy PreferDualStack in the Service, "+
+			missing[s.Owner] = fmt.Errorf("%w, and load balancer %s would have none. Set ipFamilyPolicy PreferDualStack in the Service, "+
 				"or have a Service with an IPv4 address on that load balancer first", ErrNoIPv4, in.Observed.ID.Name)
 		}
 	}
-	return lack
+	return missing
 }
 
 // retainFrontend keeps an unneeded frontend if Azure requires one: pools, probes or rules require a frontend, and IPv6
 // frontends an IPv4 frontend. It returns the Service that needs the frontend's address elsewhere, unless Weir's
 // own parts must leave first.
-func (p *Plan) retainFrontend(in Input, accepted []ServiceParts) (stranded *ServiceParts) {
+func (p *Plan) retainFrontend(in Input, accepted []ServiceParts) (rejected *ServiceParts) {
 	alone := len(p.Next.Frontends) > 0 && !slices.ContainsFunc(p.Next.Frontends, in.mayBeIPv4)
 	if alone || len(p.Next.Frontends) == 0 && len(in.partNames(p.Next)) > 0 {
 		p.RetainedFrontend = in.retainCandidate(p.Next.Frontends, alone)

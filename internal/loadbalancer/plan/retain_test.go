@@ -80,12 +80,12 @@ func TestAFrontendStaysWhereAzureRequiresOne(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tt.in.SharedPools = []string{"kubernetes"}
 			p := Make(tt.in)
-			is := ""
+			got := ""
 			if p.RetainedFrontend != nil {
-				is = p.RetainedFrontend.Name
+				got = p.RetainedFrontend.Name
 			}
-			if is != tt.retained || p.Delete != tt.deletes || lb.TagValue(p.Next.Tags, TagRetained) != tt.retained {
-				t.Fatalf("%q stays, tagged %q, and it is deleted: %t", is, lb.TagValue(p.Next.Tags, TagRetained), p.Delete)
+			if got != tt.retained || p.Delete != tt.deletes || lb.TagValue(p.Next.Tags, TagRetained) != tt.retained {
+				t.Fatalf("%q stays, tagged %q, and it is deleted: %t", got, lb.TagValue(p.Next.Tags, TagRetained), p.Delete)
 			}
 			said := ""
 			for _, k := range p.RetainedParts {
@@ -116,7 +116,7 @@ func TestWhatWasLeftToOthersGoes(t *testing.T) {
 	empty := lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}}
 	full := pool("shop-web")
 	full.Addresses = []lb.Address{{IP: netip.MustParseAddr("192.0.2.7")}}
-	left := func(edit func(*lb.LoadBalancer), pools ...lb.Pool) lb.LoadBalancer { // by a Service a1
+	remaining := func(edit func(*lb.LoadBalancer), pools ...lb.Pool) lb.LoadBalancer { // by a Service a1
 		b := after(empty, []ServiceParts{newTestParts("a1", 80)}, pools...)
 		b = Make(Input{Observed: b, Services: []ServiceParts{gone("a1")}, SharedPools: []string{"kubernetes"}, ForeignMembers: map[string][]string{"shop-web": {"192.0.2.7"}}}).Next
 		if edit != nil {
@@ -130,19 +130,19 @@ func TestWhatWasLeftToOthersGoes(t *testing.T) {
 		want []string // expected changes; it is deleted if these are all parts
 		gone bool
 	}{
-		"it is empty":               {Input{Observed: left(nil, pool("shop-web"))}, nothing, true},
-		"it has a member":           {Input{Observed: left(nil, full)}, nil, false},
-		"it is not on record":       {Input{Observed: left(nil, pool("theirs"))}, nil, false},
-		"a rule of others uses it":  {Input{Observed: left(func(b *lb.LoadBalancer) { b.Rules = []lb.Rule{{Name: "theirs", Pool: "Shop-Web", Frontend: "a1"}} }, pool("shop-web"))}, nil, false},
-		"an outbound rule uses it":  {Input{Observed: left(func(b *lb.LoadBalancer) { b.Pinned = map[string]bool{"shop-web": true} }, pool("shop-web"))}, nil, false},
-		"network interfaces are in": {Input{Observed: left(func(b *lb.LoadBalancer) { b.Pools[1].NIC = true }, pool("shop-web"))}, nil, false},
+		"it is empty":               {Input{Observed: remaining(nil, pool("shop-web"))}, nothing, true},
+		"it has a member":           {Input{Observed: remaining(nil, full)}, nil, false},
+		"it is not on record":       {Input{Observed: remaining(nil, pool("theirs"))}, nil, false},
+		"a rule of others uses it":  {Input{Observed: remaining(func(b *lb.LoadBalancer) { b.Rules = []lb.Rule{{Name: "theirs", Pool: "Shop-Web", Frontend: "a1"}} }, pool("shop-web"))}, nil, false},
+		"an outbound rule uses it":  {Input{Observed: remaining(func(b *lb.LoadBalancer) { b.Pinned = map[string]bool{"shop-web": true} }, pool("shop-web"))}, nil, false},
+		"network interfaces are in": {Input{Observed: remaining(func(b *lb.LoadBalancer) { b.Pools[1].NIC = true }, pool("shop-web"))}, nil, false},
 		"a Service is there":        {Input{Observed: after(empty, []ServiceParts{newTestParts("a2", 81)}, pool("shop-web")), Others: []string{"a2"}}, []string{"remove pool shop-web"}, false},
 		"a Service takes it": {Input{Observed: after(empty, []ServiceParts{newTestParts("a2", 81)}, pool("shop-web")), Services: []ServiceParts{func() ServiceParts {
 			s := newTestParts("a2", 81)
 			s.Pools = append(s.Pools, pool("shop-web"))
 			return s
 		}()}}, nil, false},
-		"interfaces must leave": {Input{Observed: left(nil, pool("shop-web")), RemainingInterfaces: map[string]int{"kubernetes": 1}}, []string{"remove pool shop-web"}, false},
+		"interfaces must leave": {Input{Observed: remaining(nil, pool("shop-web")), RemainingInterfaces: map[string]int{"kubernetes": 1}}, []string{"remove pool shop-web"}, false},
 		"a frontend was pinned": {Input{Observed: func() lb.LoadBalancer {
 			b := after(empty, []ServiceParts{newTestParts("a1", 80)})
 			b.Rules, b.Probes = nil, nil

@@ -63,18 +63,18 @@ func (in Input) leftAddresses(s ServiceParts) []lb.Frontend {
 
 // lacksTags returns why addresses of Services cannot be retained, by owner: the load balancer would have too many tags.
 func (in Input) lacksTags() map[string]error {
-	lack, n := map[string]error{}, len(in.Observed.Tags)+reservedTags
+	missing, n := map[string]error{}, len(in.Observed.Tags)+reservedTags
 	for _, s := range in.Services {
 		count := len(in.leftAddresses(s))
 		if count > 0 && n+count > lb.MaxTags {
-			lack[s.Owner] = fmt.Errorf("the private address of the Service cannot be retained: load balancer %s has %d tags, and Azure allows %d. "+
+			missing[s.Owner] = fmt.Errorf("the private address of the Service cannot be retained: load balancer %s has %d tags, and Azure allows %d. "+
 				"Have an administrator release retained addresses with weir address release, or remove the annotation weir.dev/retain-address",
 				in.Observed.ID.Name, len(in.Observed.Tags), lb.MaxTags)
 			continue
 		}
 		n += count
 	}
-	return lack
+	return missing
 }
 
 // retainAddresses tags the addresses that accepted Services leave. Their frontends are static.

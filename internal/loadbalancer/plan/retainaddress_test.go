@@ -199,16 +199,16 @@ func TestReleaseAddress(t *testing.T) {
 		if !ok || f.Name != "r" || CheckUnused(found, r, f) != nil {
 			t.Fatalf("%s: %v %v", name, r, f)
 		}
-		is := ReleaseAddress(b, r, f, c.delete)
-		left := ""
-		if !is.Delete {
-			for _, f := range is.Next.Frontends {
-				left += " " + f.Name
+		got := ReleaseAddress(b, r, f, c.delete)
+		remaining := ""
+		if !got.Delete {
+			for _, f := range got.Next.Frontends {
+				remaining += " " + f.Name
 			}
 		}
-		needed := lb.TagValue(is.Next.Tags, TagRetained) != ""
-		if is.Delete != c.want.Delete || !slices.Equal(is.NeededBy, c.want.NeededBy) || strings.TrimSpace(left) != c.left || needed != (len(c.want.NeededBy) > 0) || lb.TagValue(is.Next.Tags, r.TagName()) != "" {
-			t.Errorf("%s: %+v", name, is)
+		needed := lb.TagValue(got.Next.Tags, TagRetained) != ""
+		if got.Delete != c.want.Delete || !slices.Equal(got.NeededBy, c.want.NeededBy) || strings.TrimSpace(remaining) != c.left || needed != (len(c.want.NeededBy) > 0) || lb.TagValue(got.Next.Tags, r.TagName()) != "" {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 	b := lb.LoadBalancer{Tags: retainedTags("shop/web", "10.0.0.4"), Frontends: []lb.Frontend{privateFrontend("r", "10.0.0.4", true)}, Rules: []lb.Rule{ruleOf("a1", "r")}}

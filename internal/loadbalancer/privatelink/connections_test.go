@@ -48,9 +48,9 @@ func TestConnectionsGoInSeveralRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, clears, _ := connected(t, 5)
 		r := w.requests[0]
-		for left := range 2 {
+		for remaining := range 2 {
 			if elapsed := clears(); elapsed != 20*time.Second || !r.HasMore || r.Err != nil {
-				t.Errorf("round %d takes %v, more: %t, %v", left, elapsed, r.HasMore, r.Err)
+				t.Errorf("round %d takes %v, more: %t, %v", remaining, elapsed, r.HasMore, r.Err)
 			}
 			wants(t, "a round that ends early", w.calls, map[string]int{"list rg": 1, "disconnect": 2, "get": 2})
 		}

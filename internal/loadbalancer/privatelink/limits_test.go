@@ -181,9 +181,9 @@ func TestLawNamespacesDoNotCompeteForPrivateLinkServices(t *testing.T) {
 					due = append(due, n.requests[i])
 				}
 				n.due(t, due...)
-				for namespace, has := range n.published() {
-					if has > limit {
-						rt.Fatalf("namespace %s has %d", namespace, has)
+				for namespace, have := range n.published() {
+					if have > limit {
+						rt.Fatalf("namespace %s has %d", namespace, have)
 					}
 				}
 				for _, r := range due {

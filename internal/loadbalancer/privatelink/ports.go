@@ -92,9 +92,9 @@ type Result struct {
 	// IsIncomplete is true if something unwanted may be left.
 	IsIncomplete bool
 	// State is nil if the Service has and requests nothing.
-	State *State
+	State  *State
+	Events []Event
 	// Warnings are problems that users must fix or should know.
-	Events   []Event
 	Warnings []Event
 }
 

@@ -131,7 +131,7 @@ func (s *subnetCache) getSubnet(ctx context.Context, id string) (lb.Subnet, erro
 }
 
 // openSubnet reports whether the policies had to be disabled.
-func (s *subnetCache) openSubnet(ctx context.Context, next lb.Subnet) (did bool, err error) {
+func (s *subnetCache) openSubnet(ctx context.Context, next lb.Subnet) (opened bool, err error) {
 	defer s.lock()()
 	id := strings.ToLower(next.String())
 	if known, ok := s.cached[id]; ok && !known.LinkPolicies {

@@ -175,8 +175,8 @@ func (w *frontendWork) runStep(ctx context.Context, step *desired.Step) error {
 		w.storeLink(step.Service.ID, &shown)
 		step.Service = shown
 	case desired.ActionOpenSubnet:
-		did, err := w.subnets.openSubnet(ctx, step.Subnet)
-		if err != nil || !did {
+		opened, err := w.subnets.openSubnet(ctx, step.Subnet)
+		if err != nil || !opened {
 			return err
 		}
 	case desired.ActionDisconnect:

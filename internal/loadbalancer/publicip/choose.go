@@ -203,7 +203,7 @@ func (k *Manager) ForeignAddresses(ctx context.Context, key, owner string, spec 
 	for _, g := range append([]lb.ResourceID{resourceGroup(k.cfg.Group)}, groupsOf(spec)...) {
 		groups[g.Key()] = g
 	}
-	whose := map[netip.Addr]string{}
+	other := map[netip.Addr]string{}
 	owned, err := k.ownersNow(ctx)
 	if err != nil {
 		return nil, err
@@ -215,11 +215,11 @@ func (k *Manager) ForeignAddresses(ctx context.Context, key, owner string, spec 
 		}
 		for _, ip := range all {
 			if of := cmp.Or(k.cfg.userText(ip, key, owner, spec), k.cfg.ownerText(ip, key, spec, owned)); of != "" && ip.Address.IsValid() {
-				whose[ip.Address] = of
+				other[ip.Address] = of
 			}
 		}
 	}
-	return whose, nil
+	return other, nil
 }
 
 // userText describes the user of a public IP that a Service may not name as an additional address: another Service

@@ -13,12 +13,12 @@ import (
 // planLabels returns the writes of user-provided public IPs for the requests. Those in first release a label and
 // must precede the others.
 func (r *Round) planLabels(ctx context.Context, requests []*Request) (first, writes map[string]*write) {
-	brought := r.userProvided
+	waiting := r.userProvided
 	r.userProvided = nil
-	r.refreshWaiting(ctx, requests, brought)
+	r.refreshWaiting(ctx, requests, waiting)
 	first, writes = map[string]*write{}, map[string]*write{}
 	for _, req := range requests {
-		if req.Err != nil || !isWaiting(brought, req) {
+		if req.Err != nil || !isWaiting(waiting, req) {
 			continue
 		}
 		r.planLabel(ctx, req, writes)
@@ -52,9 +52,9 @@ func (r *Round) planLabel(ctx context.Context, req *Request, writes map[string]*
 
 // refreshWaiting reads the waiting public IPs again: the load balancer write may have changed them, and rejected
 // requests no longer count.
-func (r *Round) refreshWaiting(ctx context.Context, requests []*Request, brought map[string][]*Request) {
+func (r *Round) refreshWaiting(ctx context.Context, requests []*Request, waiting map[string][]*Request) {
 	groups := map[string]lb.ResourceID{}
-	for key, by := range brought {
+	for key, by := range waiting {
 		if slices.ContainsFunc(by, func(req *Request) bool { return slices.Contains(requests, req) }) {
 			g := resourceGroup(r.known[key].ID)
 			groups[g.Key()] = g
@@ -63,7 +63,7 @@ func (r *Round) refreshWaiting(ctx context.Context, requests []*Request, brought
 	for _, key := range slices.Sorted(maps.Keys(groups)) {
 		if err := r.readGroup(ctx, groups[key]); err != nil {
 			for _, req := range requests {
-				if isWaiting(brought, req) {
+				if isWaiting(waiting, req) {
 					req.Err = err
 				}
 			}
@@ -71,8 +71,8 @@ func (r *Round) refreshWaiting(ctx context.Context, requests []*Request, brought
 	}
 }
 
-func isWaiting(brought map[string][]*Request, req *Request) bool {
-	for _, by := range brought {
+func isWaiting(waiting map[string][]*Request, req *Request) bool {
+	for _, by := range waiting {
 		if slices.Contains(by, req) {
 			return true
 		}

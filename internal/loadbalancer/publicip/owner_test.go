@@ -247,22 +247,22 @@ func TestWithoutTheRecord(t *testing.T) {
 	c := newCity(free("vip"), free("other"))
 	c.use("vip", "shop/web")
 	c.failsRead = true
-	has, wants := c.asks("shop/web", brought("vip", "")), c.asks("bank/web", brought("other", ""))
-	if c.round(t, has, wants); has.Err != nil || wants.Err == nil {
-		t.Errorf("unreadable: %v, %v", has.Err, wants.Err)
+	have, wants := c.asks("shop/web", brought("vip", "")), c.asks("bank/web", brought("other", ""))
+	if c.round(t, have, wants); have.Err != nil || wants.Err == nil {
+		t.Errorf("unreadable: %v, %v", have.Err, wants.Err)
 	}
 	c.failsRead, c.failsWrite = false, true
 	if c.round(t, wants); wants.Err == nil {
 		t.Error("a public IP is used that is not on record")
 	}
-	if c.round(t, has); has.Err != nil {
-		t.Errorf("in use, and unwritable: %v", has.Err)
+	if c.round(t, have); have.Err != nil {
+		t.Errorf("in use, and unwritable: %v", have.Err)
 	}
 	c.failsWrite, c.lostAfterWrite = false, true
 	c.round(t, wants)
 	c.lostAfterWrite = false
-	if c.round(t, has, wants); has.Err != nil || wants.Err != nil || c.owner("vip") != "shop" || c.owner("other") != "bank" {
-		t.Errorf("after a lost answer: %v, %v, %v", has.Err, wants.Err, c.record)
+	if c.round(t, have, wants); have.Err != nil || wants.Err != nil || c.owner("vip") != "shop" || c.owner("other") != "bank" {
+		t.Errorf("after a lost answer: %v, %v, %v", have.Err, wants.Err, c.record)
 	}
 	// After a lost record, used public IPs are found again; the first namespace gets a free one.
 	c.record = OwnerRecord{}
@@ -346,9 +346,9 @@ func TestOwnersLaw(t *testing.T) {
 				for _, namespace := range rapid.SliceOfN(rapid.SampledFrom([]string{"shop", "bank"}), 1, 3).Draw(rt, "namespaces") {
 					requests = append(requests, c.asks(fmt.Sprintf("%s/s%d", namespace, len(requests)), brought("vip", "")))
 				}
-				was := c.azure.ips[named("vip").Key()].UsedBy
+				before := c.azure.ips[named("vip").Key()].UsedBy
 				c.keeper.BeginRound(t.Context(), kubernetes, requests)
-				for _, req := range slices.DeleteFunc(requests, func(r *Request) bool { return r.Err != nil || was != "" }) {
+				for _, req := range slices.DeleteFunc(requests, func(r *Request) bool { return r.Err != nil || before != "" }) {
 					namespace := namespaceOf(req.Service)
 					if owner == "" {
 						owner = namespace

@@ -330,7 +330,7 @@ func lostPublicIPs(changes []lb.Change) []lb.ResourceID {
 		if !ok || old.PublicIP == "" {
 			continue
 		}
-		if frontend, stays := c.Is.(lb.Frontend); stays && strings.EqualFold(frontend.PublicIP, old.PublicIP) {
+		if frontend, ok := c.Is.(lb.Frontend); ok && strings.EqualFold(frontend.PublicIP, old.PublicIP) {
 			continue
 		}
 		if id, err := lb.ParseResourceID(old.PublicIP, lb.TypePublicIP); err == nil {

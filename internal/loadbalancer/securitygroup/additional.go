@@ -143,8 +143,8 @@ func (g *Group) CheckAdditional(key string, access service.Access, publicIPs fun
 		return err
 	}
 	for _, a := range access.Additional {
-		if whose := cmp.Or(n.otherOwner(key, a), taken[a]); whose != "" {
-			return service.Problem{Field: service.AdditionalIPs, Value: a.String(), Expected: "an address that no other resource uses: this is " + whose}
+		if other := cmp.Or(n.otherOwner(key, a), taken[a]); other != "" {
+			return service.Problem{Field: service.AdditionalIPs, Value: a.String(), Expected: "an address that no other resource uses: this is " + other}
 		}
 	}
 	return nil

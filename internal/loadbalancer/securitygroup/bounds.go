@@ -71,7 +71,7 @@ func (l *usageTracker) copyClaims() map[string]service.SecurityClaim {
 func (l *usageTracker) reserveClaim(owner string, c service.SecurityClaim, check func(*service.SecurityUsage, map[string]service.SecurityClaim) error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if promised, ok := l.claims[owner]; ok && promised.Includes(c) { // its load balancer may be written already, and the limit may have been lowered
+	if claimed, ok := l.claims[owner]; ok && claimed.Includes(c) { // its load balancer may be written already, and the limit may have been lowered
 		l.claims[owner] = c
 		return nil
 	}
@@ -104,8 +104,8 @@ func (g *Group) CheckCapacity(ctx context.Context, name, owner string, w *servic
 			return err
 		}
 	}
-	err := g.usage.reserveClaim(owner, c, func(u *service.SecurityUsage, promised map[string]service.SecurityClaim) error {
-		return u.CheckClaim(owner, c, promised, g.cfg.Cluster.NamespaceBounds(c.Namespace))
+	err := g.usage.reserveClaim(owner, c, func(u *service.SecurityUsage, claimed map[string]service.SecurityClaim) error {
+		return u.CheckClaim(owner, c, claimed, g.cfg.Cluster.NamespaceBounds(c.Namespace))
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", g.displayName(), err)

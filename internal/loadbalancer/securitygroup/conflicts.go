@@ -17,7 +17,7 @@ import (
 // findConflicts returns the owners of rules that another controller keeps changing after Weir's writes. Each write
 // includes all served Services, so all of them are checked.
 func (g *Group) findConflicts(due []*Request, s planInput, p service.SecurityPlan, observed []lb.SecurityRule) map[string]bool {
-	touched := slices.DeleteFunc(slices.Clone(p.Changes), func(c lb.Change) bool { return !g.isExternallyChanged(c, observed) })
+	affected := slices.DeleteFunc(slices.Clone(p.Changes), func(c lb.Change) bool { return !g.isExternallyChanged(c, observed) })
 	stay := map[string]bool{}
 	all := g.knownDemands(due)
 	for _, owner := range slices.Sorted(maps.Keys(all)) {
@@ -29,7 +29,7 @@ func (g *Group) findConflicts(due []*Request, s planInput, p service.SecurityPla
 		for _, a := range g.accessRules(s.owners.filterDemand(of)) {
 			at = append(at, a.Destinations...)
 		}
-		stay[owner] = g.cfg.Conflicts.RecordReverts(conflict.SecurityGroup, of.Service, of.desiredKey(), g.displayName(), changesAt(at, touched), time.Now())
+		stay[owner] = g.cfg.Conflicts.RecordReverts(conflict.SecurityGroup, of.Service, of.desiredKey(), g.displayName(), changesAt(at, affected), time.Now())
 	}
 	maps.DeleteFunc(stay, func(_ string, stays bool) bool { return !stays })
 	return stay

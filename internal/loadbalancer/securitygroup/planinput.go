@@ -117,7 +117,7 @@ func sameAddresses(a, b []netip.Addr) bool {
 }
 
 // addDemand adds the demand of a Service. It is fixed if its nodes are unknown.
-func (s *planInput) addDemand(g *Group, owner string, of Demand, stays bool) {
+func (s *planInput) addDemand(g *Group, owner string, of Demand, isContested bool) {
 	of = s.owners.filterDemand(of)
 	for _, a := range s.allAddresses(of) {
 		s.destinations[a] = true
@@ -126,12 +126,12 @@ func (s *planInput) addDemand(g *Group, owner string, of Demand, stays bool) {
 		return
 	}
 	if of.ClosesOnly {
-		s.shares = append(s.shares, s.limitedShare(owner, of, stays))
+		s.shares = append(s.shares, s.limitedShare(owner, of, isContested))
 		return
 	}
 	at := s.backendNodesOf(g, of)
 	share := service.SecurityShare{
-		Service: owner, Namespace: namespaceOf(of.Service), Fixed: stays, AccessRules: of.Desired.AccessRules(of.Addresses, at.nodes),
+		Service: owner, Namespace: namespaceOf(of.Service), Fixed: isContested, AccessRules: of.Desired.AccessRules(of.Addresses, at.nodes),
 		Retained: of.Desired.RetainedRules(at.nodes),
 		Places:   s.newPlaces(s.allAddresses(of), of.Desired.NodePorts()), NodePorts: of.Desired.NodePorts(),
 	}
@@ -147,9 +147,9 @@ func (s *planInput) addDemand(g *Group, owner string, of Demand, stays bool) {
 }
 
 // limitedShare returns the share of a closing demand.
-func (s *planInput) limitedShare(owner string, of Demand, stays bool) service.SecurityShare {
+func (s *planInput) limitedShare(owner string, of Demand, isContested bool) service.SecurityShare {
 	return service.SecurityShare{
-		Service: owner, Namespace: namespaceOf(of.Service), Fixed: stays, Limit: of.Desired.ClientLimit(of.Addresses, slices.Concat(s.nodes, s.formerNodes)),
+		Service: owner, Namespace: namespaceOf(of.Service), Fixed: isContested, Limit: of.Desired.ClientLimit(of.Addresses, slices.Concat(s.nodes, s.formerNodes)),
 		AccessRules: of.Desired.DenyRules(of.Addresses, s.nodes), Places: s.newPlaces(s.allAddresses(of), of.Desired.NodePorts()), NodePorts: of.Desired.NodePorts(),
 	}
 }

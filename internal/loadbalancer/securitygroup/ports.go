@@ -27,7 +27,7 @@ type Cluster interface {
 	// NodeAddresses returns the addresses of all nodes. NodesOf returns those behind a load balancer, or all for
 	// Services with dedicated pools; false if unknown.
 	NodeAddresses() []netip.Addr
-	NodesOf(on lb.LoadBalancerID, anywhere bool) ([]netip.Addr, bool)
+	NodesOf(on lb.LoadBalancerID, allNodes bool) ([]netip.Addr, bool)
 }
 
 // ExposedService is a Service with the addresses and ports where it receives flows.

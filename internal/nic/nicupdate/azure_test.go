@@ -60,11 +60,11 @@ const readLasts = 100 * time.Millisecond
 
 var errOvertaken = armerror.Classify(armerror.Failure{Status: 412}, errors.New("overtaken"))
 
-func guarded(was, current string) error {
+func guarded(before, current string) error {
 	switch {
-	case was == "":
+	case before == "":
 		return errors.New("a write without an etag")
-	case was != current:
+	case before != current:
 		return errOvertaken
 	}
 	return nil
@@ -122,20 +122,20 @@ func (w *world) PutInterface(ctx context.Context, next lb.NetworkInterface) (lb.
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	is := w.nics[name]
-	if is == nil {
+	got := w.nics[name]
+	if got == nil {
 		return lb.NetworkInterface{}, errGone
 	}
-	if err := guarded(next.Etag, is.Etag); err != nil {
+	if err := guarded(next.Etag, got.Etag); err != nil {
 		return lb.NetworkInterface{}, err
 	}
-	was := *is
-	w.keeps(name, is.InterfaceConfiguration, next.InterfaceConfiguration)
-	is.Etag, is.Provisioning, is.InterfaceConfiguration = w.etag(), lb.Succeeded, next.InterfaceConfiguration
+	before := *got
+	w.keeps(name, got.InterfaceConfiguration, next.InterfaceConfiguration)
+	got.Etag, got.Provisioning, got.InterfaceConfiguration = w.etag(), lb.Succeeded, next.InterfaceConfiguration
 	if w.ignores {
-		*is = was
+		*got = before
 	}
-	return *is, w.answer("PUT " + name)
+	return *got, w.answer("PUT " + name)
 }
 
 // ListScaleSets implements Azure. It is counted separately, because pools cause it, not machines.
@@ -172,15 +172,15 @@ func (w *world) PatchModel(ctx context.Context, next lb.ScaleSet) (lb.ScaleSet, 
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	is := w.sets[name]
-	if err := guarded(next.Etag, is.Etag); err != nil {
+	got := w.sets[name]
+	if err := guarded(next.Etag, got.Etag); err != nil {
 		return lb.ScaleSet{}, err
 	}
-	w.keeps(name, is.Interfaces[0], next.Interfaces[0])
+	w.keeps(name, got.Interfaces[0], next.Interfaces[0])
 	if !w.ignores {
 		w.models(name, next.Interfaces)
 	}
-	return *is, w.answer("PATCH " + name)
+	return *got, w.answer("PATCH " + name)
 }
 
 // answer returns the response to a write that took effect. The caller holds w.mu.
@@ -193,9 +193,9 @@ func (w *world) answer(what string) error {
 
 // keeps reports an error if a write adds or removes a foreign pool: one of a load balancer whose
 // name starts with x. The caller holds w.mu.
-func (w *world) keeps(name string, was, next lb.InterfaceConfiguration) {
-	if was, next := foreign(saidOf(was)), foreign(saidOf(next)); was != next {
-		w.t.Errorf("the foreign pools of %s were %q and become %q", name, was, next)
+func (w *world) keeps(name string, before, next lb.InterfaceConfiguration) {
+	if old, next := foreign(saidOf(before)), foreign(saidOf(next)); old != next {
+		w.t.Errorf("the foreign pools of %s were %q and become %q", name, old, next)
 	}
 }
 
@@ -259,19 +259,19 @@ func (w *world) PutInstance(ctx context.Context, next lb.Instance) (lb.Instance,
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	is := w.insts[name]
-	if is == nil {
+	got := w.insts[name]
+	if got == nil {
 		return lb.Instance{}, errGone
 	}
-	if err := guarded(next.Etag, is.Etag); err != nil {
+	if err := guarded(next.Etag, got.Etag); err != nil {
 		return lb.Instance{}, err
 	}
-	w.keeps(name, is.Interfaces[0], next.Interfaces[0])
+	w.keeps(name, got.Interfaces[0], next.Interfaces[0])
 	if w.ignores {
-		return *is, nil
+		return *got, nil
 	}
-	is.Etag, is.Provisioning, is.Interfaces, is.LatestModel = w.etag(), lb.Succeeded, next.Interfaces, false
-	return *is, w.answer("PUT " + name)
+	got.Etag, got.Provisioning, got.Interfaces, got.LatestModel = w.etag(), lb.Succeeded, next.Interfaces, false
+	return *got, w.answer("PUT " + name)
 }
 
 func (w *world) UpgradeInstances(ctx context.Context, set lb.ResourceID, instances []string) error {

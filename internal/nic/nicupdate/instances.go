@@ -14,11 +14,11 @@ import (
 // instanceUpdate updates the instances after the scale set model is in sync.
 type instanceUpdate struct {
 	*attempt
-	set   lb.ScaleSet
-	known nic.ScaleSetState
-	// openKeys are machines without a result yet.
+	set             lb.ScaleSet
+	known           nic.ScaleSetState
 	instanceResults map[string]machineResult
-	openKeys        map[string]bool
+	// openKeys are machines without a result yet.
+	openKeys map[string]bool
 	// scaleSetResult is the result of all machines while the scale set waits.
 	scaleSetResult *machineResult
 	// stopErr ended the round for the remaining instances.

@@ -36,7 +36,7 @@ type scaleSetCache struct {
 
 // addModelChecks adds an instance of each scale set, and reports whether they are unknown yet. It
 // requires u.mu.
-func (u *Updater) addModelChecks(roles map[string]role, machines map[string]nic.Machine, nodes []nic.Node, now time.Time) (looking bool) {
+func (u *Updater) addModelChecks(roles map[string]role, machines map[string]nic.Machine, nodes []nic.Node, now time.Time) (checking bool) {
 	seen := map[string]bool{}
 	for _, m := range machines {
 		seen[m.ScaleSet.Key()] = true

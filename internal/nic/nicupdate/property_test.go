@@ -102,9 +102,9 @@ func (p *player) hand(name string, always bool) bool {
 	var leaves []string
 	inSync, want := true, p.desired()
 	for _, m := range all {
-		is := slices.Contains(poolsIn(p.shows(m)), name)
-		inSync = inSync && is == slices.Contains(poolsIn(p.belongs(want, m)), name)
-		if is && !slices.Contains(strings.Fields(p.wanted[name]), m) {
+		isMember := slices.Contains(poolsIn(p.shows(m)), name)
+		inSync = inSync && isMember == slices.Contains(poolsIn(p.belongs(want, m)), name)
+		if isMember && !slices.Contains(strings.Fields(p.wanted[name]), m) {
 			leaves = append(leaves, m)
 		}
 	}
@@ -187,16 +187,16 @@ func (p *player) do(s step) {
 			p.nodes = append(p.nodes, nic.Node{Machine: machineOf(name), Configuration: []string{"", "a", "b"}[(i+s.number)%3]})
 		}
 	case "refuse":
-		left := s.number%4 + 1
+		remaining := s.number%4 + 1
 		p.fail = func(string) error {
-			if left--; left < 0 {
+			if remaining--; remaining < 0 {
 				return nil
 			}
-			return armerror.Classify(refused[(s.number+left)%len(refused)], errors.New("refused"))
+			return armerror.Classify(refused[(s.number+remaining)%len(refused)], errors.New("refused"))
 		}
 	case "lose":
-		left := s.number%2 + 1
-		p.lose = func(string) bool { left--; return left >= 0 }
+		remaining := s.number%2 + 1
+		p.lose = func(string) bool { remaining--; return remaining >= 0 }
 	case "foreign", "drift", "busy", "failed":
 		for _, name := range s.names {
 			p.disturbs(s, name)
@@ -278,7 +278,7 @@ func (p *player) expectDesired() {
 // machines are in sync and idle.
 func TestLawOfMembership(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		story := steps(rt)
+		explanation := steps(rt)
 		bare := rapid.Bool().Draw(rt, "bare")
 		modes := rapid.SliceOfN(rapid.SampledFrom([]lb.UpgradeMode{lb.UpgradeManual, lb.UpgradeAutomatic, lb.UpgradeRolling}), 2, 2).Draw(rt, "modes")
 		v := &violations{}
@@ -291,7 +291,7 @@ func TestLawOfMembership(t *testing.T) {
 				p.has(name, "x/out")
 			}
 			p.run(2, nil)
-			for _, s := range story {
+			for _, s := range explanation {
 				p.do(s)
 			}
 			p.heals()

@@ -209,9 +209,9 @@ func (u *Updater) storeResult(l *worker, r result, now time.Time) {
 	if r.blocksAll && r.blockedUntil.After(u.blockedUntil) {
 		u.blockedUntil, u.blockedReason = r.blockedUntil, r.blockedReason
 	}
-	works, waits := false, false
+	working, waiting := false, false
 	for _, m := range l.machines {
-		works, waits = works || m.state == stateWorking, waits || m.state == stateWaiting
+		working, waiting = working || m.state == stateWorking, waiting || m.state == stateWaiting
 		u.removeIfUnused(m)
 	}
 	switch {
@@ -220,9 +220,9 @@ func (u *Updater) storeResult(l *worker, r result, now time.Time) {
 		u.deferWorkerLocked(l, ratelimit.MaxTime(r.blockedUntil, l.due), r.blockedReason, now)
 	case r.retryNow:
 		u.scheduleAt(l, now)
-	case works:
+	case working:
 		u.scheduleAt(l, now.Add(batchDelay))
-	case waits:
+	case waiting:
 		l.waitCount++
 		u.scheduleAt(l, now.Add(pollBackoff.DelayAfter(l.waitCount)))
 	default:

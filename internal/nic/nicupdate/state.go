@@ -57,8 +57,8 @@ type machine struct {
 	worker *worker
 	pools  map[lb.PoolKey]*pool
 	state  state
+	reason string
 	// blocked means waiting for admission, unusable that the machine cannot join.
-	reason            string
 	blocked, unusable bool
 	// err is why the last attempt failed, and notified the pools that know of it.
 	err      error

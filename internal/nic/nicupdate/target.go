@@ -37,9 +37,9 @@ type pool struct {
 // again with backoff.
 func (u *Updater) SetTarget(t nic.Target) nic.State {
 	roles, machines := machineRoles(t)
-	lacks := make(map[string]bool, len(t.Missing))
+	missing := make(map[string]bool, len(t.Missing))
 	for _, m := range t.Missing {
-		lacks[m.Key()] = true
+		missing[m.Key()] = true
 	}
 	var nodes []nic.Node
 	if len(t.Members) == 0 {
@@ -57,13 +57,13 @@ func (u *Updater) SetTarget(t nic.Target) nic.State {
 		p = &pool{machines: map[string]*machine{}}
 		u.pools[t.ID.Key()] = p
 	}
-	all, looking := !isSamePool(p.target.Pool, t.Pool), false
+	all, checking := !isSamePool(p.target.Pool, t.Pool), false
 	empty := len(t.Members)+len(t.ToRemove) == 0
 	switch {
 	case empty && p.isEmpty:
 		p.retainCheckedModels(roles, machines)
 	case len(t.Members) == 0:
-		looking = u.addModelChecks(roles, machines, nodes, now)
+		checking = u.addModelChecks(roles, machines, nodes, now)
 	}
 	old := p.roles
 	for key, r := range roles {
@@ -89,7 +89,7 @@ func (u *Updater) SetTarget(t nic.Target) nic.State {
 		case m.state == stateFailed:
 			m.notified[t.ID.Key()] = true
 			failed = append(failed, nic.Failure{Machine: m.Machine, Err: m.err})
-		case m.state == stateDone && (lacks[key] && !changed || roles[key] == roleRemoved):
+		case m.state == stateDone && (missing[key] && !changed || roles[key] == roleRemoved):
 			found = append(found, m)
 		}
 	}
@@ -100,8 +100,8 @@ func (u *Updater) SetTarget(t nic.Target) nic.State {
 		u.requestReads(found, now)
 	}
 	state := p.buildState(failed)
-	state.ScaleSetsUnknown = looking
-	p.isEmpty = empty && !looking && len(state.Working)+len(state.Waiting)+len(state.Failed) == 0
+	state.ScaleSetsUnknown = checking
+	p.isEmpty = empty && !checking && len(state.Working)+len(state.Waiting)+len(state.Failed) == 0
 	return state
 }
 

@@ -69,12 +69,12 @@ func newWorld(t fataler) *world {
 }
 
 // inWorld runs a test with an Updater.
-func inWorld(t *testing.T, story func(w *world)) {
+func inWorld(t *testing.T, explanation func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.ctx = t.Context()
 		w.run(4, nil)
-		story(w)
+		explanation(w)
 		w.stop()
 		synctest.Wait()
 		if len(w.writing) > 0 {
@@ -329,8 +329,8 @@ func (w *world) count() string {
 // failing makes the next calls of a kind fail with an answer.
 func (w *world) failing(call string, times int, a armerror.Failure) {
 	w.set(func() {
-		w.fail = func(is string) error {
-			if !strings.HasPrefix(is, call) || times == 0 {
+		w.fail = func(got string) error {
+			if !strings.HasPrefix(got, call) || times == 0 {
 				return nil
 			}
 			times--

@@ -95,14 +95,14 @@ func TestThePageListsTheSeries(t *testing.T) {
 		slices.Sort(labels)
 		page[m[1]] = labels
 	}
-	is := registered()
-	for name, labels := range is {
+	got := registered()
+	for name, labels := range got {
 		if on, listed := page[name]; !listed || !slices.Equal(on, labels) {
 			t.Errorf("%s%v is %v on the page, listed: %v", name, labels, on, listed)
 		}
 	}
 	for name := range page {
-		if _, ok := is[name]; !ok {
+		if _, ok := got[name]; !ok {
 			t.Errorf("%s is on the page, and not registered", name)
 		}
 	}

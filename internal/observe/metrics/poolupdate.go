@@ -250,10 +250,10 @@ type Workers interface {
 }
 
 // RegisterWorkers registers the metrics of the pool updater's queue.
-func RegisterWorkers(reg prometheus.Registerer, lanes Workers) {
+func RegisterWorkers(reg prometheus.Registerer, workers Workers) {
 	gauge := func(name, help string, value func(updater.Backlog) float64) {
 		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
-			func() float64 { return value(lanes.Backlog()) }))
+			func() float64 { return value(workers.Backlog()) }))
 	}
 	gauge("weir_pool_operations_waiting", "Queued operations of backend pools, delayed ones included.",
 		func(b updater.Backlog) float64 { return float64(b.Operations) })
@@ -267,7 +267,7 @@ func RegisterWorkers(reg prometheus.Registerer, lanes Workers) {
 			return time.Since(b.OldestQueuedAt).Seconds()
 		})
 	counter := func(by string, value func(coalesced, known uint64) uint64) {
-		reg.MustRegister(prometheus.NewCounterFunc(avoidedOpts(by), func() float64 { return float64(value(lanes.CountAvoided())) }))
+		reg.MustRegister(prometheus.NewCounterFunc(avoidedOpts(by), func() float64 { return float64(value(workers.CountAvoided())) }))
 	}
 	counter("coalesced", func(coalesced, _ uint64) uint64 { return coalesced })
 	counter("known", func(_, known uint64) uint64 { return known })

@@ -11,7 +11,7 @@ import (
 // Provisions is the state of provisioning.
 type Provisions interface {
 	AttemptCount(result string) uint64
-	ProbeCounts() (answered, away uint64)
+	ProbeCounts() (reachable, unreachable uint64)
 	StateCounts(now time.Time) (states map[string]int, oldest time.Duration)
 }
 
@@ -24,8 +24,8 @@ func RegisterProvisions(reg prometheus.Registerer, of Provisions) {
 		}, func() float64 { return float64(of.AttemptCount(result)) }))
 	}
 	for result, count := range map[string]func() uint64{
-		"Answered": func() uint64 { answered, _ := of.ProbeCounts(); return answered },
-		"Away":     func() uint64 { _, away := of.ProbeCounts(); return away },
+		"Answered": func() uint64 { reachable, _ := of.ProbeCounts(); return reachable },
+		"Away":     func() uint64 { _, unreachable := of.ProbeCounts(); return unreachable },
 	} {
 		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "weir_provision_probes_total", Help: "Connections to targets to check whether they respond, while an attempt waits, by result.",

@@ -43,7 +43,7 @@ type lane struct {
 
 var service = schedule.ServiceName{Namespace: "shop", Name: "web"}
 
-func inLane(t *testing.T, maxRetries int, story func(l *lane)) {
+func inLane(t *testing.T, maxRetries int, explanation func(l *lane)) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := prometheus.NewPedanticRegistry()
 		l := &lane{PoolUpdates: metrics.NewPoolUpdates(reg, pool.LoadBalancer), reg: reg}
@@ -54,7 +54,7 @@ func inLane(t *testing.T, maxRetries int, story func(l *lane)) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { l.lanes.Run(ctx); close(ended) }()
-		story(l)
+		explanation(l)
 		stop()
 		<-ended
 	})

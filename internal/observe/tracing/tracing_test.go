@@ -262,11 +262,11 @@ func TestABatchIsSentThriceAtMost(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			c, left := newCollector(t), tt.times
+			c, remaining := newCollector(t), tt.times
 			c.answer(func(w http.ResponseWriter, _ *http.Request) {
 				c.mu.Lock()
 				defer c.mu.Unlock()
-				if left--; left >= 0 {
+				if remaining--; remaining >= 0 {
 					w.Header().Set("Retry-After", tt.after)
 					w.Header().Set("Location", "/elsewhere")
 					w.WriteHeader(tt.status)

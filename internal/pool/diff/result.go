@@ -37,8 +37,8 @@ type Result struct {
 	HadConflict    bool
 	// HoldsInterfaces is true where addresses are wanted: Outcome is about admin states, membership is rejected.
 	HoldsInterfaces bool
+	MachineTarget   *MachineTarget
 	// MemberProgress is set while members are pending or failed; Outcome is then about admin states only.
-	MachineTarget  *MachineTarget
 	MemberProgress *MemberProgress
 	Unusable       []Unusable
 	TargetSet      bool
@@ -66,11 +66,11 @@ func (r Result) MemberOutcome() Outcome {
 
 // DesiredCount counts the wanted addresses with machines that can join.
 func (r Result) DesiredCount() int {
-	without := map[netip.Addr]bool{}
+	unusable := map[netip.Addr]bool{}
 	for _, u := range r.Unusable {
-		without[u.IP] = true
+		unusable[u.IP] = true
 	}
-	return len(r.Addresses) - len(without) - len(r.Overlapping)
+	return len(r.Addresses) - len(unusable) - len(r.Overlapping)
 }
 
 // StatesInSync reports whether the admin states are in sync.
@@ -100,9 +100,9 @@ func (r *Result) VerifyWrite(pool lb.Pool) error {
 }
 
 // ForSecondTry returns the result before a second try, with what the first has read or may have written.
-func (r Result) ForSecondTry(before Result, met *armerror.Fault) Result {
-	before.Observed, before.Addresses, before.firstRecord, before.HadConflict = r.Observed, r.Addresses, r.firstRecord, met.IsPreconditionFailed()
-	if met.MayBeApplied {
+func (r Result) ForSecondTry(before Result, fault *armerror.Fault) Result {
+	before.Observed, before.Addresses, before.firstRecord, before.HadConflict = r.Observed, r.Addresses, r.firstRecord, fault.IsPreconditionFailed()
+	if fault.MayBeApplied {
 		before.pendingEtag, before.previousEtag, before.hasWritten = r.pendingEtag, r.pendingEtag, true
 	}
 	return before

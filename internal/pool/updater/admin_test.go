@@ -17,8 +17,8 @@ import (
 )
 
 // inAdminWorld runs story in a world that manages admin states.
-func inAdminWorld(t *testing.T, story func(w *world)) {
-	inWorldOf(t, Config{MaxRetries: 3, AdminState: true}, story)
+func inAdminWorld(t *testing.T, explanation func(w *world)) {
+	inWorldOf(t, Config{MaxRetries: 3, AdminState: true}, explanation)
 }
 
 // expectDown compares the recorded Down addresses.

@@ -187,46 +187,46 @@ const maxOwnWriteIntervals = 3
 
 // retryOnce tries a second time within the attempt after a conflict, a joined interface or a Failed load balancer,
 // unless Azure has set a Retry-After.
-func (c *Config) retryOnce(ctx context.Context, t target, before diff.Result, r *diff.Result, met error) error {
-	f := armerror.FromError(met)
+func (c *Config) retryOnce(ctx context.Context, t target, before diff.Result, r *diff.Result, cause error) error {
+	f := armerror.FromError(cause)
 	joins := f.Code == codeInterfaceMember && !r.HoldsInterfaces
 	switch {
 	case joins && !f.RetryAt.IsZero():
-		return newInterfaceFault(t.pool, met)
+		return newInterfaceFault(t.pool, cause)
 	case !f.RetryAt.IsZero():
-		return met
+		return cause
 	case joins, f.IsPreconditionFailed():
 	case f.Code == armerror.CodeParentFailed && c.LoadBalancers != nil:
 		if err := c.repairLoadBalancer(ctx, t); err != nil {
 			c.Log.WarnContext(ctx, "load balancer is Failed, and could not be written as it is", "loadBalancer", t.pool.LoadBalancer.Name, "err", err)
-			return met
+			return cause
 		}
 	default:
-		return met
+		return cause
 	}
-	return c.readAndWrite(ctx, t, before, r, met)
+	return c.readAndWrite(ctx, t, before, r, cause)
 }
 
 // readAndWrite reads the pool again and writes it if needed. A write rejected with 412 may still have landed: the SDK
 // may have sent it twice, and the second request conflicted with the first.
-func (c *Config) readAndWrite(ctx context.Context, t target, before diff.Result, r *diff.Result, met error) error {
-	f, patience := armerror.FromError(met), c.Interval
+func (c *Config) readAndWrite(ctx context.Context, t target, before diff.Result, r *diff.Result, cause error) error {
+	f, maxWait := armerror.FromError(cause), c.Interval
 	landed, members := f.IsPreconditionFailed() && f.MayBeApplied, r.ChangesMembers
 	switch {
 	case landed: // Weir's own write may be in progress
-		patience = maxOwnWriteIntervals * c.Interval
+		maxWait = maxOwnWriteIntervals * c.Interval
 	case f.Code == codeInterfaceMember:
-		patience = 0
+		maxWait = 0
 	}
 	*r = r.ForSecondTry(before, f)
-	observed, err := c.readIdle(ctx, t.pool, patience)
+	observed, err := c.readIdle(ctx, t.pool, maxWait)
 	switch {
 	case err != nil:
 		return err
 	case f.Code == codeInterfaceMember && !observed.NIC: // the next attempt will see it
-		return newInterfaceFault(t.pool, met)
+		return newInterfaceFault(t.pool, cause)
 	case !t.isNeeded(): // it has waited since
-		return met
+		return cause
 	}
 	err = c.writeIfNeeded(ctx, t, observed, r)
 	if landed && r.Outcome == diff.Unchanged {
@@ -237,11 +237,11 @@ func (c *Config) readAndWrite(ctx context.Context, t target, before diff.Result,
 
 // readIdle reads the pool once no write of it runs, because the end of a write changes the etag again. Waiting for up to
 // an interval is cheaper than a retry.
-func (c *Config) readIdle(ctx context.Context, pool lb.PoolID, patience time.Duration) (lb.Pool, error) {
-	end, apart := time.Now().Add(patience), ratelimit.Exponential{Initial: time.Second, Max: 10 * time.Second}
+func (c *Config) readIdle(ctx context.Context, pool lb.PoolID, maxWait time.Duration) (lb.Pool, error) {
+	end, delays := time.Now().Add(maxWait), ratelimit.Exponential{Initial: time.Second, Max: 10 * time.Second}
 	for n := 1; ; n++ {
 		observed, err := c.Azure.GetPool(ctx, pool)
-		wait := apart.DelayAfter(n)
+		wait := delays.DelayAfter(n)
 		if err != nil || observed.Provisioning != lb.Updating || time.Now().Add(wait).After(end) {
 			return observed, err
 		}
@@ -251,10 +251,10 @@ func (c *Config) readIdle(ctx context.Context, pool lb.PoolID, patience time.Dur
 	}
 }
 
-func newInterfaceFault(pool lb.PoolID, met error) error {
+func newInterfaceFault(pool lb.PoolID, cause error) error {
 	return &armerror.Fault{
-		Class: armerror.Retriable, Code: codeInterfaceMember, Reason: "interface_member", RetryAt: armerror.FromError(met).RetryAt, MayBeApplied: armerror.FromError(met).MayBeApplied,
-		Err: fmt.Errorf("pool %s: a network interface joins it or leaves it: %w", pool.Name, met),
+		Class: armerror.Retriable, Code: codeInterfaceMember, Reason: "interface_member", RetryAt: armerror.FromError(cause).RetryAt, MayBeApplied: armerror.FromError(cause).MayBeApplied,
+		Err: fmt.Errorf("pool %s: a network interface joins it or leaves it: %w", pool.Name, cause),
 	}
 }
 

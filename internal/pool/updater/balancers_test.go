@@ -24,7 +24,7 @@ type whole struct {
 }
 
 // inWholeWorldOf sets up n pools, p1 and so on.
-func inWholeWorldOf(t *testing.T, n int, configure func(*Config), story func(w *whole, pools []lb.PoolID)) {
+func inWholeWorldOf(t *testing.T, n int, configure func(*Config), explanation func(w *whole, pools []lb.PoolID)) {
 	var azure whole
 	cfg := Config{MaxRetries: 3, AdminState: true, LoadBalancers: &azure}
 	configure(&cfg)
@@ -35,7 +35,7 @@ func inWholeWorldOf(t *testing.T, n int, configure func(*Config), story func(w *
 			pools = append(pools, poolID("kubernetes", fmt.Sprintf("p%d", i+1)))
 			w.pool(pools[i], "vm=10.9.9.9")
 		}
-		story(&azure, pools)
+		explanation(&azure, pools)
 	})
 }
 

@@ -18,7 +18,7 @@ import (
 
 // inLookedAtWorld sets up n pools of a load balancer, in sync, with drift checks and without
 // batched updates.
-func inLookedAtWorld(t *testing.T, n int, story func(w *whole, pools []lb.PoolID)) {
+func inLookedAtWorld(t *testing.T, n int, explanation func(w *whole, pools []lb.PoolID)) {
 	inWholeWorldOf(t, n, func(c *Config) { c.ResyncPeriod = period }, func(w *whole, pools []lb.PoolID) {
 		for _, id := range pools {
 			w.set(func() { w.pool(id, "n1=10.0.0.1") })
@@ -26,7 +26,7 @@ func inLookedAtWorld(t *testing.T, n int, story func(w *whole, pools []lb.PoolID
 		}
 		w.wait(time.Minute)
 		w.set(func() { w.calls, w.reports = nil, nil })
-		story(w, pools)
+		explanation(w, pools)
 	})
 }
 

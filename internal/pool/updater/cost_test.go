@@ -15,7 +15,7 @@ import (
 
 // inLevelLane sets up a load balancer with that many pools in sync. change changes one of them and
 // waits for the write. Writes do not overlap.
-func inSyncLane(t *testing.T, pools int, story func(change func(i int))) {
+func inSyncLane(t *testing.T, pools int, explanation func(change func(i int))) {
 	inWholeWorldOf(t, pools, func(*Config) {}, func(w *whole, ids []lb.PoolID) {
 		w.writeTime = time.Millisecond
 		for _, id := range ids {
@@ -23,7 +23,7 @@ func inSyncLane(t *testing.T, pools int, story func(change func(i int))) {
 			w.look(id, "n=10.0.0.1")
 		}
 		w.wait(time.Hour)
-		story(func(i int) {
+		explanation(func(i int) {
 			w.reports, w.calls, w.waits = w.reports[:0], w.calls[:0], w.waits[:0]
 			w.change(ids[i%pools], fmt.Sprintf("n=10.0.1.%d", i%200))
 			w.wait(time.Minute)

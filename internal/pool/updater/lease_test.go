@@ -67,9 +67,9 @@ func (l *oneLease) set(change func()) {
 	change()
 }
 
-func inLeasedWorld(t *testing.T, story func(w *world, l *oneLease)) {
+func inLeasedWorld(t *testing.T, explanation func(w *world, l *oneLease)) {
 	l := &oneLease{}
-	inWorldOf(t, Config{MaxRetries: 1, Lease: l}, func(w *world) { story(w, l) })
+	inWorldOf(t, Config{MaxRetries: 1, Lease: l}, func(w *world) { explanation(w, l) })
 }
 
 func TestARefusedLeaseLeavesEverythingQueued(t *testing.T) {

@@ -40,7 +40,7 @@ type machineLanes struct {
 	atOnce  bool // completes before the caller waits
 }
 
-func inMemberWorld(t *testing.T, cfg Config, story func(w *world)) {
+func inMemberWorld(t *testing.T, cfg Config, explanation func(w *world)) {
 	cfg.Members = &machineLanes{
 		homeless: map[string]string{}, gone: map[string]bool{}, looked: map[string]bool{}, waits: map[string]string{}, fails: map[string]armerror.Failure{}, targets: map[lb.PoolKey]nic.Target{},
 		working: map[lb.PoolKey]map[string]bool{}, failed: map[lb.PoolKey][]nic.Failure{},
@@ -51,7 +51,7 @@ func inMemberWorld(t *testing.T, cfg Config, story func(w *world)) {
 		for i := range 8 {
 			w.machines[fmt.Sprintf("n%d", i+1)] = netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})
 		}
-		story(w)
+		explanation(w)
 	})
 }
 
@@ -89,7 +89,7 @@ func (w *world) nics(id lb.PoolID, names string) {
 	}
 }
 
-// withStates returns the held interfaces with the written admin states.
+// withStates returns the current interfaces with the written admin states.
 func withStates(current, written []lb.Address) []lb.Address {
 	next := slices.Clone(current)
 	for i, a := range next {

@@ -80,7 +80,7 @@ func (w *piped) GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.L
 }
 
 // inPipedWorld sets up n pools, p1 and so on, with overlapping writes.
-func inPipedWorld(t *testing.T, n int, configure func(*Config), story func(w *piped, pools []lb.PoolID)) {
+func inPipedWorld(t *testing.T, n int, configure func(*Config), explanation func(w *piped, pools []lb.PoolID)) {
 	azure := piped{version: 100, noop: map[string]bool{}, failing: map[string]error{}}
 	inWholeWorldOf(t, n, func(c *Config) {
 		azure.whole = c.LoadBalancers.(*whole)
@@ -88,7 +88,7 @@ func inPipedWorld(t *testing.T, n int, configure func(*Config), story func(w *pi
 		configure(c)
 	}, func(_ *whole, pools []lb.PoolID) {
 		azure.readTime, azure.lanes.cfg.Azure = 10*time.Millisecond, &azure
-		story(&azure, pools)
+		explanation(&azure, pools)
 	})
 }
 

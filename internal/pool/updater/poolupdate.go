@@ -47,8 +47,8 @@ func (p poolUpdate) target(cfg *Config, valid func() bool) target {
 	return target{ref: p.ops[0].Ref, pool: p.ops[0].Pool, isValid: valid, isNeeded: func() bool { return slices.ContainsFunc(p.ops, cfg.Cluster.IsNeeded) }}
 }
 
-func (p poolUpdate) forRetry(cfg *Config, met *armerror.Fault) poolUpdate {
-	return poolUpdate{takenUpdate: p.takenUpdate, startedAt: p.startedAt, mayHaveLanded: met.MayBeApplied, result: p.result.ForSecondTry(cfg.newResult(p.history), met)}
+func (p poolUpdate) forRetry(cfg *Config, fault *armerror.Fault) poolUpdate {
+	return poolUpdate{takenUpdate: p.takenUpdate, startedAt: p.startedAt, mayHaveLanded: fault.MayBeApplied, result: p.result.ForSecondTry(cfg.newResult(p.history), fault)}
 }
 
 // isAppliedIn also requires a new etag after a write, which invalidates earlier lost writes.

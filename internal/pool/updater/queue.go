@@ -90,7 +90,7 @@ func (q *queue) enqueue(now time.Time, ops ...schedule.Operation) (queued int, s
 	return q.depth - before, sooner
 }
 
-func (q *queue) dueAt(key lb.PoolKey, w *poolEntry, now time.Time) (at time.Time, waits bool) {
+func (q *queue) dueAt(key lb.PoolKey, w *poolEntry, now time.Time) (at time.Time, waiting bool) {
 	if len(w.ops) == 0 || w.inFlight {
 		return at, false
 	}

@@ -157,13 +157,13 @@ func (c *command) service(word string) schedule.ServiceName {
 	return schedule.ServiceName{Namespace: namespace, Name: name}
 }
 
-func (c *command) pair(word string) (left, right string) {
+func (c *command) pair(word string) (remaining, right string) {
 	c.t.Helper()
-	left, right, ok := strings.Cut(word, "/")
+	remaining, right, ok := strings.Cut(word, "/")
 	if !ok {
 		c.wrong("%q is no pair of names", word)
 	}
-	return left, right
+	return remaining, right
 }
 
 // addresses parses a list such as (n1=10.0.0.1, n2=10.0.0.2).

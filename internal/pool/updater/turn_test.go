@@ -12,7 +12,7 @@ import (
 )
 
 // inBusyWorld sets up three pools, of which p1 and p2 change with every accepted write.
-func inBusyWorld(t *testing.T, story func(w *piped, pool lb.PoolID)) {
+func inBusyWorld(t *testing.T, explanation func(w *piped, pool lb.PoolID)) {
 	inPipedWorld(t, 3, always, func(w *piped, pools []lb.PoolID) {
 		n := 0
 		changes := func() {
@@ -23,7 +23,7 @@ func inBusyWorld(t *testing.T, story func(w *piped, pool lb.PoolID)) {
 		}
 		w.set(func() { w.accepted = func(lb.PoolID) { go changes() } })
 		changes()
-		story(w, pools[2])
+		explanation(w, pools[2])
 	})
 }
 

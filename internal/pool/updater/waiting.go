@@ -56,7 +56,7 @@ func (q *queue) changedWaits(blocked blocker, now time.Time) []Waiting {
 	var all []Waiting
 	for _, g := range q.waitingGroups(now) {
 		w := q.withOps[g.Pool]
-		if wait, waits := w.currentWait(g, blocked, now, q.interval); waits && w.isNewWait(wait, q.interval) {
+		if wait, ok := w.currentWait(g, blocked, now, q.interval); ok && w.isNewWait(wait, q.interval) {
 			w.reportedWait = &wait
 			all = append(all, wait)
 		}

@@ -55,16 +55,16 @@ type world struct {
 	members *machineLanes
 }
 
-func inWorld(t *testing.T, maxRetries int, story func(w *world)) {
-	inDriftingWorld(t, maxRetries, 0, story)
+func inWorld(t *testing.T, maxRetries int, explanation func(w *world)) {
+	inDriftingWorld(t, maxRetries, 0, explanation)
 }
 
 // inDriftingWorld is a world with drift checks.
-func inDriftingWorld(t *testing.T, maxRetries int, period time.Duration, story func(w *world)) {
-	inWorldOf(t, Config{MaxRetries: maxRetries, ResyncPeriod: period}, story)
+func inDriftingWorld(t *testing.T, maxRetries int, period time.Duration, explanation func(w *world)) {
+	inWorldOf(t, Config{MaxRetries: maxRetries, ResyncPeriod: period}, explanation)
 }
 
-func inWorldOf(t *testing.T, cfg Config, story func(w *world)) {
+func inWorldOf(t *testing.T, cfg Config, explanation func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{
 			t: t, start: time.Now(), writeTime: 2 * time.Second,
@@ -80,7 +80,7 @@ func inWorldOf(t *testing.T, cfg Config, story func(w *world)) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { w.lanes.Run(ctx); close(ended) }()
-		story(w)
+		explanation(w)
 		stop()
 		<-ended
 	})
@@ -199,17 +199,17 @@ func (w *world) PutPool(ctx context.Context, p lb.Pool) (lb.Pool, error) {
 	if !p.NIC && !contains(w.ledger[p.ID.Name], p.Addresses, w.nodes) {
 		w.t.Errorf("pool %s gets %s, and %v is on record", p.ID.Name, spell(p.Addresses), w.ledger[p.ID.Name])
 	}
-	held := w.pools[p.ID.Key()]
-	if held == nil {
+	stored := w.pools[p.ID.Key()]
+	if stored == nil {
 		return p, armerror.Classify(armerror.Failure{Status: 404, TargetMissing: true}, errors.New("gone meanwhile"))
 	}
 	if w.members != nil { // others join and leave
-		p.Addresses, p.NIC = withStates(held.Addresses, p.Addresses), held.NIC
+		p.Addresses, p.NIC = withStates(stored.Addresses, p.Addresses), stored.NIC
 	}
-	if p.Provisioning = lb.Succeeded; !w.keeps || !sameContent(p, *held) {
-		p.Etag = nextEtag(held.Etag)
+	if p.Provisioning = lb.Succeeded; !w.keeps || !sameContent(p, *stored) {
+		p.Etag = nextEtag(stored.Etag)
 	}
-	*held = p
+	*stored = p
 	return p, nil
 }
 

@@ -138,7 +138,7 @@ func TestChartIsRefused(t *testing.T) {
 		"maximum size":                       {"bomb": strings.Repeat("x", maxChartBytes+1)},
 	} {
 		_, err := RenderChart(t.Context(), requestOf(newChart(t, files)))
-		if is, ok := errors.AsType[Error](err); !ok || !strings.Contains(is.Text, want) {
+		if got, ok := errors.AsType[Error](err); !ok || !strings.Contains(got.Text, want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
@@ -165,7 +165,7 @@ func TestChartIsBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()
 			_, err := RenderChart(t.Context(), one(tt.text))
-			if is, ok := errors.AsType[Error](err); !ok || !strings.Contains(is.Text, tt.want) || len(is.Text) > maxErrorBytes {
+			if got, ok := errors.AsType[Error](err); !ok || !strings.Contains(got.Text, tt.want) || len(got.Text) > maxErrorBytes {
 				t.Errorf("after %s: %v", time.Since(began), err)
 			}
 		})
@@ -188,8 +188,8 @@ func TestChartIsBounded(t *testing.T) {
 
 // While a child runs, the parent's memory limit is lower, because they share a container.
 func TestAChildHasRoom(t *testing.T) {
-	was := debug.SetMemoryLimit(460 << 20)
-	defer debug.SetMemoryLimit(was)
+	before := debug.SetMemoryLimit(460 << 20)
+	defer debug.SetMemoryLimit(before)
 	ended := make(chan error, 1)
 	go func() {
 		_, err := RenderChart(t.Context(), requestOf(newChart(t, map[string]string{"templates/a.yaml": "{a: 1}"})))

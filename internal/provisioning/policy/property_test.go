@@ -28,11 +28,11 @@ func TestLawAttempts(t *testing.T) {
 			switch rapid.IntRange(0, 8).Draw(t, "what") {
 			case 0:
 				p.setRequest(&p.asked.Cancel)
-				was := len(p.begins)
+				before := len(p.begins)
 				p.working = p.working && rapid.Bool().Draw(t, "survives")
 				p.advanceTime(100 * time.Hour)
-				if len(p.begins) != was {
-					t.Fatalf("%d attempts began after they were cancelled", len(p.begins)-was)
+				if len(p.begins) != before {
+					t.Fatalf("%d attempts began after they were cancelled", len(p.begins)-before)
 				}
 				if again, d := p.state.cancelAttempts(p.input(), p.now()); again != p.state || d.Reason != "" {
 					if p.state.Phase != Running {

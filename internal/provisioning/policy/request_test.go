@@ -10,7 +10,7 @@ import (
 // A Retry-After holds for the same target until a reset.
 func TestRetryAfterHoldsForTarget(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
-	was := State{Phase: Waiting, SpecDigest: "here/a", Attempts: 2, Since: now, NotBefore: now.Add(time.Hour)}
+	before := State{Phase: Waiting, SpecDigest: "here/a", Attempts: 2, Since: now, NotBefore: now.Add(time.Hour)}
 	for name, tt := range map[string]struct {
 		in   Input
 		want Action
@@ -22,7 +22,7 @@ func TestRetryAfterHoldsForTarget(t *testing.T) {
 		"reset":            {Input{SpecDigest: "here/a", Requests: Requests{Reset: "1"}}, StartAttempt},
 		"of an older Weir": {Input{SpecDigest: "here"}, WaitUntil},
 	} {
-		s := was
+		s := before
 		if name == "of an older Weir" {
 			s.SpecDigest = "there"
 		}

@@ -35,20 +35,20 @@ func (m *model) fresh() netip.Addr {
 }
 
 func (m *model) putPublicIP(next lb.PublicIP) error {
-	is := m.publicIP(next.ID.String())
+	got := m.publicIP(next.ID.String())
 	switch {
-	case is == nil:
+	case got == nil:
 		panic("it makes a public IP")
-	case is.SKU != next.SKU && (is.SKU != lb.Basic || !is.Static || is.UsedBy != ""):
+	case got.SKU != next.SKU && (got.SKU != lb.Basic || !got.Static || got.UsedBy != ""):
 		return fmt.Errorf("PublicIPAddressSkuCannotBeChanged: %s", next.ID.Name)
-	case is.Static && !next.Static:
+	case got.Static && !next.Static:
 		panic("it makes a public IP Dynamic")
-	case !maps.Equal(is.Tags, next.Tags) || is.DNSLabel != next.DNSLabel:
+	case !maps.Equal(got.Tags, next.Tags) || got.DNSLabel != next.DNSLabel:
 		panic("it takes away what says whose a public IP is") // after the loss of a cluster, nothing else records it
 	}
-	is.SKU, is.Static, is.Provisioning = next.SKU, next.Static, lb.Succeeded
-	if !is.Address.IsValid() {
-		is.Address = m.fresh()
+	got.SKU, got.Static, got.Provisioning = next.SKU, next.Static, lb.Succeeded
+	if !got.Address.IsValid() {
+		got.Address = m.fresh()
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ func (m *model) ofSet(of phase.ScaleSetSteps) (all []func() error) {
 	for _, i := range of.Write {
 		all = append(all, func() error {
 			set := m.set(of.ID)
-			set.Instances[slices.IndexFunc(set.Instances, func(has lb.Instance) bool { return has.ID == i.ID })] = i
+			set.Instances[slices.IndexFunc(set.Instances, func(have lb.Instance) bool { return have.ID == i.ID })] = i
 			return nil
 		})
 	}

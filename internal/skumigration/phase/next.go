@@ -225,9 +225,9 @@ func (b LoadBalancer) missingFrontends(balancer lb.LoadBalancer, snapshot Snapsh
 	var add, deleting, retry []lb.Frontend
 	times := 0
 	for _, a := range b.Addresses {
-		f, lacks := a.missingFrontend(balancer, snapshot, b.Location)
+		f, missing := a.missingFrontend(balancer, snapshot, b.Location)
 		switch {
-		case !lacks:
+		case !missing:
 		case a.RejectReason == "":
 			add = append(add, f)
 		case a.HolderDeleting:

@@ -213,9 +213,9 @@ func TestEveryAddressStays(t *testing.T) {
 		c.rehearsed(t)
 		c.migrated(t)
 		after := c.addresses()
-		for what, was := range before {
-			if after[what] != was {
-				t.Errorf("%s had %s, and has %s", what, was, after[what])
+		for what, old := range before {
+			if after[what] != old {
+				t.Errorf("%s had %s, and has %s", what, old, after[what])
 			}
 		}
 		for _, ip := range c.model.seen.PublicIPs {

@@ -36,8 +36,8 @@ func (j Journal) RecordRejection(id lb.LoadBalancerID, snapshot Snapshot, code, 
 	named, changed := parseAddresses(message), false
 	for i := range b.Addresses {
 		a := &b.Addresses[i]
-		asks := slices.ContainsFunc(missing, func(f lb.Frontend) bool { return f.Name == a.Frontend })
-		if !asks || a.PublicIP != "" && reason == rejectionInvalid || holder != holderMigration && len(missing) > 1 && !named[a.IP] {
+		requested := slices.ContainsFunc(missing, func(f lb.Frontend) bool { return f.Name == a.Frontend })
+		if !requested || a.PublicIP != "" && reason == rejectionInvalid || holder != holderMigration && len(missing) > 1 && !named[a.IP] {
 			continue
 		}
 		if a.RejectedSince.IsZero() {

@@ -251,18 +251,18 @@ func retainPath(before, after any, steps []string) any {
 	if !hasPath(before, steps) {
 		return after
 	}
-	was, _ := before.(map[string]any)
-	is, ok := after.(map[string]any)
+	previous, _ := before.(map[string]any)
+	got, ok := after.(map[string]any)
 	if !ok {
 		return after
 	}
-	next := maps.Clone(is)
+	next := maps.Clone(got)
 	name, isList := strings.CutSuffix(steps[0], "[]")
 	switch {
 	case len(steps) == 1:
-		next[name] = was[name]
+		next[name] = previous[name]
 	case isList:
-		old, _ := was[name].([]any)
+		old, _ := previous[name].([]any)
 		list, _ := next[name].([]any)
 		list = slices.Clone(list)
 		for i, item := range list {
@@ -272,7 +272,7 @@ func retainPath(before, after any, steps []string) any {
 		}
 		next[name] = list
 	case next[name] != nil:
-		next[name] = retainPath(was[name], next[name], steps[1:])
+		next[name] = retainPath(previous[name], next[name], steps[1:])
 	}
 	return next
 }

@@ -16,7 +16,7 @@ import (
 	"weir.dev/weir/internal/pool/schedule"
 )
 
-// State is what a BackendPool is entitled to.
+// State is what Weir may do with the pool of a BackendPool.
 type State string
 
 // The states.
@@ -31,7 +31,7 @@ const (
 	Releasing      State = "leaving"     // the pool is deleted with its load balancer's rules, or remains for others
 )
 
-// Binding is what a BackendPool is entitled to at one moment.
+// Binding is the pool of a BackendPool, and what Weir may do with it, at one moment.
 type Binding struct {
 	State    State
 	Deleting bool
@@ -84,7 +84,7 @@ func (c *Controller) ResolveBinding(p *v1alpha1.BackendPool, now time.Time) Bind
 	if _, err := NodeSelector(p); err != nil && !binding.Deleting {
 		return binding.withState(Invalid, v1alpha1.ReasonInvalid, "nodes.selector: "+err.Error())
 	}
-	if right, rejection := c.Owner.Permission(p, binding.Pool); right == NoPermission {
+	if permission, rejection := c.Owner.Permission(p, binding.Pool); permission == NoPermission {
 		state := NotAllowed
 		if rejection.Reason == v1alpha1.ReasonDuplicate {
 			state = Duplicate
@@ -147,9 +147,9 @@ func (c *Controller) PoolOwner(pool lb.PoolID) *v1alpha1.BackendPool {
 		if p.DeletionTimestamp != nil && !c.statuses.HasRecord(p) {
 			continue
 		}
-		right, _ := c.Owner.Permission(p, pool)
-		if right > highest || right == highest && holder != nil && c.compareClaims(p, holder) < 0 {
-			holder, highest = p, right
+		permission, _ := c.Owner.Permission(p, pool)
+		if permission > highest || permission == highest && holder != nil && c.compareClaims(p, holder) < 0 {
+			holder, highest = p, permission
 		}
 	}
 	return holder

@@ -16,7 +16,7 @@ import (
 	"weir.dev/weir/internal/pool/updater"
 )
 
-// recordAttempt records the result of an attempt, whatever the current entitlement is.
+// recordAttempt records the result of an attempt, even if the BackendPool may no longer update the pool.
 func recordAttempt(s *v1alpha1.BackendPoolStatus, set membership.Set, r updater.Report) {
 	at := metav1.NewTime(r.At).Rfc3339Copy()
 	if r.Observed >= 0 && r.Outcome != diff.Rejected {

@@ -54,9 +54,9 @@ func eventsOf(r updater.Report) []attemptEvent {
 }
 
 func (c *Controller) recordServiceEvents(r updater.Report) {
-	for _, say := range eventsOf(r) {
-		for _, name := range say.to {
-			c.Events.OnService(name, Event{say.kind, say.reason, say.text(r)})
+	for _, event := range eventsOf(r) {
+		for _, name := range event.to {
+			c.Events.OnService(name, Event{event.kind, event.reason, event.text(r)})
 		}
 	}
 }

@@ -12,34 +12,34 @@ import (
 // ImpactOfChange returns the impact of a membership change relative to the recorded addresses.
 func ImpactOfChange(set membership.Set, written []string) schedule.Impact {
 	recorded := slices.Sorted(slices.Values(written))
-	stake := schedule.Impact{Stopping: len(recorded)}
+	impact := schedule.Impact{Stopping: len(recorded)}
 	for _, a := range set.Addresses {
 		if _, retained := slices.BinarySearch(recorded, a.IP.String()); retained {
-			stake.Serving++
-			stake.Stopping--
+			impact.Serving++
+			impact.Stopping--
 		} else {
-			stake.Starting++
+			impact.Starting++
 		}
 	}
-	return stake
+	return impact
 }
 
 // ImpactOfStates returns the impact of an admin state change: desired and recorded are the Down
 // addresses, both sorted.
 func ImpactOfStates(set membership.Set, desired, recorded []string) schedule.Impact {
-	var stake schedule.Impact
+	var impact schedule.Impact
 	for _, a := range set.Addresses {
 		ip := a.IP.String()
 		_, leaves := slices.BinarySearch(desired, ip)
 		_, down := slices.BinarySearch(recorded, ip)
 		switch {
 		case leaves && !down:
-			stake.Stopping++
+			impact.Stopping++
 		case down && !leaves:
-			stake.Starting++
+			impact.Starting++
 		case !leaves:
-			stake.Serving++
+			impact.Serving++
 		}
 	}
-	return stake
+	return impact
 }

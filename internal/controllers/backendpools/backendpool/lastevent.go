@@ -23,9 +23,9 @@ func recordLastEvent(s *v1alpha1.BackendPoolStatus, p *v1alpha1.BackendPool, own
 		}
 	} else {
 		name := schedule.ServiceName{Namespace: p.Namespace, Name: p.Spec.ServiceRef.Name}
-		for _, say := range eventsOf(r) {
-			if slices.Contains(say.to, name) {
-				t.Reason, t.Service = say.reason, name.Name
+		for _, event := range eventsOf(r) {
+			if slices.Contains(event.to, name) {
+				t.Reason, t.Service = event.reason, name.Name
 			}
 		}
 	}

@@ -22,8 +22,8 @@ func TestWhatIsInAPoolThatWasLeftToOthers(t *testing.T) {
 	theirs := netip.MustParseAddr("203.0.113.9")
 	for _, left := range []bool{false, true} {
 		w.left = map[lb.PoolKey]bool{at.Key(): left}
-		if is := c.ManagedAddresses(p)(theirs); is == left {
-			t.Errorf("left %t: ours %t", left, is)
+		if isManaged := c.ManagedAddresses(p)(theirs); isManaged == left {
+			t.Errorf("left %t: ours %t", left, isManaged)
 		}
 	}
 }

@@ -23,17 +23,17 @@ func DescribePool(id lb.PoolID) string {
 const pendingWriteMessage = "a write whose response was lost may still be applied, because the pool's etag does not exclude it: its members remain recorded, and are removed if they appear"
 
 func updatingMessage(i diff.Intent) string {
-	var doing []string
+	var action []string
 	if i.Add > 0 {
-		doing = append(doing, fmt.Sprintf("adding %d", i.Add))
+		action = append(action, fmt.Sprintf("adding %d", i.Add))
 	}
 	if i.Remove > 0 {
-		doing = append(doing, fmt.Sprintf("removing %d", i.Remove))
+		action = append(action, fmt.Sprintf("removing %d", i.Remove))
 	}
 	if i.Update > 0 {
-		doing = append(doing, "changing the admin state of "+fmt.Sprint(i.Update))
+		action = append(action, "changing the admin state of "+fmt.Sprint(i.Update))
 	}
-	return strings.Join(doing, ", ") + fmt.Sprintf("; the pool held %s", humanize.FormatCount(i.Observed, "address"))
+	return strings.Join(action, ", ") + fmt.Sprintf("; the pool held %s", humanize.FormatCount(i.Observed, "address"))
 }
 
 func retryingMessage(r updater.Report) string {

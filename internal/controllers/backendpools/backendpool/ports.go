@@ -28,8 +28,8 @@ type Cluster interface {
 	Target(p *v1alpha1.BackendPool) (lb.PoolID, error)
 	// Service returns a Service; false if it does not exist.
 	Service(name schedule.ServiceName) (Service, bool)
-	// Members returns the nodes that belong in the pool, whatever the entitlement. The error is that of the
-	// selector.
+	// Members returns the nodes that belong in the pool, even if the BackendPool may not update it. The error is that
+	// of the selector.
 	Members(p *v1alpha1.BackendPool) (membership.Set, error)
 	// IsNodeAddress reports whether a node has the address, including excluded nodes.
 	IsNodeAddress(ip netip.Addr) bool

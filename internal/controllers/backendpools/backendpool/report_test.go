@@ -28,8 +28,8 @@ func TestAFailedRemovalIsOneProblem(t *testing.T) {
 	for i := range 3 {
 		d.reportAttempt(diff.Terminal, func(r *updater.Report) { r.Fault.RequestID = fmt.Sprint("r", i) })
 		d.assertSynced(v1alpha1.ReasonFailed, "the last attempt to take its addresses out of the pool failed: Bad: no way (request id r0); another")
-		if is := len(d.api.writes); i > 0 && is != written {
-			t.Errorf("that another request failed was written: %d times, then %d", written, is)
+		if got := len(d.api.writes); i > 0 && got != written {
+			t.Errorf("that another request failed was written: %d times, then %d", written, got)
 		}
 		written = len(d.api.writes)
 		d.statuses.GetEntry(RefOf(d.p)).scheduleCheck(time.Unix(1, 0)) // it is due

@@ -179,8 +179,8 @@ func (l *life) MachineOf(node string) (nic.Machine, error) {
 
 // Permission implements Owner.
 func (l *life) Permission(p *v1alpha1.BackendPool, at lb.PoolID) (Permission, Rejection) {
-	if has, ok := l.permissions[p.Name]; ok {
-		return has, l.rejection
+	if have, ok := l.permissions[p.Name]; ok {
+		return have, l.rejection
 	}
 	return l.world.Permission(p, at)
 }
@@ -295,13 +295,13 @@ func (l *life) Apply(ctx context.Context, ref schedule.Ref, version string, stat
 	l.version++
 	l.tamperNext = nil
 	l.AddLine("API: the status of %s is written", ref.Name)
-	is := l.statusLines(status)
-	for _, line := range sortedLines(is, l.lastShown) {
-		if is[line] != l.lastShown[line] {
-			l.AddLine("    %s %s", line, is[line])
+	got := l.statusLines(status)
+	for _, line := range sortedLines(got, l.lastShown) {
+		if got[line] != l.lastShown[line] {
+			l.AddLine("    %s %s", line, got[line])
 		}
 	}
-	l.lastShown = is
+	l.lastShown = got
 	return fmt.Sprint(l.version), nil
 }
 
@@ -318,34 +318,34 @@ func (l *life) SetFinalizer(_ context.Context, p *v1alpha1.BackendPool, want boo
 }
 
 func (l *life) statusLines(s *v1alpha1.BackendPoolStatus) map[string]string {
-	is := map[string]string{
+	got := map[string]string{
 		"written": strings.Join(s.WrittenAddresses, " "), "made for": s.MadeFor,
 		"counts": fmt.Sprintf("desired %s observed %s foreign %s; retries %s of %s", formatCount(s.Desired), formatCount(s.Observed), formatCount(s.Foreign), formatCount(s.RetriesUsed), formatCount(s.RetryBudget)),
 	}
 	if id := s.PoolID; id != "" {
-		is["pool"] = id[strings.LastIndex(id, "/")+1:]
+		got["pool"] = id[strings.LastIndex(id, "/")+1:]
 	}
 	var down []string
 	for _, d := range s.Down {
 		down = append(down, fmt.Sprintf("%s (%s, %s)", d.Address, d.Node, d.Reason))
 	}
-	is["Down"] = strings.TrimSpace(fmt.Sprintf("%s %s", formatCount(s.DownCount), strings.Join(down, ", ")))
+	got["Down"] = strings.TrimSpace(fmt.Sprintf("%s %s", formatCount(s.DownCount), strings.Join(down, ", ")))
 	if s.NextEligibleAt != nil {
-		is["next eligible"] = s.NextEligibleAt.Sub(l.startedAt).String()
+		got["next eligible"] = s.NextEligibleAt.Sub(l.startedAt).String()
 	}
 	if s.LastWrite != nil {
-		is["last write"] = s.LastWrite.Sub(l.startedAt).String()
+		got["last write"] = s.LastWrite.Sub(l.startedAt).String()
 	}
 	if s.LastOutcome != nil {
-		is["last outcome"] = fmt.Sprintf("%s %s since %s", s.LastOutcome.Class, s.LastOutcome.Code, s.LastOutcome.Since.Sub(l.startedAt))
+		got["last outcome"] = fmt.Sprintf("%s %s since %s", s.LastOutcome.Class, s.LastOutcome.Code, s.LastOutcome.Since.Sub(l.startedAt))
 	}
 	if s.LastEvent != nil {
-		is["last event"] = fmt.Sprintf("%+v", *s.LastEvent)
+		got["last event"] = fmt.Sprintf("%+v", *s.LastEvent)
 	}
 	for _, c := range s.Conditions {
-		is[c.Type] = fmt.Sprintf("%s %s of generation %d: %s", c.Status, c.Reason, c.ObservedGeneration, c.Message)
+		got[c.Type] = fmt.Sprintf("%s %s of generation %d: %s", c.Status, c.Reason, c.ObservedGeneration, c.Message)
 	}
-	return is
+	return got
 }
 
 func formatCount(n *int32) string {

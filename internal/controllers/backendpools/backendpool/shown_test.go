@@ -66,13 +66,13 @@ func TestShownMembers(t *testing.T) {
 
 // Reading the desired members is the beginning of an attempt.
 func TestAnAttemptLimitsWhatIsShown(t *testing.T) {
-	left := netip.MustParseAddr("10.0.0.9")
+	remaining := netip.MustParseAddr("10.0.0.9")
 	c, e := newLoadedPool(t, bp("a", 0, took), serviceOfType("LoadBalancer"))
-	e.shown = []netip.Addr{left}
+	e.shown = []netip.Addr{remaining}
 	if _, err := c.DesiredPool(e.ref); err != nil {
 		t.Fatal(err)
 	}
-	if c.IsShown(c.Cluster.Pool(e.ref.Namespace, e.ref.Name), left) {
+	if c.IsShown(c.Cluster.Pool(e.ref.Namespace, e.ref.Name), remaining) {
 		t.Error("a member that the attempt may remove is still shown")
 	}
 }

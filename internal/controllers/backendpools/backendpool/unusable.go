@@ -44,15 +44,15 @@ func WithoutUnusable(set membership.Set, nodes []diff.Unusable) membership.Set {
 	if len(nodes) == 0 {
 		return set
 	}
-	without := map[netip.Addr]bool{}
+	unusable := map[netip.Addr]bool{}
 	set.NonMembers = slices.Clone(set.NonMembers)
 	for _, n := range nodes {
-		without[n.IP] = true
+		unusable[n.IP] = true
 		set.NonMembers = slices.DeleteFunc(set.NonMembers, func(a membership.NonMember) bool { return a.Node == n.Node })
 		set.NonMembers = append(set.NonMembers, membership.NonMember{Node: n.Node, Reason: n.Reason})
 	}
 	slices.SortFunc(set.NonMembers, func(a, b membership.NonMember) int { return cmp.Compare(a.Node, b.Node) })
-	set.Addresses = slices.DeleteFunc(slices.Clone(set.Addresses), func(a lb.Address) bool { return without[a.IP] })
-	set.Draining = slices.DeleteFunc(slices.Clone(set.Draining), func(d membership.Drain) bool { return without[d.IP] })
+	set.Addresses = slices.DeleteFunc(slices.Clone(set.Addresses), func(a lb.Address) bool { return unusable[a.IP] })
+	set.Draining = slices.DeleteFunc(slices.Clone(set.Draining), func(d membership.Drain) bool { return unusable[d.IP] })
 	return set
 }

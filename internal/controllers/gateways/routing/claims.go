@@ -30,9 +30,9 @@ func (c *Claims) Set(gw *gatewayv1.Gateway, ports []NodePort) (changed []types.N
 		c.gateways, c.ports = map[NodePort][]*gatewayv1.Gateway{}, map[types.NamespacedName][]NodePort{}
 	}
 	name := client.ObjectKeyFromObject(gw)
-	touched := slices.Concat(c.ports[name], ports)
-	before := make([]types.NamespacedName, len(touched))
-	for i, p := range touched {
+	affected := slices.Concat(c.ports[name], ports)
+	before := make([]types.NamespacedName, len(affected))
+	for i, p := range affected {
 		before[i], _ = c.Holder(p)
 	}
 	for _, p := range c.ports[name] {
@@ -47,7 +47,7 @@ func (c *Claims) Set(gw *gatewayv1.Gateway, ports []NodePort) (changed []types.N
 		c.gateways[p] = slices.Insert(c.gateways[p], at, gw)
 		c.ports[name] = append(c.ports[name], p)
 	}
-	for i, p := range touched {
+	for i, p := range affected {
 		holder, _ := c.Holder(p)
 		for _, other := range []types.NamespacedName{before[i], holder} {
 			if before[i] != holder && other != name && other.Name != "" && !slices.Contains(changed, other) {

@@ -43,9 +43,9 @@ func TestCopyOfAService(t *testing.T) {
 	if p := c.Spec.Ports; len(p) != 1 || p[0].Name != "web" || p[0].NodePort != 0 || p[0].TargetPort != intstr.FromString("http") {
 		t.Errorf("ports %+v", p)
 	}
-	if is := c.Spec; is.Type != corev1.ServiceTypeNodePort || is.ClusterIP != "" || is.Selector["app"] != "a" || is.IPFamilies[0] != corev1.IPv6Protocol ||
-		*is.IPFamilyPolicy != corev1.IPFamilyPolicySingleStack || !is.PublishNotReadyAddresses || *is.TrafficDistribution != "PreferSameNode" {
-		t.Errorf("spec %+v", is)
+	if got := c.Spec; got.Type != corev1.ServiceTypeNodePort || got.ClusterIP != "" || got.Selector["app"] != "a" || got.IPFamilies[0] != corev1.IPv6Protocol ||
+		*got.IPFamilyPolicy != corev1.IPFamilyPolicySingleStack || !got.PublishNotReadyAddresses || *got.TrafficDistribution != "PreferSameNode" {
+		t.Errorf("spec %+v", got)
 	}
 	if len(c.OwnerReferences) != 1 || c.OwnerReferences[0].UID != "1" || c.OwnerReferences[0].Kind != "Gateway" || c.OwnerReferences[0].APIVersion != "gateway.networking.k8s.io/v1" {
 		t.Errorf("owners %+v", c.OwnerReferences)

@@ -138,11 +138,11 @@ func TestNarrows(t *testing.T) {
 		"fewer further addresses":       {service.Access{Ranges: wide.Ranges, Additional: further}, narrow, false, false},
 		"fewer further addresses, same": {service.Access{Ranges: wide.Ranges, Tags: wide.Tags, Additional: further}, narrow, false, true},
 	} {
-		is, was := service.Spec{Internal: tt.internal, Access: tt.is}, service.Spec{Internal: tt.internal, Access: tt.was}
-		if got := is.IsNarrower(&was); got != tt.want {
+		current, before := service.Spec{Internal: tt.internal, Access: tt.is}, service.Spec{Internal: tt.internal, Access: tt.was}
+		if got := current.IsNarrower(&before); got != tt.want {
 			t.Errorf("%s: %t", about, got)
 		}
-		if is.Owner = "another"; is.IsNarrower(&was) {
+		if current.Owner = "another"; current.IsNarrower(&before) {
 			t.Errorf("%s, and something else changes: it narrows", about)
 		}
 	}

@@ -28,11 +28,11 @@ func (p DryRunState) isCurrent(w *service.Spec, now time.Time) bool {
 	return p.reported && reflect.DeepEqual(p.spec, w) && (p.until.IsZero() || now.Before(p.until))
 }
 
-func (p *DryRunState) recordPlan(w *service.Spec, text string, now time.Time, lookAgainAfter time.Duration) (changed bool) {
+func (p *DryRunState) recordPlan(w *service.Spec, text string, now time.Time, resyncAfter time.Duration) (changed bool) {
 	changed = !p.reported || p.text != text
 	*p = DryRunState{reported: true, spec: w, text: text}
-	if lookAgainAfter > 0 {
-		p.until = now.Add(lookAgainAfter)
+	if resyncAfter > 0 {
+		p.until = now.Add(resyncAfter)
 	}
 	return changed
 }

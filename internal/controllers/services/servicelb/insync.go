@@ -37,18 +37,18 @@ type SyncState struct {
 // the blocker disappears.
 const blockedResync = 5 * time.Minute
 
-func (l *SyncState) recordInSync(r loadbalancer.Result, by Pending, now time.Time, lookAgainAfter time.Duration) {
+func (l *SyncState) recordInSync(r loadbalancer.Result, by Pending, now time.Time, resyncAfter time.Duration) {
 	req := r.Request
 	req.RemoveFrom = nil
 	l.request, l.selectorResult, l.nodes, l.unused = &req, by.selectorResult, by.nodes, len(r.Unused) > 0
 	l.pools = r.Pools
-	if r.Desired.Link != nil && (lookAgainAfter <= 0 || lookAgainAfter > linkResync) {
-		lookAgainAfter = linkResync
+	if r.Desired.Link != nil && (resyncAfter <= 0 || resyncAfter > linkResync) {
+		resyncAfter = linkResync
 	}
-	if slices.ContainsFunc(r.Retained, func(k plan.RetainedPart) bool { return k.IsConversion }) && (lookAgainAfter <= 0 || lookAgainAfter > blockedResync) {
-		lookAgainAfter = blockedResync
+	if slices.ContainsFunc(r.Retained, func(k plan.RetainedPart) bool { return k.IsConversion }) && (resyncAfter <= 0 || resyncAfter > blockedResync) {
+		resyncAfter = blockedResync
 	}
-	if l.resyncAt = nextResync(r.On.Name, now, lookAgainAfter); l.resyncAt.IsZero() {
+	if l.resyncAt = nextResync(r.On.Name, now, resyncAfter); l.resyncAt.IsZero() {
 		l.resyncAt = firstConflictRetry(r.Conflicts)
 	}
 	if by.lostPool != nil && l.hasPool(*by.lostPool) {
@@ -95,8 +95,8 @@ func nextResync(balancer string, now time.Time, period time.Duration) time.Time 
 	return at
 }
 
-func firstConflictRetry(contests []conflict.Conflict) (first time.Time) {
-	for _, c := range contests {
+func firstConflictRetry(conflicts []conflict.Conflict) (first time.Time) {
+	for _, c := range conflicts {
 		if first.IsZero() || !c.Until.IsZero() && c.Until.Before(first) {
 			first = c.Until
 		}

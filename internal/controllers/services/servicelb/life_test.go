@@ -78,17 +78,17 @@ func (l *life) warnings() {
 
 // reads records the read-only view.
 func (l *life) reads() string {
-	var is []string
+	var got []string
 	for _, c := range AllConditions() {
 		if n := l.r.States.CountConditions()[c]; n > 0 {
-			is = append(is, fmt.Sprintf("%d %s", n, c))
+			got = append(got, fmt.Sprintf("%d %s", n, c))
 		}
 	}
 	if s := l.r.States.ObservedFor("shop/web", l.s.UID); s != nil {
-		is = append(is, fmt.Sprintf("served on %s (%d pools)", s.On.Name, len(s.Pools)))
+		got = append(got, fmt.Sprintf("served on %s (%d pools)", s.On.Name, len(s.Pools)))
 	}
-	is = append(is, fmt.Sprintf("%d addressed, all looked at %t", l.r.States.countAddressed(l.ServicesWithAddress()), l.r.States.allResolved(l.ServicesWithAddress())))
-	return strings.Join(is, ", ")
+	got = append(got, fmt.Sprintf("%d addressed, all looked at %t", l.r.States.countAddressed(l.ServicesWithAddress()), l.r.States.allResolved(l.ServicesWithAddress())))
+	return strings.Join(got, ", ")
 }
 
 // ends delivers the result of the running request.
@@ -289,8 +289,8 @@ func (l *life) DryRun(ctx context.Context, _ Service, request func(context.Conte
 	if until, ok := ctx.Deadline(); !ok || time.Until(until) != dryRunTimeout {
 		l.t.Error("a rehearsal without its deadline")
 	}
-	req, there, err := request(ctx, l)
-	return fmt.Sprintf("it would be on %q, which holds something: %t", req.On.Name, there), err
+	req, ok, err := request(ctx, l)
+	return fmt.Sprintf("it would be on %q, which holds something: %t", req.On.Name, ok), err
 }
 
 // err makes a result fail.

@@ -175,24 +175,24 @@ func (r *Reconciler) createPools(ctx context.Context, s Service, on lb.LoadBalan
 	return r.cfg.Store.MakePools(ctx, s, on, pools)
 }
 
-func (r *Reconciler) reportConflicts(ctx context.Context, s Service, st *State, contests []conflict.Conflict) error {
+func (r *Reconciler) reportConflicts(ctx context.Context, s Service, st *State, conflicts []conflict.Conflict) error {
 	if st.Placement.isGone {
 		return nil
 	}
 	cond := StatusCondition{Type: typeConflicts}
-	if len(contests) > 0 {
-		cond.Text = fmt.Sprint(contests)
+	if len(conflicts) > 0 {
+		cond.Text = fmt.Sprint(conflicts)
 	}
-	if err := r.cfg.Store.UpdateConflicts(ctx, s, contests, st.Events.recordCondition(cond)); err != nil {
+	if err := r.cfg.Store.UpdateConflicts(ctx, s, conflicts, st.Events.recordCondition(cond)); err != nil {
 		return err
 	}
 	st.Events.lastConditions[typeConflicts] = cond
-	for _, c := range contests {
+	for _, c := range conflicts {
 		reported := slices.ContainsFunc(st.Sync.conflicts, func(o conflict.Conflict) bool { return o.Resource == c.Resource && o.Until.Equal(c.Until) })
 		if !reported && !c.Until.IsZero() {
-			r.cfg.Events.RecordEvent(s, Event{Reason: ReasonConflict, Warning: true, Conflict: &c, Of: len(contests)})
+			r.cfg.Events.RecordEvent(s, Event{Reason: ReasonConflict, Warning: true, Conflict: &c, Of: len(conflicts)})
 		}
 	}
-	st.Sync.conflicts = contests
+	st.Sync.conflicts = conflicts
 	return nil
 }

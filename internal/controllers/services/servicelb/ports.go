@@ -40,7 +40,7 @@ type Cluster interface {
 	SharesAddress(s Service) bool
 	// NodesOf returns the node addresses behind a load balancer, or of all nodes for a Service with its own
 	// pools; false if unknown.
-	NodesOf(on lb.LoadBalancerID, anywhere bool) ([]netip.Addr, bool)
+	NodesOf(on lb.LoadBalancerID, allNodes bool) ([]netip.Addr, bool)
 	HasEndpoints(name string) bool
 	// EmptyPool returns the name of a pool that is empty in Azure but should have members; empty if none.
 	EmptyPool(on lb.LoadBalancerID, pools []service.Pool) string
@@ -58,7 +58,7 @@ type StatusStore interface {
 	RejectPorts(ctx context.Context, s Service, ports map[service.PortRef]string) error
 	// UpdateConflicts updates the conflict condition; without conflicts it is removed. If changed is set, it must be
 	// written even if the informer cache shows it.
-	UpdateConflicts(ctx context.Context, s Service, contests []conflict.Conflict, changed bool) error
+	UpdateConflicts(ctx context.Context, s Service, conflicts []conflict.Conflict, changed bool) error
 	// UpdateConditions writes the changed conditions and addresses in one request.
 	UpdateConditions(ctx context.Context, s Service, c StatusUpdate) error
 	UpdateLink(ctx context.Context, s Service, state *privatelink.State, changed bool) error

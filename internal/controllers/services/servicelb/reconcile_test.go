@@ -170,8 +170,8 @@ func TestSkippedNodeRuleIsReported(t *testing.T) {
 		w.looks()
 		w.ends()
 		w.looks()
-		if is, text := w.r.States.knownEntry("shop/web").programmedReason(w.s, class, time.Now()); is != ConditionReasonRetryAfter {
-			t.Errorf("Programmed is %s: %s", is, text)
+		if got, text := w.r.States.knownEntry("shop/web").programmedReason(w.s, class, time.Now()); got != ConditionReasonRetryAfter {
+			t.Errorf("Programmed is %s: %s", got, text)
 		}
 	})
 }

@@ -373,4 +373,4 @@ func (w *world) DryRun(ctx context.Context, _ Service, request func(context.Cont
 }
 
 // inTime runs a story in virtual time.
-func inTime(t *testing.T, story func(t *testing.T)) { synctest.Test(t, story) }
+func inTime(t *testing.T, explanation func(t *testing.T)) { synctest.Test(t, explanation) }

@@ -280,9 +280,9 @@ func TestStepsEnd(t *testing.T) {
 func TestAddressesBecomeAsWanted(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		is := drawLink(t).NAT
+		got := drawLink(t).NAT
 		want := buildDesired(drawAsked(t), "n/a", frontend(), settings()).NAT
-		next := mergeNAT(is, want)
+		next := mergeNAT(got, want)
 		names := map[string]bool{}
 		primaries := 0
 		for _, n := range next {
@@ -291,13 +291,13 @@ func TestAddressesBecomeAsWanted(t *testing.T) {
 				primaries++
 			}
 		}
-		if !isSameNAT(next, want) || len(names) != len(next) || primaries != 1 && !isSameNAT(is, want) {
-			t.Fatalf("%+v became %+v for %+v", is, next, want)
+		if !isSameNAT(next, want) || len(names) != len(next) || primaries != 1 && !isSameNAT(got, want) {
+			t.Fatalf("%+v became %+v for %+v", got, next, want)
 		}
 		for _, n := range next {
-			at := slices.IndexFunc(is, func(m lb.NATAddress) bool { return m.Name == n.Name })
-			if at >= 0 && (is[at].Static != n.Static || is[at].Address != n.Address || is[at].Subnet != n.Subnet) {
-				t.Fatalf("%s means another address: %+v became %+v", n.Name, is, next)
+			at := slices.IndexFunc(got, func(m lb.NATAddress) bool { return m.Name == n.Name })
+			if at >= 0 && (got[at].Static != n.Static || got[at].Address != n.Address || got[at].Subnet != n.Subnet) {
+				t.Fatalf("%s means another address: %+v became %+v", n.Name, got, next)
 			}
 		}
 	})
