@@ -51,9 +51,10 @@ type EventQueue struct {
 	added      chan struct{} // capacity 1
 
 	mu sync.Mutex // guards the fields below
-	// waiting events are written in turns of namespaces; lastNamespace had the last turn.
-	waiting       []queuedEvent
-	lastNamespace string
+	// waiting events are written in turns of namespaces: turns are the namespaces with one, the next first.
+	waiting      map[string][]queuedEvent
+	turns        []string
+	waitingCount int
 	// failed events are retried after the waiting ones.
 	failed  []queuedEvent
 	dropped int
@@ -63,6 +64,8 @@ type EventQueue struct {
 
 type queuedEvent struct {
 	*corev1.Event
+	// number is higher than those of earlier events.
+	number int64
 	// correlated is nil before the first attempt.
 	correlated *record.EventCorrelateResult
 }
@@ -70,7 +73,7 @@ type queuedEvent struct {
 // NewEventQueue returns a Queue. It writes nothing before Run.
 func NewEventQueue(scheme *runtime.Scheme, api EventAPI, log *slog.Logger) *EventQueue {
 	return &EventQueue{
-		scheme: scheme, api: api, log: log, added: make(chan struct{}, 1),
+		scheme: scheme, api: api, log: log, added: make(chan struct{}, 1), waiting: map[string][]queuedEvent{},
 		// The correlator only counts repeated events.
 		correlator: record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{
 			BurstSize: math.MaxInt32, QPS: math.MaxInt32, MaxEvents: math.MaxInt32,
@@ -102,10 +105,10 @@ func (q *EventQueue) Add(about runtime.Object, kind, reason, message string) {
 	q.mu.Lock()
 	q.named = max(now.UnixNano(), q.named+1)
 	event.Name = fmt.Sprintf("%.200s.%x", ref.Name, q.named)
-	if len(q.waiting)+len(q.failed) >= maxQueued {
+	if q.waitingCount+len(q.failed) >= maxQueued {
 		q.dropOneLocked()
 	}
-	q.waiting = append(q.waiting, queuedEvent{Event: event})
+	q.addWaitingLocked(queuedEvent{Event: event, number: q.named})
 	q.mu.Unlock()
 	select {
 	case q.added <- struct{}{}:
@@ -121,10 +124,13 @@ func (q *EventQueue) nextEvent() (queuedEvent, bool) {
 		q.log.Warn("events were dropped: the API server did not take them in time", "events", q.dropped)
 		q.dropped = 0
 	}
-	if len(q.waiting) > 0 {
-		at := nextTurn(q.waiting, q.lastNamespace)
-		event := q.waiting[at]
-		q.waiting, q.lastNamespace = slices.Delete(q.waiting, at, at+1), event.Namespace
+	if len(q.turns) > 0 {
+		namespace := q.turns[0]
+		q.turns = q.turns[1:]
+		event := q.takeOldestLocked(namespace)
+		if len(q.waiting[namespace]) > 0 {
+			q.turns = append(q.turns, namespace)
+		}
 		return event, true
 	}
 	if len(q.failed) == 0 {
@@ -135,21 +141,23 @@ func (q *EventQueue) nextEvent() (queuedEvent, bool) {
 	return event, true
 }
 
-// nextTurn returns the first event of the namespace after last, by name.
-func nextTurn(waiting []queuedEvent, last string) int {
-	first, next := 0, -1
-	for i, e := range waiting {
-		if e.Namespace < waiting[first].Namespace {
-			first = i
-		}
-		if e.Namespace > last && (next < 0 || e.Namespace < waiting[next].Namespace) {
-			next = i
-		}
+func (q *EventQueue) addWaitingLocked(event queuedEvent) {
+	namespace := event.Namespace
+	if len(q.waiting[namespace]) == 0 {
+		q.turns = append(q.turns, namespace)
 	}
-	if next < 0 {
-		return first
+	q.waiting[namespace] = append(q.waiting[namespace], event)
+	q.waitingCount++
+}
+
+// takeOldestLocked removes the oldest waiting event of a namespace that has one. It does not change turns.
+func (q *EventQueue) takeOldestLocked(namespace string) queuedEvent {
+	events := q.waiting[namespace]
+	q.waitingCount--
+	if q.waiting[namespace] = events[1:]; len(events) == 1 {
+		delete(q.waiting, namespace)
 	}
-	return next
+	return events[0]
 }
 
 // dropOneLocked drops the oldest failed event, or else the oldest of the namespace with the most: one namespace must not
@@ -160,14 +168,16 @@ func (q *EventQueue) dropOneLocked() {
 		q.failed = q.failed[1:]
 		return
 	}
-	count, most := map[string]int{}, q.waiting[0].Namespace
-	for _, e := range q.waiting {
-		if count[e.Namespace]++; count[e.Namespace] > count[most] {
-			most = e.Namespace
+	most := q.turns[0]
+	for _, namespace := range q.turns {
+		if len(q.waiting[namespace]) > len(q.waiting[most]) {
+			most = namespace
 		}
 	}
-	at := slices.IndexFunc(q.waiting, func(e queuedEvent) bool { return e.Namespace == most })
-	q.waiting = slices.Delete(q.waiting, at, at+1)
+	q.takeOldestLocked(most)
+	if len(q.waiting[most]) == 0 {
+		q.turns = slices.DeleteFunc(q.turns, func(namespace string) bool { return namespace == most })
+	}
 }
 
 // Run writes events until ctx is done, then the remaining ones for at most stopTimeout.
@@ -200,7 +210,7 @@ func (q *EventQueue) Run(ctx context.Context) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if n := len(q.waiting) + len(q.failed); n > 0 {
+	if n := q.waitingCount + len(q.failed); n > 0 {
 		q.log.Warn("events are lost: the controller stops, and the API server did not take them in time", "events", n)
 	}
 }
@@ -223,12 +233,21 @@ func (q *EventQueue) dropOlder(written queuedEvent) {
 	})
 }
 
-// QueuedEvents returns the events not attempted yet.
+// QueuedEvents returns the events not attempted yet, the oldest first.
 func (q *EventQueue) QueuedEvents() []*corev1.Event {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	all := make([]*corev1.Event, len(q.waiting))
-	for i, e := range q.waiting {
+	queued := slices.SortedFunc(func(yield func(queuedEvent) bool) {
+		for _, events := range q.waiting {
+			for _, e := range events {
+				if !yield(e) {
+					return
+				}
+			}
+		}
+	}, func(a, b queuedEvent) int { return cmp.Compare(a.number, b.number) })
+	all := make([]*corev1.Event, len(queued))
+	for i, e := range queued {
 		all[i] = e.Event
 	}
 	return all

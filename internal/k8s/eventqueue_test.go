@@ -276,13 +276,13 @@ func TestTheQueueOfEventsIsBounded(t *testing.T) {
 		runQueue(t, api, func(q *EventQueue) {
 			q.mu.Lock()
 			for range maxQueued {
-				q.waiting = append(q.waiting, queuedEvent{Event: &corev1.Event{}})
+				q.addWaitingLocked(queuedEvent{Event: &corev1.Event{}})
 			}
 			q.mu.Unlock()
 			q.Add(newService("web"), corev1.EventTypeNormal, "R", "the newest")
 			q.mu.Lock()
 			defer q.mu.Unlock()
-			if n := len(q.waiting); n > maxQueued {
+			if n := q.waitingCount; n > maxQueued {
 				t.Errorf("%d wait", n)
 			}
 		})
@@ -299,8 +299,8 @@ func TestTwoEventsOfOneInstant(t *testing.T) {
 		for _, message := range []string{"one", "two"} {
 			q.Add(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}, corev1.EventTypeWarning, "BackendPoolKept", message)
 		}
-		if q.waiting[0].Name == q.waiting[1].Name {
-			t.Errorf("both are called %s", q.waiting[0].Name)
+		if events := q.QueuedEvents(); len(events) != 2 || events[0].Name == events[1].Name {
+			t.Errorf("their names: %v", events)
 		}
 	})
 }
@@ -323,7 +323,7 @@ func TestEventsOfOneNamespaceDoNotDelayANeighbor(t *testing.T) {
 		e, _ := q.nextEvent()
 		got = append(got, e.Reason)
 	}
-	if want := "busy-106 calm-0 late busy-107 calm-1 busy-108 calm-2 busy-109 calm-3"; strings.Join(got, " ") != want {
+	if want := "calm-0 busy-106 late calm-1 busy-107 calm-2 busy-108 calm-3 busy-109"; strings.Join(got, " ") != want {
 		t.Errorf("written: %v, want %s", got, want)
 	}
 }

@@ -19,7 +19,7 @@ const StartTimeout = 10 * time.Minute
 type EarlyJoin int
 
 const (
-	// JoinWhenReady, the zero value, is for pools without such probes: a node joins once an endpoint on it is ready.
+	// JoinWhenReady is for pools without such probes: a node joins once an endpoint on it is ready.
 	JoinWhenReady EarlyJoin = iota
 	// JoinWhileStarting is for pools with such probes: a node joins while its endpoints start.
 	JoinWhileStarting
