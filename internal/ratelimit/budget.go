@@ -118,49 +118,49 @@ func (b *Budget) PaceAt(now time.Time) Pace {
 	b.pruneInactive(now)
 	b.fleet.raise(b.window.countWrites(now), now)
 	weights := 0.0
-	type sum struct{ most, all, owed float64 }
+	type sum struct{ heaviest, all, reservedRate float64 }
 	namespaces := map[string]sum{}
 	for _, a := range b.pools {
 		a = a.decayTo(now, b.interval)
 		of := namespaces[a.namespace]
-		of.owed += a.reservedRate(b.interval)
+		of.reservedRate += a.reservedRate(b.interval)
 		if a.recentCount >= minActive {
 			weights += a.shareWeight()
-			of.most, of.all = max(of.most, a.shareWeight()), of.all+a.shareWeight()
+			of.heaviest, of.all = max(of.heaviest, a.shareWeight()), of.all+a.shareWeight()
 		}
 		namespaces[a.namespace] = of
 	}
 	// A namespace weighs as much as its busiest pool.
-	total, owed, crowd := 0.0, 0.0, 0.0
+	total, reservedRate, waitingRate := 0.0, 0.0, 0.0
 	p.poolWeights, p.maxRates = make(map[string]float64, len(namespaces)), map[string]float64{}
 	for name, of := range namespaces {
-		free, remaining, bounded := b.freePoolWrites(name, of.owed, now)
+		free, remaining, bounded := b.freePoolWrites(name, of.reservedRate, now)
 		if bounded {
-			of.owed = min(of.owed, remaining/windowLength.Seconds())
+			of.reservedRate = min(of.reservedRate, remaining/windowLength.Seconds())
 		}
-		owed += of.owed
-		crowd += b.limitCrowd(name, of.owed, now)
+		reservedRate += of.reservedRate
+		waitingRate += b.limitWaitingRate(name, of.reservedRate, now)
 		if of.all == 0 {
 			continue
 		}
-		total += of.most
-		p.poolWeights[name] = of.most / of.all
+		total += of.heaviest
+		p.poolWeights[name] = of.heaviest / of.all
 		if bounded {
 			p.maxRates[name] = spendFactor * max(free, 0) / windowLength.Seconds() / of.all
 		}
 	}
-	p.longest = b.longestWait(crowd)
+	p.longest = b.longestWait(waitingRate)
 	if p.longest > b.interval {
-		owed *= float64(b.interval) / float64(p.longest)
+		reservedRate *= float64(b.interval) / float64(p.longest)
 	}
-	if p.rate = b.availableRate(now, owed); weights > 0 {
+	if p.rate = b.availableRate(now, reservedRate); weights > 0 {
 		p.rate *= min(weights, 1) / total
 	}
 	return p
 }
 
-// availableRate returns the writes per second for busy pools. owed is reserved for others.
-func (b *Budget) availableRate(now time.Time, owed float64) float64 {
+// availableRate returns the writes per second for busy pools. reservedRate is reserved for the other pools.
+func (b *Budget) availableRate(now time.Time, reservedRate float64) float64 {
 	if b.fleet.closedUntil.After(now) {
 		return 0
 	}
@@ -170,7 +170,7 @@ func (b *Budget) availableRate(now time.Time, owed float64) float64 {
 		}
 		return spendFactor * free / lasts.Seconds()
 	}
-	spare := part(b.window.freeWrites(now, b.fleet.current*windowWrites, owed), windowLength)
+	spare := part(b.window.freeWrites(now, b.fleet.current*windowWrites, reservedRate), windowLength)
 	spare = min(spare, part(b.ownBucket.tokensAt(now), bucketFillTime))
 	for _, reported := range []*bucket{&b.callerBucket, &b.subscriptionBucket} {
 		if !reported.at.IsZero() {

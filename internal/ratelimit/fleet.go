@@ -169,23 +169,23 @@ func (b *Budget) recordBucket(name string, reported, own *bucket, now time.Time)
 	return state
 }
 
-// limitCrowd limits what one of several namespaces adds to the writes for which all pools wait: its changes may never be
-// written, so that its share does not limit them.
-func (b *Budget) limitCrowd(namespace string, owed float64, now time.Time) float64 {
+// limitWaitingRate limits what one of several namespaces adds to the writes for which all pools wait: its changes may
+// never be written, so that its share does not limit them.
+func (b *Budget) limitWaitingRate(namespace string, reservedRate float64, now time.Time) float64 {
 	if b.isOnlyNamespace(namespace, now) {
-		return owed
+		return reservedRate
 	}
-	return min(owed, b.fleet.current*windowWrites*(1-reservedShare)/windowLength.Seconds())
+	return min(reservedRate, b.fleet.current*windowWrites*(1-reservedShare)/windowLength.Seconds())
 }
 
-// longestWait returns how long a busy pool waits at most if all are owed that many writes a second: an interval. If
+// longestWait returns how long a busy pool waits at most if all together write at reservedRate: an interval. If
 // the quota of Microsoft.Network was used up and the share is still lowered, it is as much longer as the share requires:
 // otherwise Azure rejects these writes, and urgent ones of all clients.
-func (b *Budget) longestWait(owed float64) time.Duration {
+func (b *Budget) longestWait(reservedRate float64) time.Duration {
 	if !b.fleet.isLowered() || b.fleet.othersAt.IsZero() {
 		return b.interval
 	}
-	stretch := owed * windowLength.Seconds() / max(b.fleet.current*windowWrites, 1)
+	stretch := reservedRate * windowLength.Seconds() / max(b.fleet.current*windowWrites, 1)
 	return time.Duration(float64(b.interval) * min(max(stretch, 1), MaxStretch))
 }
 

@@ -60,18 +60,18 @@ func (w *window) countWrites(now time.Time) float64 {
 	return n
 }
 
-// freeWrites returns how many writes may be spent now without ever exceeding share if owed more per
-// second follow; negative if those alone exceed it.
-func (w *window) freeWrites(now time.Time, share, owed float64) float64 {
+// freeWrites returns how many writes may be spent now without ever exceeding share if writes at reservedRate
+// follow; negative if those alone exceed it.
+func (w *window) freeWrites(now time.Time, share, reservedRate float64) float64 {
 	counted := w.countWrites(now)
-	free := share - owed*windowLength.Seconds() // once everything counted now has expired
+	free := share - reservedRate*windowLength.Seconds() // once everything counted now has expired
 	for n := w.lastSlot - slotCount + 1; n <= w.lastSlot; n++ {
 		if n < 0 || w.counts[n%slotCount] == 0 {
 			continue
 		}
 		expires := time.Unix(0, (n+slotCount)*int64(slotLength)).Sub(now) // when this slot expires
 		counting := min(expires, windowLength).Seconds()
-		free = min(free, share-counted-owed*counting)
+		free = min(free, share-counted-reservedRate*counting)
 		counted -= w.counts[n%slotCount]
 	}
 	return free

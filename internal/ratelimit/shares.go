@@ -209,16 +209,16 @@ func (b *Budget) DeferPools(namespace string, due int, now time.Time) []Deferral
 	return deferred
 }
 
-// freePoolWrites returns the early writes that a namespace's share allows its pools if owed more per second
+// freePoolWrites returns the early writes that a namespace's share allows its pools if writes at reservedRate
 // follow, and the rest of the share. bounded is false if the share is not limiting.
-func (b *Budget) freePoolWrites(namespace string, owed float64, now time.Time) (free, remaining float64, bounded bool) {
+func (b *Budget) freePoolWrites(namespace string, reservedRate float64, now time.Time) (free, remaining float64, bounded bool) {
 	t := b.namespaces[namespace]
 	if t == nil || b.isOnlyNamespace(namespace, now) || t.window.countWrites(now) < b.maxServiceWrites()*minimumShare {
 		return 0, 0, false
 	}
 	share, _ := b.computeShare(t, now)
 	share = max(share, b.maxServiceWrites()*minimumShare)
-	return t.window.freeWrites(now, share, owed), max(0, share-t.window.countWrites(now)), true
+	return t.window.freeWrites(now, share, reservedRate), max(0, share-t.window.countWrites(now)), true
 }
 
 // DeferService returns why a namespace's Services have to wait, if they do. A deferral does not change
