@@ -70,7 +70,7 @@ func (v *Service) addNext() {
 	case servicelb.ConditionReasonNotAccepted:
 		v.Next = "nothing until the Service changes"
 	case servicelb.ConditionReasonConflict:
-		v.Next = "Weir writes it again at the time of the condition " + metadata.ConditionConflict + "; now: kubectl annotate --overwrite service -n " + v.Namespace + " " + v.Name + " " + metadata.WriteAgainAnnotation + "=$(date +%s)"
+		v.Next = "Weir writes it again at the time of the condition " + metadata.ConditionConflict + "; now: weir retry -n " + v.Namespace + " service/" + v.Name
 	}
 }
 
