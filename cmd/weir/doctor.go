@@ -96,8 +96,11 @@ func (o *doctorFlags) run(cmd *cobra.Command) error {
 // printChecks prints the report and returns the exit code as an error.
 func printChecks(cmd *cobra.Command, r doctor.Report, asJSON bool) error {
 	print := r.WriteText
-	if asJSON {
+	switch {
+	case asJSON:
 		print = r.WriteJSON
+	case supportsColor():
+		print = r.WriteColored
 	}
 	switch err := print(cmd.OutOrStdout()); {
 	case err != nil:

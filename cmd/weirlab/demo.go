@@ -22,8 +22,8 @@ and drain nodes, while the controller is killed once, and Azure throttles and
 another client writes the load balancer for twelve seconds. Then fifty Services come,
 change and go together. With --full two spot machines are evicted, one of them while
 Weir leaves admin states alone, a Service is published to other networks, and a Gateway
-is served. It prints what happens and how far each pool is in sync, and compares what
-Azure holds with the API's own truth.
+is served. It prints what happens and how far each pool is in sync, and compares the
+pools in Azure with the nodes and endpoints of the cluster.
 
 It needs kubelab and weir beside weirlab: make demo builds all three.
 

@@ -32,14 +32,14 @@ var requestPatterns = []*regexp.Regexp{
 	regexp.MustCompile(` ?\(request id [0-9A-Za-z_.-]+(?:\)|…)`),
 	regexp.MustCompile(`(?i)((?:request|correlation|tracking|trace|activity|operation)[a-z_-]*(?:\s+with)?[\s_-]{0,3}(?:ids?|identifier)?[\s:=/"'(\[\\]{0,6}(?:is[\s:"']{1,3})?)(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f-]{1,36}…)`),
 	regexp.MustCompile(`(?i)(/operation(?:s|results|statuses)/\?)[^\s"'<>]+`), // signed
-	regexp.MustCompile(`(W/\\?")[0-9a-f-]{1,36}`),
+	regexp.MustCompile(` ?W/\\?"[0-9a-f-]{1,36}(?:\\?")?`),
 	regexp.MustCompile(`((?:tcp|udp)[46]? )[0-9A-Za-z.:%\[\]]{1,64}(?:->|…)`),
 	regexp.MustCompile(`(?i)(timestamp[\s:=/"'(\[\\]{0,6})(?:[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.]{5,18}Z?|[0-9]{8}T[0-9]{6}Z)`),
 }
 
 // retryPatterns matches times of the next attempt and requested delays.
 var retryPatterns = []*regexp.Regexp{
-	regexp.MustCompile(`(follows|Weir retries) at [0-9-]{10}T[0-9:.]{8,18}Z(?: or)?`),
+	regexp.MustCompile(`(follows|Weir retries(?: the admin states)?) at [0-9-]{10}T[0-9:.]{8,18}Z(?: or)?`),
 	regexp.MustCompile(`(?i)((?:retry|retried|try again|wait)[^.0-9]{0,20})[0-9]{1,6}(\W{0,2}s(?:econds?)?\b)`),
 }
 

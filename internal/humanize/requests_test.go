@@ -72,6 +72,20 @@ func TestDelaysAreNoNews(t *testing.T) {
 	}
 }
 
+// Without its details a message has no empty quotes, and the time of a retry is not part of it.
+func TestMessagesWithoutDetails(t *testing.T) {
+	for text, want := range map[string]string{
+		`Etag in header W/"` + one + `" does not match etag W/"` + other + `" of pool web`: "Etag in header does not match etag of pool web",
+		`if-match W/\"` + one + `\", and so on`:                                            "if-match, and so on",
+		"W/\"" + one[:9] + "…":                                                             "…",
+		"failed: busy; Weir retries the admin states at 2026-11-21T03:00:00Z, because":     "failed: busy; Weir retries the admin states, because",
+	} {
+		if got := WithoutRetryDetails(text); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // The request ID is at the end, once, for a text of any length.
 func TestATextEndsWithItsRequest(t *testing.T) {
 	const end = " (request id r1)"

@@ -294,21 +294,21 @@ func runHelp(t *testing.T, lines string) {
 func TestTheTimeLeftFollowsTheMachine(t *testing.T) {
 	explanation := []step{{usual: 10}, {usual: 20}, {usual: 30}}
 	for _, c := range []struct {
-		done    int
-		elapsed time.Duration
-		want    string
+		done                int
+		elapsed, last, want time.Duration // in seconds
 	}{
-		{1, 10 * time.Second, "; about 50 s left"},
-		{1, 5 * time.Second, "; about 50 s left"},
-		{1, 20 * time.Second, "; about 100 s left"},
-		{2, 45 * time.Second, "; about 45 s left"},
-		{3, 60 * time.Second, ""},
+		{1, 10, 0, 50},
+		{1, 5, 0, 50},
+		{1, 20, 0, 100},
+		{2, 45, 100, 45},
+		{2, 120, 50, 50}, // it never rises
+		{3, 60, 45, 0},
 	} {
-		if got := formatTimeLeft(explanation, c.done, c.elapsed); got != c.want {
-			t.Errorf("%+v: %q", c, got)
+		if got := estimateTimeLeft(explanation, c.done, c.elapsed*time.Second, c.last*time.Second); got != c.want*time.Second {
+			t.Errorf("%+v: %s", c, got)
 		}
 	}
-	if got := formatTimeLeft([]step{{}, {}}, 1, time.Second); got != "" {
+	if got := estimateTimeLeft([]step{{}, {}}, 1, time.Second, 0); got != 0 {
 		t.Error(got)
 	}
 	for _, s := range allSteps(true) {

@@ -34,8 +34,8 @@ func (r *run) reportResult(ctx context.Context, err error, elapsed time.Duration
 	}
 	r.print.printPlain(append([]string{""}, sum.formatTable()...)...)
 	r.print.printPlain("",
-		"Lag is from the API's own truth changing to Azure being done with a pool that",
-		"shows it, the time without a controller included; the storm's is apart.",
+		"Lag is the time from a change in the cluster until the pool in Azure shows it,",
+		"including the time without a controller. The storm is counted separately.",
 		fmt.Sprintf("Azure was asked for %s.", sum.ARM),
 		fmt.Sprintf("Of the writes %d were of the load balancer, %d of public IPs, %d of the security", sum.ARM.Balancers, sum.ARM.PublicIPs, sum.ARM.SecurityGroups),
 		"group.",

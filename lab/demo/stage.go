@@ -70,7 +70,7 @@ type step struct {
 
 // runSteps runs the steps. After each, the cluster must be idle and the pools in sync.
 func (s *stage) runSteps(ctx context.Context, explanation []step) error {
-	start := time.Now()
+	start, left := time.Now(), time.Duration(0)
 	for i, step := range explanation {
 		began, before := time.Now(), s.observer.currentTraffic()
 		s.print.printPlain("")
@@ -98,20 +98,27 @@ func (s *stage) runSteps(ctx context.Context, explanation []step) error {
 		if step.resultText != "" {
 			s.print.printDetail(step.resultText)
 		}
-		s.print.printLine(dimText, "azure", fmt.Sprintf("%s; %.1f s%s", calls, time.Since(began).Seconds(), formatTimeLeft(explanation, i+1, time.Since(start))))
+		text := fmt.Sprintf("%s; %.1f s", calls, time.Since(began).Seconds())
+		if left = estimateTimeLeft(explanation, i+1, time.Since(start), left); left > 0 {
+			text += fmt.Sprintf("; about %.0f s left", left.Seconds())
+		}
+		s.print.printLine(dimText, "azure", text)
 	}
 	return nil
 }
 
-// formatTimeLeft estimates the duration of the steps after the first done ones. A machine that was slower
-// than usual so far is expected to remain so.
-func formatTimeLeft(explanation []step, done int, elapsed time.Duration) string {
+// estimateTimeLeft returns the expected duration of the steps after the first done ones: at most the last estimate, if there
+// is one. A machine that was slower than usual so far is expected to remain so.
+func estimateTimeLeft(explanation []step, done int, elapsed, last time.Duration) time.Duration {
 	before, after := usualTime(explanation[:done]), usualTime(explanation[done:])
 	if before == 0 || after == 0 {
-		return ""
+		return 0
 	}
-	remaining := time.Duration(float64(after) * max(1, float64(elapsed)/float64(before)))
-	return fmt.Sprintf("; about %.0f s left", remaining.Seconds())
+	left := time.Duration(float64(after) * max(1, float64(elapsed)/float64(before)))
+	if last > 0 {
+		left = min(left, last)
+	}
+	return left
 }
 
 // usualTime returns the duration of steps on an idle machine.

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -383,8 +384,17 @@ func TestHealthWithASilentAPIServer(t *testing.T) {
 func TestWhatPeopleSee(t *testing.T) {
 	r := Report{Checks: []Check{{"API server", OK, "Kubernetes 1.37.2", ""}, {"a\tb", Fail, "it\x1b[2J lacks", "give it"}, {"c", Unknown, "who knows", ""}}}
 	var out bytes.Buffer
-	if err := r.WriteText(&out); err != nil {
+	var colored bytes.Buffer
+	if err := errors.Join(r.WriteText(&out), r.WriteColored(&colored)); err != nil {
 		t.Fatal(err)
+	}
+	for _, want := range []string{"\x1b[31m3 checks: 1 fail", "\x1b[31mFAIL   \x1b[0m   a b", "\x1b[1mWhat helps:\x1b[0m give it", "\x1b[33mUNKNOWN\x1b[0m   c", "\x1b[32mOK     \x1b[0m   API"} {
+		if !strings.Contains(colored.String(), want) {
+			t.Errorf("no %q in %q", want, colored.String())
+		}
+	}
+	if got := regexp.MustCompile("\x1b\\[\\d+m").ReplaceAllString(colored.String(), ""); got != out.String() {
+		t.Errorf("without colors it is\n%s\nwant\n%s", got, &out)
 	}
 	const want = `3 checks: 1 fail, 0 warn, 1 not known.
 

@@ -37,6 +37,8 @@ type Check struct {
 type Report struct {
 	At     time.Time `json:"at"`
 	Checks []Check   `json:"checks"`
+
+	isColored bool // text only
 }
 
 // CountResults counts the checks with a verdict.
@@ -62,19 +64,47 @@ func (r Report) WriteJSON(out io.Writer) error {
 // problemOrder is that of the results in the text: what must be fixed is first.
 var problemOrder = []Result{Fail, Warn, Unknown}
 
+// WriteColored is WriteText for a terminal with colors.
+func (r Report) WriteColored(out io.Writer) error {
+	r.isColored = true
+	return r.WriteText(out)
+}
+
+func (r Report) paint(style humanize.Style, text string) string {
+	return humanize.PaintText(r.isColored, style, text)
+}
+
+// resultStyles are the colors of results.
+var resultStyles = map[Result]humanize.Style{OK: humanize.Good, Warn: humanize.Warn, Fail: humanize.Bad, Unknown: humanize.Warn}
+
+// formatResult pads before it paints: the codes of colors have no width.
+func (r Report) formatResult(v Result) string {
+	return r.paint(resultStyles[v], fmt.Sprintf("%-7s", v))
+}
+
+// summaryStyle is the color of the worst result.
+func (r Report) summaryStyle() humanize.Style {
+	for _, result := range problemOrder {
+		if r.CountResults(result) > 0 {
+			return resultStyles[result]
+		}
+	}
+	return humanize.Good
+}
+
 // WriteText writes the problems, then a table of the rest.
 func (r Report) WriteText(out io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\n", r.summaryText())
+	fmt.Fprintf(&b, "%s\n\n", r.paint(r.summaryStyle(), r.summaryText()))
 	sanitize := func(text string) string { return humanize.FormatMessage(text, humanize.MaxMessage) }
 	for _, result := range problemOrder {
 		for _, c := range r.Checks {
 			if c.Result != result {
 				continue
 			}
-			fmt.Fprintf(&b, "%-7s   %s\n          %s\n", c.Result, sanitize(c.Name), sanitize(c.Why))
+			fmt.Fprintf(&b, "%s   %s\n          %s\n", r.formatResult(c.Result), sanitize(c.Name), sanitize(c.Why))
 			if c.Do != "" {
-				fmt.Fprintf(&b, "          What helps: %s\n", sanitize(c.Do))
+				fmt.Fprintf(&b, "          %s %s\n", r.paint(humanize.Title, "What helps:"), sanitize(c.Do))
 			}
 			b.WriteString("\n")
 		}
@@ -82,7 +112,7 @@ func (r Report) WriteText(out io.Writer) error {
 	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
 	for _, c := range r.Checks {
 		if c.Result == OK {
-			fmt.Fprintf(w, "%-7s\t%s\t%s\n", c.Result, sanitize(c.Name), sanitize(c.Why))
+			fmt.Fprintf(w, "%s\t%s\t%s\n", r.formatResult(c.Result), sanitize(c.Name), sanitize(c.Why))
 		}
 	}
 	w.Flush()

@@ -293,6 +293,12 @@ func (v *Gateway) ClassLine() string {
 	return v.Class + ", which " + v.Controller + " serves, and not Weir"
 }
 
+// HasProblem reports whether a condition shows a problem. That of valid listeners is True while some are invalid.
+func (v *Gateway) HasProblem(c metav1.Condition) bool {
+	return c.Reason == string(gatewayv1.GatewayReasonListenersNotValid) ||
+		c.Message != "" && slices.ContainsFunc(v.Steps, func(s Step) bool { return s.Why == c.Message })
+}
+
 func (s Explanation) writeGateway(b *strings.Builder) {
 	v := s.Gateway
 	b.WriteString(s.paint(humanize.Title, "Gateway "+v.Namespace+"/"+sanitizeText(v.Name)) + "\n")

@@ -41,7 +41,8 @@ const (
 type poolRow struct {
 	Namespace, Name, Service, Pool, Balancer string
 	Is, State                                string
-	Since                                    time.Time
+	// Since is zero if only the bound NotBefore is known.
+	Since, NotBefore time.Time
 	// Next is the earliest time of the next attempt; zero if nothing waits.
 	Next time.Time
 	// Gate is the reason: RetryAfter, or GateClosed if another pool received it.
@@ -126,11 +127,11 @@ func newFrontPage(seen status.Snapshot) *frontPage {
 	r := status.NewReport(seen)
 	f := &frontPage{At: seen.At, Verdict: r.ObjectsText(), Is: stateInSync, Paused: r.Paused, services: newServiceRows(seen, r)}
 	f.Running, f.RunningIs = runningState(r)
-	wrong := map[string]bool{} // namespace/name
+	wrong := map[string]status.Problem{} // by namespace/name
 	for _, c := range r.Causes {
 		for _, o := range c.Of {
 			if o.Kind == "BackendPool" {
-				wrong[o.Namespace+"/"+o.Name] = true
+				wrong[o.Namespace+"/"+o.Name] = o
 			}
 		}
 	}
@@ -177,7 +178,7 @@ func stateOrder(state string) int {
 	return slices.Index([]string{stateFailed, stateUpdating, statePaused, stateInSync, stateUnknown}, state)
 }
 
-func newPoolRow(p *v1alpha1.BackendPool, wrong map[string]bool, now time.Time) poolRow {
+func newPoolRow(p *v1alpha1.BackendPool, wrong map[string]status.Problem, now time.Time) poolRow {
 	row := poolRow{
 		Namespace: p.Namespace, Name: p.Name, Pool: p.Spec.PoolName, Balancer: p.Spec.LoadBalancer.Name,
 		Is: stateUpdating, State: v1alpha1.ReasonPending, Counts: newMemberCounts(&p.Status),
@@ -189,10 +190,17 @@ func newPoolRow(p *v1alpha1.BackendPool, wrong map[string]bool, now time.Time) p
 		row.Service = p.Spec.ServiceRef.Name
 	}
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionSynced); c != nil {
-		row.State, row.Since = c.Reason, c.LastTransitionTime.Time
+		row.State, row.NotBefore = c.Reason, c.LastTransitionTime.Time // it may have had another reason before
+	}
+	if row.State == v1alpha1.ReasonInSync {
+		row.Since, row.NotBefore = row.NotBefore, time.Time{}
+	}
+	problem, isWrong := wrong[p.Namespace+"/"+p.Name]
+	if isWrong && row.State != v1alpha1.ReasonInSync {
+		row.Since, row.NotBefore = problem.Since, problem.NotBefore
 	}
 	switch {
-	case wrong[p.Namespace+"/"+p.Name]:
+	case isWrong:
 		row.Is = stateFailed
 	case row.State == v1alpha1.ReasonInSync:
 		row.Is = stateInSync

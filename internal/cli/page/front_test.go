@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/cli/status"
@@ -154,6 +155,42 @@ func TestAgesOfProblems(t *testing.T) {
 			t.Errorf("%v, no %q in\n%s", err, want, out.String())
 		}
 	}
+}
+
+// A condition has the time of its status: where its reason may have been another one, that is a bound.
+func TestAgesOfRows(t *testing.T) {
+	now := time.Now()
+	at := func(kind, reason string, status metav1.ConditionStatus) []metav1.Condition {
+		return []metav1.Condition{{Type: kind, Reason: reason, Status: status, LastTransitionTime: metav1.NewTime(now.Add(-time.Hour))}}
+	}
+	problem := status.Problem{Kind: "Gateway", Since: now.Add(-time.Minute)}
+	pool := func(reason string, problems map[string]status.Problem) (since, notBefore time.Time) {
+		row := newPoolRow(&v1alpha1.BackendPool{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Status: v1alpha1.BackendPoolStatus{Conditions: at(v1alpha1.ConditionSynced, reason, metav1.ConditionFalse)}}, problems, now)
+		return row.Since, row.NotBefore
+	}
+	gateway := func(problem status.Problem) (since, notBefore time.Time) {
+		row := newGatewayRow(&gatewayv1.Gateway{Status: gatewayv1.GatewayStatus{Conditions: at("Programmed", "Programmed", metav1.ConditionTrue)}}, problem)
+		return row.Since, row.NotBefore
+	}
+	service := newServiceRow(&corev1.Service{Status: corev1.ServiceStatus{Conditions: at(servicelb.TypeProgrammed, "RetryAfter", metav1.ConditionFalse)}}, nil, false)
+	wants := func(what string, since, notBefore time.Time, want string) {
+		t.Helper()
+		var out strings.Builder
+		if err := templates["front"].ExecuteTemplate(&out, "age", pagePart{pageData{At: now}, status.Problem{Since: since, NotBefore: notBefore}}); err != nil || out.String() != want {
+			t.Errorf("%s: %v, %q, want %q", what, err, out.String(), want)
+		}
+	}
+	wants("a Service", service.Since, service.NotBefore, "for up to 60m")
+	since, notBefore := pool(v1alpha1.ReasonInSync, nil)
+	wants("a pool in sync", since, notBefore, "for 60m")
+	since, notBefore = pool(v1alpha1.ReasonUpdating, nil)
+	wants("a pool that waits", since, notBefore, "for up to 60m")
+	since, notBefore = pool(v1alpha1.ReasonFailed, map[string]status.Problem{"shop/web": problem})
+	wants("a pool that failed", since, notBefore, "for 60s")
+	since, notBefore = gateway(status.Problem{})
+	wants("a Gateway", since, notBefore, "for up to 60m")
+	since, notBefore = gateway(problem)
+	wants("a Gateway with a problem", since, notBefore, "for 60s")
 }
 
 // A Provision that failed is listed, without a link: it has no page.

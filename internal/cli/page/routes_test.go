@@ -142,7 +142,7 @@ func shop() []client.Object {
 			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Name: "http", Protocol: "TCP", Port: 80}, {Protocol: "SCTP", Port: 81}}},
 			Status: corev1.ServiceStatus{
 				LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: "192.0.2.1", Ports: []corev1.PortStatus{{Port: 81, Protocol: "SCTP", Error: ptr.To("ProtocolRefused")}}}}},
-				Conditions:   []metav1.Condition{{Type: servicelb.TypeAccepted, Status: metav1.ConditionFalse, Reason: servicelb.ConditionReasonInvalid, Message: "SCTP is not to be had"}},
+				Conditions:   []metav1.Condition{{Type: servicelb.TypeAccepted, Status: metav1.ConditionFalse, Reason: servicelb.ConditionReasonInvalid, Message: "SCTP is not to be had", LastTransitionTime: earlier(20 * time.Minute)}},
 			},
 		},
 		&corev1.Event{
@@ -178,14 +178,21 @@ func TestSheetsOfGateways(t *testing.T) {
 	}
 	fine := gateway.DeepCopy()
 	fine.Name, fine.UID, fine.Status.Listeners = "fine", "78", nil
+	partial, invalid := fine.DeepCopy(), fine.DeepCopy()
+	partial.Name, partial.UID, partial.Status.Conditions[0].Reason = "partial", "79", "ListenersNotValid"
+	invalid.Name, invalid.UID, invalid.Status.Conditions[0] = "invalid", "80", metav1.Condition{Type: "Accepted", Status: "False", Reason: "ListenersNotValid"}
+	open := metav1.Condition{Type: "weir.dev/Restricted", Status: "True", Reason: servicelb.ConditionReasonNotEnforced, Message: "no rule"}
+	partial.Status.Conditions = append(partial.Status.Conditions, open)
 	class := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "weir"}, Spec: gatewayv1.GatewayClassSpec{ControllerName: "weir.dev/gateway-controller"}}
-	ask := asks(t, Options{API: server(append(shop(), gateway, fine, class)...)})
+	ask := asks(t, Options{API: server(append(shop(), gateway, fine, partial, invalid, class)...)})
 	for path, want := range map[string]string{
-		"/":                      "1 of 2 Gateways|gateway/shop/edge",
-		"/services":              "1 to 3 of 3: 1 Service of type LoadBalancer, 2 Gateways|<span class=\"kind\">Gateway</span> <a href=\"/KEY/gateway/shop/edge\"|192.0.2.7|listener web: Invalid|state insync\">Programmed",
-		"/services?find=gateway": "1 to 2 of 2: 0 Services of type LoadBalancer, 2 Gateways",
+		"/":                      "3 of 4 Gateways|gateway/shop/edge",
+		"/services":              "1 to 5 of 5: 1 Service of type LoadBalancer, 4 Gateways|<span class=\"kind\">Gateway</span> <a href=\"/KEY/gateway/shop/edge\"|192.0.2.7|listener web: Invalid|state insync\">Programmed",
+		"/services?find=gateway": "1 to 4 of 4: 0 Services of type LoadBalancer, 4 Gateways",
 		"/gateway/shop/edge":     "192.0.2.7|TCP 443|Invalid: Gateway &lt;b&gt;/a has it|ListenerNotProgrammed",
-		"/gateway/shop/fine":     "192.0.2.7|TCP 443|weir, which Weir serves",
+		"/gateway/shop/fine":     "192.0.2.7|TCP 443|weir, which Weir serves|state insync\">Accepted<|state insync\">Programmed<",
+		"/gateway/shop/partial":  "state wrong\">ListenersNotValid<|state insync\">Programmed<|state wrong\">" + servicelb.ConditionReasonNotEnforced + "<",
+		"/gateway/shop/invalid":  "state wrong\">ListenersNotValid<",
 	} {
 		status, body := ask(path)
 		for part := range strings.SplitSeq(want, "|") {
@@ -217,7 +224,7 @@ func TestSheets(t *testing.T) {
 		{"/pools?page=-7", 200, "1 to 3 of 3", ""},
 		{"/wrong?cause=TooManyRequests", 200, "1 to 1 of 1|shop/web", "shop/api"},
 		{"/wrong?cause=Gone", 200, "Nothing is wrong for this reason now", "<table"},
-		{"/service/shop/web", 200, "192.0.2.1|TCP 80|SCTP 81|ProtocolRefused|3 times|429 &lt;b&gt;|Missing|/KEY/node/n2\"|SCTP is not to be had<br><strong>What to do:</strong> fix what the message names (kubectl edit service -n shop web)", ""},
+		{"/service/shop/web", 200, "192.0.2.1|<span class=\"since\">False for 20m</span>|<span class=\"since\">for 60s</span>|TCP 80|SCTP 81|ProtocolRefused|3 times|429 &lt;b&gt;|Missing|/KEY/node/n2\"|SCTP is not to be had<br><strong>What to do:</strong> fix what the message names (kubectl edit service -n shop web)", ""},
 		{"/pool/shop/web", 200, "shop-web|of load balancer kubernetes, Retrying|Missing|InPool", ""},
 		{"/node/n1", 200, "10.0.0.1|/KEY/pool/shop/web\"", "/KEY/pool/cart"},
 		{"/pool/shop/none", 404, "It is not there", ""},

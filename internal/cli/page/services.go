@@ -29,7 +29,8 @@ type serviceRow struct {
 	Namespace, Name      string
 	Addresses, Balancers string
 	Is, State            string
-	Since                time.Time
+	// Since is zero if only the bound NotBefore is known.
+	Since, NotBefore time.Time
 }
 
 // newServiceRows returns the Services of type LoadBalancer and the Gateways, those with a problem first.
@@ -86,7 +87,7 @@ func newServiceRow(s *corev1.Service, balancers []string, isWrong bool) serviceR
 		default:
 			row.Is = stateUpdating
 		}
-		row.State, row.Since = c.Reason, c.LastTransitionTime.Time
+		row.State, row.NotBefore = c.Reason, c.LastTransitionTime.Time // it may have had another reason before
 	}
 	if isWrong {
 		row.Is = stateFailed
@@ -106,13 +107,13 @@ func newGatewayRow(gw *gatewayv1.Gateway, problem status.Problem) serviceRow {
 	}
 	row.Addresses = strings.Join(addresses, ", ")
 	if c := meta.FindStatusCondition(gw.Status.Conditions, string(gatewayv1.GatewayConditionProgrammed)); c != nil && c.Status != metav1.ConditionUnknown {
-		row.State, row.Since = c.Reason, c.LastTransitionTime.Time
+		row.State, row.NotBefore = c.Reason, c.LastTransitionTime.Time
 		if c.Status == metav1.ConditionTrue {
 			row.Is = stateInSync
 		}
 	}
 	if problem.Kind != "" {
-		row.Is, row.State, row.Since = stateFailed, problem.State, problem.Since
+		row.Is, row.State, row.Since, row.NotBefore = stateFailed, problem.State, problem.Since, problem.NotBefore
 	}
 	return row
 }

@@ -85,7 +85,9 @@ func (d Command) ShowProvision(ctx context.Context, name string) error {
 	}
 	w := tabwriter.NewWriter(d.Out, 0, 0, 3, ' ', 0)
 	fmt.Fprintf(w, "Provision\t%s/%s\n", p.Namespace, p.Name)
-	fmt.Fprintf(w, "Target\t%s\n", sanitizeText(p.Status.Target))
+	if p.Status.Target != "" { // known after the first connection
+		fmt.Fprintf(w, "Target\t%s\n", sanitizeText(p.Status.Target))
+	}
 	fmt.Fprintf(w, "State\t%s\n", formatState(p))
 	fmt.Fprintf(w, "Attempts\t%s\n", formatAttemptCount(p))
 	if text := formatNextAttempt(p); text != "" {

@@ -64,6 +64,13 @@ func TestProvisionMessages(t *testing.T) {
 	}
 	says("steps wait for each other: a, which waits for b", d.ListProvisions(t.Context()))
 	says("Why         steps wait for each other: a, which waits for b", d.ShowProvision(t.Context(), "circle"))
+	reached := ended.DeepCopy()
+	reached.Name, reached.UID, reached.ResourceVersion, reached.Status.Target = "reached", "4", "", "https://edge:6443"
+	if err := d.API.Create(t.Context(), reached); err != nil {
+		t.Fatal(err)
+	}
+	says("Provision   shop/reached\nTarget      https://edge:6443\nState", d.ShowProvision(t.Context(), "reached"))
+	says("Provision   shop/edge\nState", d.ShowProvision(t.Context(), "edge")) // before the first connection
 	throttled := ended.DeepCopy()
 	throttled.Name, throttled.UID, throttled.ResourceVersion = "throttled", "3", ""
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -46,7 +46,7 @@ func retryingMessage(r updater.Report) string {
 }
 
 func adminRetryingMessage(r updater.Report) string {
-	text := "the last attempt failed: " + humanize.FormatFault(r.Fault, humanize.MaxMessage-160) + "; another to set the admin states follows at " + humanize.FormatTime(r.AdminRetryAt)
+	text := "the last attempt failed: " + humanize.FormatFault(r.Fault, humanize.MaxMessage-160) + "; Weir retries the admin states at " + humanize.FormatTime(r.AdminRetryAt)
 	if r.NextEligibleAt.After(r.At) {
 		text += ", because of Azure's Retry-After"
 	}

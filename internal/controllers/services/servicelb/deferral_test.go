@@ -32,7 +32,7 @@ func TestADeferredServiceAsksNothing(t *testing.T) {
 			w.counts(ConditionDeferred)
 			time.Sleep(time.Second)
 		}
-		w.is("LoadBalancerDeferred: Deferred: namespace shop used its share")
+		w.is("LoadBalancerDeferred: namespace shop used its share")
 		if v := w.verdicts[TypeProgrammed]; v.Reason != ConditionReasonDeferred || v.Text != "namespace shop used its share" {
 			t.Errorf("%+v", v)
 		}
@@ -44,7 +44,7 @@ func TestADeferredServiceAsksNothing(t *testing.T) {
 		if requeueAfter := w.looks(); requeueAfter != 5*time.Second {
 			t.Errorf("it comes back after %s", requeueAfter)
 		}
-		w.is("LoadBalancerDeferred: Deferred: no room")
+		w.is("LoadBalancerDeferred: no room")
 		time.Sleep(5 * time.Second)
 		w.looks()
 		w.ends()
@@ -71,7 +71,7 @@ func TestARejectedServiceStaysFailed(t *testing.T) {
 		w.counts(ConditionFailed)
 		w.s.Object.Ports[0].Port = 82
 		w.looks()
-		w.is("LoadBalancerDeferred: Deferred: it was rejected")
+		w.is("LoadBalancerDeferred: it was rejected")
 		w.counts(ConditionDeferred)
 	})
 }

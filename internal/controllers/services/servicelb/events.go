@@ -107,7 +107,7 @@ func (r eventRecorder) warnOnce(s Service, t *EventState, condition Condition, t
 
 func (r eventRecorder) reportDeferred(s Service, t *EventState, err error) {
 	if t.failure != ConditionDeferred {
-		r.recorder.RecordEvent(s, Event{Reason: ReasonDeferred, Warning: true, Text: "Deferred: " + err.Error()})
+		r.recorder.RecordEvent(s, Event{Reason: ReasonDeferred, Warning: true, Text: err.Error()})
 	}
 	t.failure, t.lastWarning = ConditionDeferred, warningText("", err)
 }

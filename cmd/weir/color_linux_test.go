@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// openTerminal returns a pseudoterminal.
+func openTerminal(t *testing.T) *os.File {
+	t.Helper()
+	control, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = control.Close() })
+	if err := unix.IoctlSetPointerInt(int(control.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(control.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	terminal, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = terminal.Close() })
+	return terminal
+}
+
+// Colors are for terminals that have them, unless NO_COLOR is set.
+func TestColorsAreForTerminals(t *testing.T) {
+	terminal := openTerminal(t)
+	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = file.Close() })
+	standard := os.Stdout
+	t.Cleanup(func() { os.Stdout = standard })
+	for _, tt := range []struct {
+		out           *os.File
+		noColor, kind string
+		want          bool
+	}{
+		{terminal, "", "xterm", true},
+		{terminal, "1", "xterm", false},
+		{terminal, "", "dumb", false},
+		{file, "", "xterm", false},
+	} {
+		t.Setenv("NO_COLOR", tt.noColor)
+		t.Setenv("TERM", tt.kind)
+		os.Stdout = tt.out
+		if got := supportsColor(); got != tt.want {
+			t.Errorf("%+v: colors %v", tt, got)
+		}
+	}
+}
