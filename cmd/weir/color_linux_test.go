@@ -34,6 +34,27 @@ func openTerminal(t *testing.T) *os.File {
 	return terminal
 }
 
+// Only a terminal has a width.
+func TestWidthIsThatOfTheTerminal(t *testing.T) {
+	terminal := openTerminal(t)
+	if err := unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 93}); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = file.Close() })
+	standard := os.Stdout
+	t.Cleanup(func() { os.Stdout = standard })
+	for out, want := range map[*os.File]int{terminal: 93, file: 0} {
+		os.Stdout = out
+		if got := terminalWidth(); got != want {
+			t.Errorf("%s: width %d, want %d", out.Name(), got, want)
+		}
+	}
+}
+
 // Colors are for terminals that have them, unless NO_COLOR is set.
 func TestColorsAreForTerminals(t *testing.T) {
 	terminal := openTerminal(t)

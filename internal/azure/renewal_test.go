@@ -4,6 +4,7 @@ package azure
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -152,6 +153,24 @@ func TestATokenEndpointThatDoesNotAnswer(t *testing.T) {
 		}
 		if n := wire.count(""); n != 0 {
 			t.Errorf("%d requests", n)
+		}
+	})
+}
+
+// A renewal has the same limit. A call that ends earlier does not blame the endpoint.
+func TestARenewalThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRenewableCredential(hangingToken{})
+		r.last.Store(&policy.TokenRequestOptions{})
+		began := time.Now()
+		isNew, err := r.renew(t.Context(), "rejected")
+		if took := time.Since(began); took != tokenTimeout || isNew || err == nil || !strings.Contains(err.Error(), "no token within 20s") {
+			t.Errorf("after %s: %v, %v", took, isNew, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := r.GetToken(ctx, policy.TokenRequestOptions{}); !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "no token") {
+			t.Errorf("a call that ends earlier: %v", err)
 		}
 	})
 }

@@ -39,6 +39,7 @@ func TestRetry(t *testing.T) {
 		err       string
 	}{
 		"one pool":             {"shop", []string{"web.kubernetes"}, "shop/web.kubernetes", ""},
+		"as messages name it":  {"shop", []string{"backendpool/web.kubernetes"}, "shop/web.kubernetes", ""},
 		"those of a Service":   {"shop", []string{"service/web"}, "shop/web.kubernetes shop/web.kubernetes-internal", ""},
 		"all that failed":      {"", nil, "bank/api shop/web.kubernetes", ""},
 		"all of a namespace":   {"bank", nil, "bank/api", ""},

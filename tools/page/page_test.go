@@ -178,6 +178,21 @@ func TestStaleData(t *testing.T) {
 	}
 }
 
+// A page that is not refreshed says so: while text is selected, because a refresh would end the selection, and without an
+// answer in time. The test does not wait the ten seconds of either.
+func TestAPageThatIsNotRefreshed(t *testing.T) {
+	_, api := serve(t, "in-sync.json")
+	address, _ := weirPage(t, api.URL)
+	b := openTab(t, desktop, address)
+	b.waitUntil(`document.getElementById("stale").hidden`)
+	evaluate[any](b, `window.clock = Date.now; Date.now = () => window.clock() + 11000; document.getSelection().selectAllChildren(document.querySelector("h1"))`)
+	b.waitUntil(`document.getElementById("stale").innerText.startsWith("Not refreshed while text is selected. The page shows the state at ")`)
+	evaluate[any](b, `Date.now = window.clock; document.getSelection().removeAllRanges()`)
+	b.waitUntil(`document.getElementById("stale").hidden`)
+	evaluate[any](b, `AbortSignal.timeout = () => AbortSignal.abort(new DOMException("", "TimeoutError"))`)
+	b.waitUntil(`document.getElementById("stale").innerText.startsWith("weir page does not answer.")`)
+}
+
 // The page works without JavaScript.
 func TestWithoutScript(t *testing.T) {
 	_, api := serve(t, "troubled.json")

@@ -5,6 +5,9 @@ package doctor
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +17,10 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -104,6 +110,40 @@ func TestAClusterWithoutWeir(t *testing.T) {
 			if len(got) != 1 || got[0].Result != Fail || !strings.Contains(got[0].Why, "backendpools.weir.dev, partners.weir.dev") || got[0].Do == "" {
 				t.Errorf("%s: %+v", name, got)
 			}
+		}
+	}
+}
+
+// The checks of a cluster without Weir end with that finding. Without the right to see Leases or Deployments all checks run:
+// Weir may be there.
+func TestChecksOfAClusterWithoutWeir(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"gitVersion":"v1.37.0"}`) }))
+	defer server.Close()
+	scheme := metadata.Scheme()
+	if err := errors.Join(coordinationv1.AddToScheme(scheme), appsv1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	const absent = "API server, clock of the API server, installation, other controllers"
+	for unseen, isAbsent := range map[string]bool{"": true, "leases": false, "deployments": false} {
+		forbid := func(o client.ObjectList) error {
+			_, leases := o.(*coordinationv1.LeaseList)
+			_, deployments := o.(*appsv1.DeploymentList)
+			if leases && unseen == "leases" || deployments && unseen == "deployments" {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: unseen}, "", nil)
+			}
+			return nil
+		}
+		api := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, o client.ObjectList, opts ...client.ListOption) error {
+				return errors.Join(forbid(o), c.List(ctx, o, opts...))
+			},
+		}).Build()
+		var names []string
+		for _, c := range (Doctor{REST: &rest.Config{Host: server.URL}, API: api, Namespace: "weir-system", ServiceAccount: "weir"}).RunChecks(t.Context()).Checks {
+			names = append(names, c.Name)
+		}
+		if got := strings.Join(names, ", "); (got == absent) != isAbsent || slices.Contains(names, "installation") != isAbsent {
+			t.Errorf("without the right to list %q: %s", unseen, got)
 		}
 	}
 }

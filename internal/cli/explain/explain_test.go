@@ -335,6 +335,24 @@ func TestWhatComesNextForAPausedPool(t *testing.T) {
 }
 
 // A contested pool, or one without some nodes, is not reported as in sync.
+// A pool that is in sync and empty, and one that Azure rejects with any code, have a fix with their names.
+func TestFixesOfPools(t *testing.T) {
+	for _, tt := range []struct {
+		reason, message, code string
+		want                  string
+	}{
+		{v1alpha1.ReasonInSync, "in sync with no nodes", "", "kubectl get endpointslices -n shop -l kubernetes.io/service-name=web "},
+		{v1alpha1.ReasonFailed, "the last attempt failed: write pool lb/web: 400 InvalidResourceReference: no such network", "InvalidResourceReference", "weir retry -n shop pool/web.edge"},
+	} {
+		p := &v1alpha1.BackendPool{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web.edge"}, Spec: v1alpha1.BackendPoolSpec{ServiceRef: &v1alpha1.ServiceReference{Name: "web"}}}
+		p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionSynced, Status: metav1.ConditionTrue, Reason: tt.reason, Message: tt.message}}
+		p.Status.LastOutcome = &v1alpha1.AttemptOutcome{Code: tt.code}
+		if got := newPool(p).remedy(); !strings.Contains(got, tt.want) {
+			t.Errorf("%s: %q, want %q", tt.reason, got, tt.want)
+		}
+	}
+}
+
 func TestPoolThatOnlyLooksInSync(t *testing.T) {
 	for _, tt := range []struct {
 		message   string

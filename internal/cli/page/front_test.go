@@ -223,8 +223,17 @@ func TestTheFirstFixIsNamed(t *testing.T) {
 		t.Errorf("fix first: %q", f.Mends)
 	}
 	for _, next := range []time.Time{{}, seen.At} {
-		if got := hasNext([]problemObject{{}, {Next: next}}); got == next.IsZero() {
-			t.Errorf("next try %v: a column %v", next, got)
+		rows := []problemObject{{Problem: status.Problem{Kind: "BackendPool"}}, {Next: next}}
+		var out strings.Builder
+		if err := templates["front"].ExecuteTemplate(&out, "objects", pagePart{pageData{At: seen.At}, rows}); err != nil {
+			t.Fatal(err)
+		}
+		want := 3 // the header, and each row
+		if next.IsZero() {
+			want = 0
+		}
+		if got := strings.Count(out.String(), "Next try"); got != want {
+			t.Errorf("next try %v: %d cells in\n%s", next, got, out.String())
 		}
 	}
 }

@@ -189,7 +189,7 @@ func TestSheetsOfGateways(t *testing.T) {
 		"/":                      "3 of 4 Gateways|gateway/shop/edge",
 		"/services":              "1 to 5 of 5: 1 Service of type LoadBalancer, 4 Gateways|<span class=\"kind\">Gateway</span> <a href=\"/KEY/gateway/shop/edge\"|192.0.2.7|listener web: Invalid|state insync\">Programmed",
 		"/services?find=gateway": "1 to 4 of 4: 0 Services of type LoadBalancer, 4 Gateways",
-		"/gateway/shop/edge":     "192.0.2.7|TCP 443|Invalid: Gateway &lt;b&gt;/a has it|ListenerNotProgrammed",
+		"/gateway/shop/edge":     "192.0.2.7|TCP 443|Invalid: Gateway &lt;b&gt;/a has it|<dt>ListenerNotProgrammed</dt><dd><span class=\"state wrong\">listener web: Gateway &lt;b&gt;/a has it</span></dd>",
 		"/gateway/shop/fine":     "192.0.2.7|TCP 443|weir, which Weir serves|state insync\">Accepted<|state insync\">Programmed<",
 		"/gateway/shop/partial":  "state wrong\">ListenersNotValid<|state insync\">Programmed<|state wrong\">" + servicelb.ConditionReasonNotEnforced + "<",
 		"/gateway/shop/invalid":  "state wrong\">ListenersNotValid<",
@@ -245,6 +245,16 @@ func TestSheets(t *testing.T) {
 		if tt.hasNot != "" && strings.Contains(body, tt.hasNot) {
 			t.Errorf("%s: %q is in\n%s", tt.path, tt.hasNot, body)
 		}
+	}
+}
+
+// A problem that no condition of a Service has is marked.
+func TestOtherProblemsOfAServiceAreMarked(t *testing.T) {
+	ended := lease()
+	ended.Spec.RenewTime = ptr.To(metav1.NewMicroTime(time.Now().Add(-3 * time.Hour)))
+	_, body := asks(t, Options{API: server(append(shop()[1:], ended)...)})("/service/shop/web")
+	if !strings.Contains(body, `<dt>NoLeader</dt><dd><span class="state wrong">`) {
+		t.Error(body)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -401,6 +402,7 @@ func TestWhatMayNotBeRead(t *testing.T) {
 		{"who leads is left open", "lease", apierrors.NewForbidden(schema.GroupResource{Resource: "leases"}, "", nil), ""},
 		{"no answer", "lease", errors.New("no answer"), "reading Leases: no answer"},
 		{"no rights", "pool", errors.New("forbidden"), "reading BackendPools: forbidden"},
+		{"not installed", "pool", &meta.NoKindMatchError{}, "the API server does not serve BackendPools: Weir is not installed in this cluster, or only in part; weir doctor has the fix"},
 	} {
 		api := interceptor.NewClient(server(t), interceptor.Funcs{
 			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {

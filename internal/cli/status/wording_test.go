@@ -148,6 +148,14 @@ func TestEmptyPoolsAreNoted(t *testing.T) {
 	}
 }
 
+// An empty pool with a problem has no note: the fix of the problem comes first.
+func TestAnEmptyPoolWithAProblemIsNotNoted(t *testing.T) {
+	p := pool("web", v1alpha1.ReasonInSync, "in sync with no nodes; left out: n3 has no InternalIP", time.Hour)
+	if r := NewReport(Snapshot{At: noon, Leader: leads, Pools: []v1alpha1.BackendPool{p}}); len(r.Notes) > 0 || len(r.Causes) != 1 || r.Causes[0].Name != NoNodeLeft {
+		t.Errorf("causes %+v, notes %+v", r.Causes, r.Notes)
+	}
+}
+
 // A write that Azure rejects with any code has a fix, and comes before what does not stop traffic.
 func TestRejectionsWithoutTheirOwnFix(t *testing.T) {
 	p := pool("web", v1alpha1.ReasonFailed, "the last attempt failed: write pool lb/web: 400 InvalidResourceReference: no such network", time.Hour)
@@ -156,6 +164,9 @@ func TestRejectionsWithoutTheirOwnFix(t *testing.T) {
 		Type: servicelb.TypeProgrammed, Status: metav1.ConditionTrue, Reason: servicelb.ConditionReasonNotEnforced, LastTransitionTime: ago(time.Hour),
 	})
 	r := NewReport(Snapshot{At: noon, Leader: leads, Pools: []v1alpha1.BackendPool{p}, Services: []corev1.Service{s}})
+	if do := RemedyOf("Conflict9", Problem{Why: "the last attempt failed: write pool lb/web: 409 Conflict9: busy"}); do != "" {
+		t.Errorf("a code without a fix that is no rejection: %q", do)
+	}
 	if len(r.Causes) != 2 || r.Causes[0].Name != "InvalidResourceReference" || !strings.HasSuffix(r.Causes[0].Do, "weir retry -n shop pool/web") {
 		t.Errorf("%+v", r.Causes)
 	}

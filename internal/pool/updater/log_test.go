@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/armerror"
+	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/pool/diff"
 	"weir.dev/weir/internal/pool/schedule"
 )
@@ -52,5 +53,21 @@ func TestFailuresInTheLog(t *testing.T) {
 	}
 	if h := same.AfterAttempt(diff.Unchanged, nil, schedule.Cause{}, at, at, time.Second); h.LastFailure != "" {
 		t.Errorf("after a success the last failure is %q", h.LastFailure)
+	}
+}
+
+// A pool that keeps failing is logged for its first attempt and for the final one.
+func TestARepeatedFailureInTheLog(t *testing.T) {
+	var log bytes.Buffer
+	inWorldOf(t, Config{MaxRetries: 3, Log: slog.New(slog.NewTextHandler(&log, nil))}, func(w *world) {
+		w.pool(web, "")
+		w.fail = func(string, lb.PoolID) error {
+			return &armerror.Fault{Class: armerror.Retriable, Code: "Busy"}
+		}
+		w.change(web, "n1=10.0.0.1")
+		w.wait(time.Hour)
+	})
+	if n := strings.Count(log.String(), "pool out of sync"); n != 2 {
+		t.Errorf("%d warnings:\n%s", n, &log)
 	}
 }

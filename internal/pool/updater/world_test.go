@@ -3,6 +3,7 @@
 package updater
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,7 +73,7 @@ func inWorldOf(t *testing.T, cfg Config, explanation func(w *world)) {
 			nodes: map[netip.Addr]bool{}, ledger: map[string][]netip.Addr{}, down: map[string][]netip.Addr{}, taken: map[string]bool{},
 			fail: func(string, lb.PoolID) error { return nil },
 		}
-		cfg.Interval, cfg.Azure, cfg.Cluster, cfg.StatusStore, cfg.Reporter, cfg.Log = interval, w, w, w, w, slog.New(slog.DiscardHandler)
+		cfg.Interval, cfg.Azure, cfg.Cluster, cfg.StatusStore, cfg.Reporter, cfg.Log = interval, w, w, w, w, cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 		if m, ok := cfg.Members.(*machineLanes); ok {
 			m.w, w.members = w, m
 		}
