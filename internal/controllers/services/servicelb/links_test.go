@@ -3,14 +3,18 @@
 package servicelb
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"weir.dev/weir/internal/armerror"
+	"weir.dev/weir/internal/humanize"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer/privatelink"
 	"weir.dev/weir/internal/loadbalancer/privatelink/desired"
@@ -30,6 +34,8 @@ func newPublished(t *testing.T) *world {
 func TestAPrivateLinkServiceThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPublished(t)
+		var logged bytes.Buffer
+		w.r.events.log = slog.New(slog.NewTextHandler(&logged, nil))
 		w.looks()
 		if groups := w.r.States.byName["shop/web"].Placement.LinkGroups; !slices.Equal(groups, []string{"rg"}) {
 			t.Errorf("on record before anything is asked: %v", groups)
@@ -50,6 +56,9 @@ func TestAPrivateLinkServiceThatFails(t *testing.T) {
 			"EnsuredLoadBalancer: Ensured load balancer", "SyncLoadBalancerFailed: Error syncing load balancer: private link service: refused")
 		if requeueAfter != time.Second {
 			t.Errorf("it is looked at again in %v", requeueAfter)
+		}
+		if want := "nextAttempt=" + humanize.FormatTime(time.Now().Add(time.Second)); strings.Count(logged.String(), "private link service out of sync") != 1 || !strings.Contains(logged.String(), want) {
+			t.Errorf("no %s in %s", want, &logged)
 		}
 		w.counts(ConditionFailed)
 		w.link.Events = nil
