@@ -178,8 +178,8 @@ func TestStaleData(t *testing.T) {
 	}
 }
 
-// A page that is not refreshed says so: while text is selected, because a refresh would end the selection, and without an
-// answer in time. The test does not wait the ten seconds of either.
+// A page that is not refreshed shows why: text is selected, and a refresh would end the selection, or there is no
+// response in time. The test does not wait the ten seconds of either.
 func TestAPageThatIsNotRefreshed(t *testing.T) {
 	_, api := serve(t, "in-sync.json")
 	address, _ := weirPage(t, api.URL)
