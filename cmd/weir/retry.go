@@ -20,7 +20,7 @@ func newRetry() *cobra.Command {
 		Use:   "retry [POOL|service/NAME|gateway/NAME]...",
 		Short: "Retry BackendPools, and failed writes of load balancers, now",
 		Long: `Retries BackendPools at once, with a full retry budget. service/NAME retries the pools of a Service, and the write of
-its load balancer if that failed; gateway/NAME retries the latter. After a rejection by Azure, it retries once until
+its load balancer if that failed or is contested; gateway/NAME retries the latter. After a rejection by Azure, it retries once until
 Weir's next own attempt, at most five minutes later. A Retry-After of Azure, and the pace of a pool that changes often,
 still apply. It annotates each with your own rights to list and patch them. weir status shows the result.
 

@@ -38,6 +38,7 @@ func TestRetryOfGateways(t *testing.T) {
 		asked     string
 	}{
 		"one that failed":       {"shop", retryNamed("gateway/failed"), false, "gateway shop/failed" + now + "Failed\n", "", "shop/failed"},
+		"a contested one":       {"shop", retryNamed("gateway/contested"), false, "gateway shop/contested" + now + "Contested\n", "", "shop/contested"},
 		"one in progress":       {"shop", retryNamed("gateway/busy"), false, "", "no write of the load balancer of Gateway shop/busy has failed: weir explain gateway busy -n shop", ""},
 		"one of another":        {"shop", retryNamed("gateway/api"), false, "", `reading Gateway shop/api: `, ""},
 		"all that failed":       {"", retryAll, false, "gateway bank/api" + now + "Refused\ngateway shop/failed" + now + "Failed\n", "", "bank/api shop/failed"},
@@ -46,7 +47,7 @@ func TestRetryOfGateways(t *testing.T) {
 		"a Gateway has no pool": {"shop", pauseNamed("gateway/failed"), false, "", `namespace shop has no BackendPool "gateway/failed"`, ""},
 	} {
 		c := fake.NewClientBuilder().WithScheme(metadata.Scheme()).WithObjects(theirs, gateway("shop", "failed", "Failed: 403 AuthorizationFailed: no"),
-			gateway("shop", "busy", "Updating: not yet"), gateway("bank", "api", "Refused: no load balancer")).
+			gateway("shop", "busy", "Updating: not yet"), gateway("shop", "contested", "Contested: another client keeps reverting"), gateway("bank", "api", "Refused: no load balancer")).
 			WithInterceptorFuncs(interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 				if _, ok := list.(*gatewayv1.GatewayList); ok && tt.forbidden {
 					return apierrors.NewForbidden(schema.GroupResource{Resource: "gateways"}, "", nil)

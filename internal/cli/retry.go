@@ -37,8 +37,8 @@ type RetriedObject struct {
 	NotBefore *metav1.Time `json:"notBefore,omitempty"`
 }
 
-// RetryPools retries BackendPools by name or service/NAME, and Services and gateway/NAME with a failed write of their load
-// balancer. If one is missing, it retries none.
+// RetryPools retries BackendPools by name or service/NAME, and Services and gateway/NAME with a failed or contested write
+// of their load balancer. If one is missing, it retries none.
 func (d RetryCommand) RetryPools(ctx context.Context, names []string, now time.Time) error {
 	pools, err := ListPools(ctx, d.API, d.Namespace)
 	if err != nil {

@@ -142,6 +142,7 @@ func TestServicesOnTheSharedPool(t *testing.T) {
 		patched   string
 	}{
 		"one that failed":  {"shop", retryNamed("service/failed"), false, "service shop/failed is retried now, or within 5 minutes if an early retry has just failed; it was Failed\n", "", "shop/failed"},
+		"a contested one":  {"shop", retryNamed("service/contested"), false, "service shop/contested is retried now, or within 5 minutes if an early retry has just failed; it was Contested\n", "", "shop/contested"},
 		"one in sync":      {"shop", retryNamed("service/well"), false, "", next + "retry -n weir-system nodes.kubernetes", ""},
 		"a pause":          {"shop", pauseNamed("service/well"), false, "", next + "pause -n weir-system nodes.kubernetes", ""},
 		"a pause, failed":  {"shop", pauseNamed("service/failed"), false, "", "weir pause -n weir-system nodes.kubernetes", ""},
@@ -154,7 +155,7 @@ func TestServicesOnTheSharedPool(t *testing.T) {
 		other := sharedService("shop", "other", servicelb.ConditionReasonProgrammed)
 		other.Annotations = nil
 		c := fake.NewClientBuilder().WithScheme(metadata.Scheme()).WithObjects(shared, other, sharedService("shop", "failed", servicelb.ConditionReasonFailed),
-			sharedService("shop", "well", servicelb.ConditionReasonProgrammed), sharedService("bank", "api", servicelb.ConditionReasonRejected)).
+			sharedService("shop", "contested", servicelb.ConditionReasonConflict), sharedService("shop", "well", servicelb.ConditionReasonProgrammed), sharedService("bank", "api", servicelb.ConditionReasonRejected)).
 			WithInterceptorFuncs(interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 				if _, services := list.(*corev1.ServiceList); services && tt.forbidden {
 					return apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "", nil)

@@ -26,10 +26,14 @@ import (
 // failedReasons are the reasons of a Service with a failed load balancer write, which Weir retries.
 var failedReasons = []string{servicelb.ConditionReasonFailed, servicelb.ConditionReasonRejected, servicelb.ConditionReasonDeferred}
 
-// failedReason returns why the load balancer of a Service is not as it wants it; empty if no write failed.
-func failedReason(s *corev1.Service) string {
+// retryReasons are the reasons of a Service that a user can retry by name. A retry of all failed Services contests with
+// no other client.
+var retryReasons = append(slices.Clone(failedReasons), servicelb.ConditionReasonConflict)
+
+// unmetReason returns why the load balancer of a Service is not as it wants it; empty if for none of these reasons.
+func unmetReason(s *corev1.Service, reasons []string) string {
 	c := meta.FindStatusCondition(s.Status.Conditions, servicelb.TypeProgrammed)
-	if c == nil || c.Status != metav1.ConditionFalse || !slices.Contains(failedReasons, c.Reason) {
+	if c == nil || c.Status != metav1.ConditionFalse || !slices.Contains(reasons, c.Reason) {
 		return ""
 	}
 	return c.Reason
@@ -45,7 +49,7 @@ func listFailedServices(ctx context.Context, api client.Reader, namespace string
 		}
 		return nil, false, fmt.Errorf("listing Services: %w", err)
 	}
-	return slices.DeleteFunc(all.Items, func(s corev1.Service) bool { return failedReason(&s) == "" }), true, nil
+	return slices.DeleteFunc(all.Items, func(s corev1.Service) bool { return unmetReason(&s, failedReasons) == "" }), true, nil
 }
 
 // Commands on BackendPools, as in the errors that name the next one.
@@ -58,12 +62,12 @@ const (
 // selection are the BackendPools, Services and Gateways that a user named.
 type selection struct {
 	pools    []v1alpha1.BackendPool
-	services []corev1.Service    // with a failed write
-	gateways []gatewayv1.Gateway // with a failed write
+	services []corev1.Service    // with a failed or contested write
+	gateways []gatewayv1.Gateway // with a failed or contested write
 }
 
 // selectObjects selects BackendPools by name or pool/NAME, and with service/NAME those of a Service. For a retry it also
-// selects the Service itself, if its write failed, and gateway/NAME. If one is missing, it returns only an error.
+// selects the Service itself, if its write failed or is contested, and gateway/NAME. If one is missing, it returns only an error.
 func selectObjects(ctx context.Context, api client.Reader, pools []v1alpha1.BackendPool, namespace string, names []string, verb string) (selection, error) {
 	var chosen selection
 	var missing []error
@@ -90,7 +94,7 @@ func selectObjects(ctx context.Context, api client.Reader, pools []v1alpha1.Back
 		case ofService:
 			s, err := findService(ctx, api, namespace, service)
 			switch {
-			case verb == verbRetry && s != nil && failedReason(s) != "":
+			case verb == verbRetry && s != nil && unmetReason(s, retryReasons) != "":
 				chosen.services = append(chosen.services, *s)
 			case found: // a pool may be left of a Service, and the caller may lack the right to get it
 			case err != nil:
@@ -146,7 +150,7 @@ func noOwnPool(ctx context.Context, api client.Reader, s *corev1.Service, verb s
 
 // retryService sets the annotation with which Weir sends the write of a Service again.
 func retryService(ctx context.Context, api client.Client, s *corev1.Service, now time.Time) (RetriedObject, error) {
-	obj := RetriedObject{Kind: "Service", Namespace: s.Namespace, Name: s.Name, State: failedReason(s)}
+	obj := RetriedObject{Kind: "Service", Namespace: s.Namespace, Name: s.Name, State: unmetReason(s, retryReasons)}
 	of := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name}}
 	of.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Service"))
 	if err := api.Patch(ctx, of, annotationPatch(metadata.WriteAgainAnnotation, now)); err != nil {

@@ -28,7 +28,7 @@ func (l *loadBalancer) withoutConflicts(jobs []*job, p plan.Plan, missing bool) 
 		}
 		differ := jobChanges(j, p.Changes)
 		if missing && len(differ) > 0 {
-			differ = []conflict.RevertedPart{{Part: string(conflict.LoadBalancer), Text: "it is gone"}}
+			differ = []conflict.RevertedPart{{Part: string(conflict.LoadBalancer), Text: "it is gone", IsResource: true}}
 		}
 		return l.conflicts.RecordReverts(conflict.LoadBalancer, j.Service, j.desiredKey(), l.name(), differ, time.Now())
 	})

@@ -23,8 +23,11 @@ type Conflict struct {
 	Until time.Time
 }
 
-// RevertedPart is a reverted part and what it is now.
-type RevertedPart struct{ Part, Text string }
+// RevertedPart is a reverted part and what it is now. IsResource is true if the whole resource is missing.
+type RevertedPart struct {
+	Part, Text string
+	IsResource bool
+}
 
 // NewRevertedPart returns the part that c would write again.
 func NewRevertedPart(c lb.Change) RevertedPart {
@@ -68,7 +71,7 @@ func (c *Conflicts) RecordReverts(in Scope, service string, desired DesiredKey, 
 	at := conflictKey{in, service}
 	r := c.records[at]
 	if r == nil || !r.desired.isEqual(desired) {
-		r = &record{desired: desired, reverted: map[string]time.Time{}}
+		r = &record{desired: desired, reverted: map[string]reverts{}}
 		if c.records == nil {
 			c.records = map[conflictKey]*record{}
 		}

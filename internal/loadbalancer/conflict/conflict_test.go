@@ -18,7 +18,7 @@ func TestWhatIsUndoneTwiceIsLeft(t *testing.T) {
 	var all Conflicts
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	asked := DesiredKey{Desired: &service.Spec{Owner: "a1"}, LoadBalancer: "lb"}
-	undone := []RevertedPart{{"rule r", "rule r: gone"}}
+	undone := []RevertedPart{{Part: "rule r", Text: "rule r: gone"}}
 	leaves := func(differ []RevertedPart) bool {
 		return all.RecordReverts(LoadBalancer, "shop/web", asked, "load balancer kubernetes", differ, now)
 	}
@@ -50,13 +50,53 @@ func TestWhatIsUndoneTwiceIsLeft(t *testing.T) {
 	}
 }
 
+// A missing resource is created twice within an hour. The conflict ends when the resource exists again, also if another
+// Service created it. After the next deletion within the hour the pause is longer.
+func TestAMissingResourceIsCreatedTwice(t *testing.T) {
+	var all Conflicts
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	missing := []RevertedPart{{Part: "load balancer", Text: "it is gone", IsResource: true}}
+	emptied := []RevertedPart{{Part: "rule r", Text: "rule r: gone"}, {Part: "frontend f", Text: "frontend f: gone"}}
+	var conflict *Conflict
+	for i, step := range []struct {
+		pause time.Duration
+		parts []RevertedPart
+		leave bool
+	}{
+		{0, missing, false},
+		{time.Minute, missing, false}, // deleted once
+		{time.Minute, nil, false},
+		{10 * time.Minute, missing, false}, // twice
+		{10 * time.Minute, missing, true},
+		{10 * time.Minute, missing, true},
+		{time.Minute, emptied, false}, // another Service has created it
+		{time.Minute, nil, false},
+		{time.Minute, missing, true},
+		{time.Hour - time.Second, missing, true},
+		{time.Second, missing, false}, // the second pause is an hour
+		{time.Minute, nil, false},
+		{2 * time.Hour, nil, false}, // forgotten
+		{time.Minute, missing, false},
+		{time.Minute, missing, false},
+		{time.Minute, missing, true},
+	} {
+		now = now.Add(step.pause)
+		if leave := all.RecordReverts(LoadBalancer, "shop/web", DesiredKey{}, "load balancer kubernetes", step.parts, now); leave != step.leave {
+			t.Errorf("step %d: left as it is: %t, want %t", i, leave, step.leave)
+		}
+		if conflict = all.RecordMatch(LoadBalancer, "shop/web"); step.leave != (conflict != nil && !conflict.Until.IsZero()) {
+			t.Errorf("step %d: conflict %+v", i, conflict)
+		}
+	}
+}
+
 // A policy that changes each write is detected by what Azure shows right after it, often and long
 // enough.
 func TestWhatAzureShowsOtherwiseAtOnceIsLeftAfterAWhile(t *testing.T) {
 	var all Conflicts
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var tries int
-	for ; tries < 20 && !all.RecordReverts(PublicIPs, "shop/web", DesiredKey{}, "its public IPs", []RevertedPart{{"ip", "ip"}}, now); tries++ {
+	for ; tries < 20 && !all.RecordReverts(PublicIPs, "shop/web", DesiredKey{}, "its public IPs", []RevertedPart{{Part: "ip", Text: "ip"}}, now); tries++ {
 		all.RecordMismatch(PublicIPs, "shop/web", now)
 		now = now.Add(time.Minute)
 	}

@@ -4,6 +4,7 @@ package conflict
 
 import (
 	"reflect"
+	"slices"
 	"time"
 )
 
@@ -17,7 +18,16 @@ const (
 	// policy may change writes, but reads may also be stale.
 	minMismatchTime = 5 * time.Minute
 	minMismatches   = 5
+	// A part is written again after this many reverts. A missing resource serves no client, so it is created once more.
+	maxPartRewrites     = 1
+	maxResourceRewrites = 2
 )
+
+// reverts counts the reverts of a part.
+type reverts struct {
+	last  time.Time
+	count int
+}
 
 // record is a Service in a resource.
 type record struct {
@@ -29,10 +39,10 @@ type record struct {
 		first, last time.Time
 		count       int
 	}
-	// reverted maps reverted parts to the last detection.
-	reverted     map[string]time.Time
+	reverted     map[string]reverts
 	backoffCount int
 	conflict     *Conflict // nil if none
+	isMissing    bool      // the conflict is about a missing resource
 }
 
 func (a DesiredKey) isEqual(b DesiredKey) bool {
@@ -72,8 +82,8 @@ func (r *record) confirmMatch() *Conflict {
 
 func (r *record) setInSync(now time.Time) {
 	r.conflict, r.mismatches.count = nil, 0
-	for part, at := range r.reverted {
-		if now.Sub(at) >= revertTTL {
+	for part, of := range r.reverted {
+		if now.Sub(of.last) >= revertTTL {
 			delete(r.reverted, part)
 		}
 	}
@@ -82,14 +92,19 @@ func (r *record) setInSync(now time.Time) {
 	}
 }
 
-// processReverts processes reverted parts. The first revert, which may be a manual edit, is written again.
+// processReverts processes reverted parts. The first reverts, which may be manual edits, are written again.
 func (r *record) processReverts(name string, changed []RevertedPart, now time.Time) (leave bool) {
+	isMissing := slices.ContainsFunc(changed, func(u RevertedPart) bool { return u.IsResource })
+	if r.isMissing && !isMissing { // it exists again
+		r.conflict = nil
+	}
+	r.isMissing = isMissing
 	repeated := !r.isConfirmed // reverted right after each write
 	var texts []string
 	for _, u := range changed {
-		_, before := r.reverted[u.Part]
-		repeated = repeated || before
-		r.reverted[u.Part] = now
+		of := reverts{last: now, count: r.reverted[u.Part].count + 1}
+		repeated = repeated || of.count > maxPartRewrites && !u.IsResource || of.count > maxResourceRewrites
+		r.reverted[u.Part] = of
 		texts = append(texts, u.Text)
 	}
 	if r.conflict == nil && !repeated {
