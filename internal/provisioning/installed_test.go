@@ -5,6 +5,8 @@ package provisioning
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,12 +24,25 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
+// fakeAPI returns an API server with these objects and their Namespaces, and Namespace shop.
 func fakeAPI(t *testing.T, of interceptor.Funcs, objects ...client.Object) client.WithWatch {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(v1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
+	namespaces := map[string]client.Object{}
+	for _, obj := range append(slices.Clone(objects), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop"}}) {
+		if name := obj.GetNamespace(); name != "" {
+			namespaces[name] = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		}
+	}
+	for _, obj := range objects {
+		if ns, is := obj.(*corev1.Namespace); is {
+			delete(namespaces, ns.Name)
+		}
+	}
+	objects = slices.AppendSeq(slices.Clone(objects), maps.Values(namespaces))
 	return interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1alpha1.Provision{}).Build(), of)
 }
 

@@ -29,8 +29,8 @@ func (r *Reconciler) resolvePolicy(ctx context.Context, p *v1alpha1.Provision) (
 // invalid, because its limits are unknown.
 func (r *Reconciler) policyLayers(ctx context.Context, p *v1alpha1.Provision) (all []policy.Layer, missing, failed error) {
 	var namespace corev1.Namespace
-	if err := r.Cached.Get(ctx, client.ObjectKey{Name: p.Namespace}, &namespace); client.IgnoreNotFound(err) != nil {
-		return nil, nil, err
+	if err := r.Cached.Get(ctx, client.ObjectKey{Name: p.Namespace}, &namespace); err != nil { // the cache may not have it yet
+		return nil, nil, fmt.Errorf("read Namespace of the Provision: %w", err)
 	}
 	if name := namespace.Labels[v1alpha1.PartnerLabel]; name != "" {
 		var partner v1alpha1.Partner

@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -52,6 +53,20 @@ func TestWhatAResetForgets(t *testing.T) {
 	d, err := (&Reconciler{Config: Config{Cached: fakeAPI(t, interceptor.Funcs{})}}).nextDecision(t.Context(), p, attemptState{}, now)
 	if status := p.Status.Steps[0]; err != nil || d.decision.Action != policy.StartAttempt || status.Input+status.Asked != "" || status.DoneAt != nil || status.Applied != 0 || len(status.Inventory) != 1 {
 		t.Errorf("%v, %+v, %+v", err, d.decision, status)
+	}
+}
+
+// Without its Namespace in the cache yet, a Provision's Partner and thus its limits are unknown: nothing starts.
+func TestANamespaceThatIsNotSeenYet(t *testing.T) {
+	api := fakeAPI(t, interceptor.Funcs{})
+	if err := api.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}); err != nil {
+		t.Fatal(err)
+	}
+	_, p := newProvision("shop", "edge")
+	before := p.DeepCopy()
+	d, err := (&Reconciler{Config: Config{Cached: api}}).nextDecision(t.Context(), p, attemptState{}, time.Now())
+	if err == nil || d.needsAction() || !reflect.DeepEqual(p, before) {
+		t.Errorf("got %+v, %v, %+v", d.decision, err, p.Status)
 	}
 }
 
