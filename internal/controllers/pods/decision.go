@@ -70,7 +70,7 @@ type Service struct {
 	Name string
 	// Blocked is why the Service's load balancer is left unchanged: DryRun, Rejected or Contested; else empty.
 	Blocked Reason
-	// HasAddress is true once clients can send flows to the Service.
+	// HasAddress is true if its status has an address.
 	HasAddress bool
 	// IsLocal is true if only nodes with a pod of the Service serve it.
 	IsLocal bool
@@ -190,7 +190,7 @@ func (s Service) decide(node string) (reason Reason, why string, waits bool) {
 		return InPool, "a read of Azure has shown node " + node + " in every pool", false
 	case s.Blocked != "":
 		return s.Blocked, "Weir leaves the load balancer of Service " + s.Name + " unchanged", false
-	case !s.HasAddress:
+	case !s.HasAddress && !s.waitsForPool(node):
 		return NoAddress, "Service " + s.Name + " has no address yet", false
 	case !s.HasProbes:
 		return NoProbe, "a rule of Service " + s.Name + " has no probe that shows whether the Service serves on a node", false
@@ -208,6 +208,15 @@ func (s Service) decide(node string) (reason Reason, why string, waits bool) {
 		}
 	}
 	return reason, why, false
+}
+
+// waitsForPool reports whether a pool of rules that this process has seen in Azure waits for the node: clients may reach
+// them before the cache shows the address.
+func (s Service) waitsForPool(node string) bool {
+	return s.IsKnown && s.HasProbes && slices.ContainsFunc(s.Pools, func(p Pool) bool {
+		_, _, waits := p.decide(node)
+		return waits
+	})
 }
 
 func (p Pool) decide(node string) (reason Reason, why string, waits bool) {
