@@ -135,6 +135,7 @@ func (r *Reconciler) lockService(ctx context.Context, name string) (s Service, e
 			e.Sync.markStale()
 		}
 		e.Placement.isGone, e.Placement.deleting = false, s.Deleting
+		e.retainAddress = s.Object.Annotations[service.RetainAddress]
 		return s, e, unlock
 	}
 	e.Placement.isGone = true

@@ -329,3 +329,18 @@ func TestADeletionIsConfirmed(t *testing.T) {
 		t.Errorf("confirmed: request %+v", w.asked)
 	}
 }
+
+// A Service deleted without an event had the annotation retain-address when it was last seen.
+func TestARetainedAddressOfAServiceThatIsGone(t *testing.T) {
+	for value, want := range map[string]bool{"true": true, "": false} {
+		w := newWorld(t)
+		w.s.Object.Annotations[service.RetainAddress] = value
+		w.looks()
+		w.ends()
+		w.looks()
+		w.gone, w.asked = true, nil
+		if w.looks(); w.asked == nil || w.asked.Desired != nil || w.asked.Retain != want {
+			t.Errorf("retain-address %q: request %+v", value, w.asked)
+		}
+	}
+}

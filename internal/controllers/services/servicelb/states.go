@@ -26,8 +26,9 @@ type entry struct {
 	uid, owner string
 	// lock is a lock, held by the reconcile of the Service across API server calls.
 	lock chan struct{}
-	// State is guarded by turn.
+	// State is guarded by lock, and so is retainAddress, the annotation when the Service was last seen.
 	State
+	retainAddress string
 
 	// The fields below are guarded by States.mu.
 	inbox inbox
@@ -87,7 +88,7 @@ func (e *entry) goneService(name string) Service {
 	return Service{
 		Name: name, UID: e.uid, StatusAddresses: e.Sync.addresses,
 		Ownership: Ownership{LoadBalancer: true, Deleting: true, Finalizer: true},
-		Object:    service.Service{Namespace: namespace, Name: short, UID: e.uid, Families: []lb.Family{lb.IPv4}},
+		Object:    service.Service{Namespace: namespace, Name: short, UID: e.uid, Families: []lb.Family{lb.IPv4}, Annotations: map[string]string{service.RetainAddress: e.retainAddress}},
 	}
 }
 
