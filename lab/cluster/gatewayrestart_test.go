@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"reflect"
 	"testing"
 	"time"
 
@@ -40,19 +41,28 @@ func createEdge(s *Stage, api client.Client) *gatewayv1.Gateway {
 	return gw
 }
 
-// While the GatewayClass is missing, a Gateway keeps its address and rules, except those of routes that are withdrawn.
+// While the GatewayClass is missing, a Gateway keeps its address, rules and status, except rules of routes that are withdrawn,
+// and gets no rules.
 func TestRoutesOfAMissingClass(t *testing.T) {
 	dir := gatewayAPIModule(t)
 	runStage(t, Options{GatewayAPI: true}, func(s *Stage) {
 		api := installGatewayAPI(t, s, dir)
 		failOn(s.AddNode(0))
 		s.Start()
-		createEdge(s, api)
+		gw := createEdge(s, api)
 		was, err := s.publicIPs()
 		failOn(err)
 		failOn(api.Delete(ctx, &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "weir"}}))
 		s.Sleep(2 * time.Minute)
+		status := gw.Status
+		gw.Spec.Listeners = append(gw.Spec.Listeners, gatewayv1.Listener{Name: "more", Port: 8443, Protocol: gatewayv1.TCPProtocolType})
+		failOn(api.Update(ctx, gw))
+		s.Sleep(2 * time.Minute)
 		s.awaitRules(1)
+		failOn(api.Get(ctx, client.ObjectKeyFromObject(gw), gw))
+		if !reflect.DeepEqual(gw.Status, status) {
+			failOn(fmt.Errorf("the status was %+v, and is %+v", status, gw.Status))
+		}
 		failOn(api.Delete(ctx, &gatewayv1.TCPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: "blog", Name: "web"}}))
 		s.awaitRules(0)
 		s.Sleep(2 * time.Minute)

@@ -3,14 +3,19 @@
 package gateways
 
 import (
+	"context"
 	"maps"
 	"reflect"
 	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"weir.dev/weir/internal/controllers/cache"
@@ -164,17 +169,46 @@ func isSameParent(a, b gatewayv1.RouteParentStatus) bool {
 // The cache keeps the annotations of a Gateway that are used, and no metadata of routes but their identity.
 func TestMetadataInTheCache(t *testing.T) {
 	t.Parallel()
-	m := metav1.ObjectMeta{Name: "edge", Generation: 3, Labels: map[string]string{"app": "web"}, Annotations: map[string]string{service.Internal: "true", "note": "long"}}
+	m := metav1.ObjectMeta{Name: "edge", Generation: 3, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}, Labels: map[string]string{"app": "web"}, Annotations: map[string]string{service.Internal: "true", "note": "long"}}
 	gw, route := &gatewayv1.Gateway{ObjectMeta: *m.DeepCopy()}, &gatewayv1.TCPRoute{ObjectMeta: *m.DeepCopy()}
+	strip := newCacheOptions(nil).DefaultTransform
 	for _, obj := range []any{gw, route, toolscache.DeletedFinalStateUnknown{}} {
-		if is, err := stripObject(obj); err != nil || !reflect.DeepEqual(is, obj) {
+		if is, err := strip(obj); err != nil || !reflect.DeepEqual(is, obj) {
 			t.Errorf("%T: %v, %v", obj, is, err)
 		}
 	}
-	if len(gw.Annotations) != 1 || gw.Annotations[service.Internal] != "true" || len(gw.Labels) != 1 {
+	if len(gw.Annotations) != 1 || gw.Annotations[service.Internal] != "true" || len(gw.Labels) != 1 || len(gw.ManagedFields) > 0 {
 		t.Errorf("Gateway: %+v", gw.ObjectMeta)
 	}
-	if len(route.Annotations)+len(route.Labels) > 0 || route.Name != "edge" || route.Generation != 3 {
+	if len(route.Annotations)+len(route.Labels)+len(route.ManagedFields) > 0 || route.Name != "edge" || route.Generation != 3 {
 		t.Errorf("route: %+v", route.ObjectMeta)
+	}
+}
+
+// liveGateway is Gateway shop/edge with this UID, and no other exists.
+type liveGateway struct {
+	client.Reader
+	uid types.UID
+}
+
+func (g liveGateway) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	if obj.SetUID(g.uid); key.String() != "shop/edge" {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "gateways"}, key.Name)
+	}
+	return nil
+}
+
+// The API server no longer has a Gateway if it has none of its name, or another one.
+func TestAGatewayIsConfirmedByItsUID(t *testing.T) {
+	t.Parallel()
+	r := New(Config{Reader: liveGateway{uid: "u1"}})
+	for _, tt := range []struct {
+		name, uid string
+		exists    bool
+	}{{"edge", "u1", true}, {"edge", "u2", false}, {"other", "u1", false}} {
+		key := metadata.Key("shop", cache.GatewayServiceName(tt.name))
+		if exists, err := r.Exists(t.Context(), key, tt.uid); exists != tt.exists || err != nil {
+			t.Errorf("%s with UID %s: exists %v, %v", tt.name, tt.uid, exists, err)
+		}
 	}
 }

@@ -35,25 +35,27 @@ func TestBoundsOfANamespaceChange(t *testing.T) {
 		was, is  *corev1.Namespace
 		asks     bool
 		reported int
+		isListed bool // at a start, when Services have an event of their own
 	}{
-		{"nothing", false, team("a", bounded("5")), team("a", bounded("5")), false, 0},
-		{"another annotation", false, team("a", nil), team("a", map[string]string{"x": "5"}), false, 0},
-		{"a bound", false, team("a", nil), team("a", bounded("5")), true, 0},
-		{"no bound any more", false, team("a", bounded("5")), team("a", nil), true, 0},
-		{"a bound in error", false, team("a", bounded("5")), team("a", bounded("x")), true, 1},
-		{"the same in error", false, team("a", bounded("x")), team("b", bounded("x")), false, 0},
-		{"labels that do not count", false, team("a", nil), team("b", nil), false, 0},
-		{"labels that count", true, team("a", nil), team("b", nil), true, 0},
-		{"in error when it is first seen", false, nil, team("a", bounded("x")), true, 1},
-		{"first seen with a grant", false, nil, team("a", map[string]string{service.PublicIPAnnotation: "ips/web"}), true, 0},
-		{"first seen without", false, nil, team("a", nil), false, 0},
+		{"nothing", false, team("a", bounded("5")), team("a", bounded("5")), false, 0, false},
+		{"another annotation", false, team("a", nil), team("a", map[string]string{"x": "5"}), false, 0, false},
+		{"a bound", false, team("a", nil), team("a", bounded("5")), true, 0, false},
+		{"no bound any more", false, team("a", bounded("5")), team("a", nil), true, 0, false},
+		{"a bound in error", false, team("a", bounded("5")), team("a", bounded("x")), true, 1, false},
+		{"the same in error", false, team("a", bounded("x")), team("b", bounded("x")), false, 0, false},
+		{"labels that do not count", false, team("a", nil), team("b", nil), false, 0, false},
+		{"labels that count", true, team("a", nil), team("b", nil), true, 0, false},
+		{"in error when it is first seen", false, nil, team("a", bounded("x")), true, 1, false},
+		{"first seen with a grant", false, nil, team("a", map[string]string{service.PublicIPAnnotation: "ips/web"}), true, 0, false},
+		{"with a grant at a start", false, nil, team("a", map[string]string{service.PublicIPAnnotation: "ips/web"}), false, 0, true},
+		{"first seen without", false, nil, team("a", nil), false, 0, false},
 	} {
 		var events eventTexts
 		var log bytes.Buffer
 		r := &Reconciler{cfg: Config{Events: &events, Log: slog.New(slog.NewTextHandler(&log, nil))}}
 		p, asks := r.namespaceChanged(tt.byLabels), false
 		if tt.was == nil {
-			asks = p.Create(event.CreateEvent{Object: tt.is})
+			asks = p.Create(event.CreateEvent{Object: tt.is, IsInInitialList: tt.isListed})
 		} else {
 			asks = p.Update(event.UpdateEvent{ObjectOld: tt.was, ObjectNew: tt.is})
 		}
