@@ -113,6 +113,10 @@ func TestAnExcludedNodeThatIsStillThere(t *testing.T) {
 	if got := memberStates(p, nil, []corev1.Node{n}, noon); len(got) != 1 || got[0].Is != InPool || !strings.HasSuffix(got[0].Why, "it remains up while no other member takes new flows") {
 		t.Errorf("the last that is up: %+v", got)
 	}
+	p.Status.Conditions[0].Status = metav1.ConditionFalse // the message may be old
+	if got := memberStates(p, nil, []corev1.Node{n}, noon); len(got) != 1 || got[0].Is != Leaving {
+		t.Errorf("not in sync: %+v", got)
+	}
 	p.Status.Conditions = nil
 	p.Status.Down, p.Status.WrittenAddresses = nil, nil
 	if text := told(t, "n1", &n, p); !strings.Contains(text, "Left out of every pool: it is labelled") {

@@ -158,8 +158,8 @@ func TestAnEmptyPoolWithAProblemIsNotNoted(t *testing.T) {
 
 // A write that Azure rejects with any code has a fix, and comes before what does not stop traffic.
 func TestRejectionsWithoutTheirOwnFix(t *testing.T) {
-	p := pool("web", v1alpha1.ReasonFailed, "the last attempt failed: write pool lb/web: 400 InvalidResourceReference: no such network", time.Hour)
-	p.Status.LastOutcome = &v1alpha1.AttemptOutcome{Class: "Terminal", Code: "InvalidResourceReference", Since: ago(time.Minute)}
+	p := pool("web", v1alpha1.ReasonFailed, "the last attempt failed: write pool lb/web: 400 UnknownResourceReference: no such network", time.Hour)
+	p.Status.LastOutcome = &v1alpha1.AttemptOutcome{Class: "Terminal", Code: "UnknownResourceReference", Since: ago(time.Minute)}
 	s := newService("web", []string{metadata.ServiceFinalizer}, metav1.Condition{
 		Type: servicelb.TypeProgrammed, Status: metav1.ConditionTrue, Reason: servicelb.ConditionReasonNotEnforced, LastTransitionTime: ago(time.Hour),
 	})
@@ -167,7 +167,7 @@ func TestRejectionsWithoutTheirOwnFix(t *testing.T) {
 	if do := RemedyOf("Conflict9", Problem{Why: "the last attempt failed: write pool lb/web: 409 Conflict9: busy"}); do != "" {
 		t.Errorf("a code without a fix that is no rejection: %q", do)
 	}
-	if len(r.Causes) != 2 || r.Causes[0].Name != "InvalidResourceReference" || !strings.HasSuffix(r.Causes[0].Do, "weir retry -n shop pool/web") {
+	if len(r.Causes) != 2 || r.Causes[0].Name != "UnknownResourceReference" || !strings.HasSuffix(r.Causes[0].Do, "weir retry -n shop pool/web") {
 		t.Errorf("%+v", r.Causes)
 	}
 }
