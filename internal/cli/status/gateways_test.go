@@ -74,7 +74,7 @@ func TestProblemsOfGateways(t *testing.T) {
 		"new":             {gw: fresh, waits: "Pending"},
 		"invalid":         {gw: gateway("edge", "weir", condition("Accepted", "False", "ListenersNotValid", "no listener is valid"), condition("Programmed", "False", "Invalid", "")), found: "ListenersNotValid", do: "kubectl edit gateway -n shop edge"},
 		"updating":        {gw: pending("the load balancer is being updated"), waits: "Pending"},
-		"throttled":       {gw: pending("RetryAfter: Azure is throttling"), waits: "RetryAfter"},
+		"throttled":       {gw: pending("RetryAfter: Weir waits for Azure"), waits: "RetryAfter"},
 		"held":            {gw: pending("RemovalHeld: a person has to allow it"), found: "RemovalHeld", do: "kubectl annotate gateway -n shop edge"},
 		"not allowed":     {gw: pending("Failed: 403 AuthorizationFailed: no"), found: "Failed", do: "role"},
 		"rejected":        {gw: pending("Deferred: " + loadbalancer.RejectedPrefix + " it"), found: "Deferred"},

@@ -232,9 +232,9 @@ func blockedText(condition Condition) string {
 func (st *State) waitReason() (reason, text string) {
 	switch {
 	case st.Events.lastWarning != "":
-		text = "Azure is throttling: "
+		text = "Weir waits for Azure: "
 		if at := st.Waiting.notBefore; !at.IsZero() {
-			text = "Azure is throttling until " + humanize.FormatTime(at) + ": "
+			text = "Weir waits for Azure until " + humanize.FormatTime(at) + ": "
 		}
 		return ConditionReasonRetryAfter, text + st.Events.lastWarning
 	case st.PoolWait.reason == waitMove:

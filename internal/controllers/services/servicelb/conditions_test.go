@@ -377,7 +377,7 @@ func TestAWaitForRetryAfterHasItsEnd(t *testing.T) {
 	now := time.Date(2026, 11, 29, 10, 0, 0, 0, time.UTC)
 	st := &State{}
 	st.Events.lastWarning, st.Waiting.notBefore = "429 TooManyRequests", now.Add(time.Hour)
-	if reason, text := st.waitReason(); reason != ConditionReasonRetryAfter || text != "Azure is throttling until 2026-11-29T11:00:00Z: 429 TooManyRequests" {
+	if reason, text := st.waitReason(); reason != ConditionReasonRetryAfter || text != "Weir waits for Azure until 2026-11-29T11:00:00Z: 429 TooManyRequests" {
 		t.Errorf("%s: %s", reason, text)
 	}
 }
