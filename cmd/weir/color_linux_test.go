@@ -34,19 +34,31 @@ func openTerminal(t *testing.T) *os.File {
 	return terminal
 }
 
+func openFile(t *testing.T) *os.File {
+	t.Helper()
+	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = file.Close() })
+	return file
+}
+
+// restoreStdout restores os.Stdout, which a test replaces, when the test ends.
+func restoreStdout(t *testing.T) {
+	t.Helper()
+	stdout := os.Stdout
+	t.Cleanup(func() { os.Stdout = stdout })
+}
+
 // Only a terminal has a width.
 func TestWidthIsThatOfTheTerminal(t *testing.T) {
 	terminal := openTerminal(t)
 	if err := unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 93}); err != nil {
 		t.Fatal(err)
 	}
-	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = file.Close() })
-	standard := os.Stdout
-	t.Cleanup(func() { os.Stdout = standard })
+	file := openFile(t)
+	restoreStdout(t)
 	for out, want := range map[*os.File]int{terminal: 93, file: 0} {
 		os.Stdout = out
 		if got := terminalWidth(); got != want {
@@ -58,13 +70,8 @@ func TestWidthIsThatOfTheTerminal(t *testing.T) {
 // Colors are for terminals that have them, unless NO_COLOR is set.
 func TestColorsAreForTerminals(t *testing.T) {
 	terminal := openTerminal(t)
-	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = file.Close() })
-	standard := os.Stdout
-	t.Cleanup(func() { os.Stdout = standard })
+	file := openFile(t)
+	restoreStdout(t)
 	for _, tt := range []struct {
 		out           *os.File
 		noColor, kind string

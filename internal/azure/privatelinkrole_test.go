@@ -75,7 +75,7 @@ func TestTheRolesAreWhatIsAskedFor(t *testing.T) {
 		}
 		for _, action := range links.Actions {
 			if !asked[action] {
-				t.Errorf("nobody asks for %s", action)
+				t.Errorf("%s is not requested", action)
 			}
 		}
 		if write := "Microsoft.Network/virtualNetworks/subnets/write"; !asked[write] || slices.Contains(links.Actions, write) {

@@ -48,7 +48,7 @@ func TestWhichMissingPoolIsBelieved(t *testing.T) {
 				remaining = append(remaining, s.ip(1))
 			}
 			if got := s.poolAddresses("web"); !slices.Equal(got, remaining) {
-				t.Errorf("the BackendPool is gone, and its pool holds %v, want %v", got, remaining)
+				t.Errorf("the BackendPool is deleted, and its pool has %v, want %v", got, remaining)
 			}
 			if n := len(s.requestTimes("web")) - sent; tt.reads > 0 && n != tt.reads {
 				t.Errorf("it went after %d reads, want %d", n, tt.reads)

@@ -215,7 +215,7 @@ func (w world) orphan() string {
 		}
 	}
 	if remaining := w.Pool &^ all; remaining != 0 {
-		return fmt.Sprintf("the pool holds %b, of which nobody knows %b", w.Pool, remaining)
+		return fmt.Sprintf("the pool has %b, of which %b are unknown", w.Pool, remaining)
 	}
 	return ""
 }

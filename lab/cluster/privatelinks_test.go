@@ -159,7 +159,7 @@ func TestARemovalThatHangs(t *testing.T) {
 		before := len(s.azureWrites())
 		failOn(s.WaitInSync(10 * time.Minute))
 		if next := s.azureWrites()[before:]; len(next) < 2 || next[0] != "DELETE "+got.ID+": 202" || next[1] != "PUT "+balancer+": 200" {
-			failOn(fmt.Errorf("at the end it writes %q, want that %s goes before its frontend", next, got.ID))
+			failOn(fmt.Errorf("at the end it writes %q, want %s deleted before its frontend", next, got.ID))
 		}
 	})
 }

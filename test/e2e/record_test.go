@@ -28,7 +28,7 @@ func (l *lab) isRecorded(name string) {
 	l.t.Helper()
 	l.eventually("the record", func() error {
 		if got, other := l.recordedName(); got != name || other != "kept" {
-			return fmt.Errorf("it says %q, and what another keeps there is %q", got, other)
+			return fmt.Errorf("it has %q, and the entry of another controller is %q", got, other)
 		}
 		return nil
 	})

@@ -164,7 +164,7 @@ func TestRightsAreThoseOfTheRoles(t *testing.T) {
 		for verb := range strings.SplitSeq(strings.TrimSpace(cells[4]), ", ") {
 			text := role + ": " + verb + " " + kind
 			if !slices.ContainsFunc(keys(asked), func(k string) bool { return k == text || strings.HasPrefix(k, text+" ") }) {
-				t.Errorf("nobody asks for %s", text)
+				t.Errorf("%s is not requested", text)
 			}
 			n++
 		}
@@ -268,7 +268,7 @@ func TestWhereActionsAreNeeded(t *testing.T) {
 	}
 	// The checks of zones and of the region's limits read them.
 	if !slices.Equal(remaining, []string{"Microsoft.Network/publicIPPrefixes/join/action", "Microsoft.Network/locations/usages/read", "Microsoft.Resources/subscriptions/locations/read"}) {
-		t.Errorf("nobody asks for %s", remaining)
+		t.Errorf("%s is not requested", remaining)
 	}
 	for action, want := range map[string]string{
 		"Microsoft.Network/loadBalancers/backendAddressPools/write": "/subscriptions/sub/resourceGroups/lbs",

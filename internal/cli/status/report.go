@@ -300,8 +300,8 @@ const (
 
 // KeepsLastUp reports whether an in-sync pool keeps members up that should drain, because no other is up.
 func KeepsLastUp(p *v1alpha1.BackendPool) bool {
-	is := syncedCondition(p)
-	return is.Status == metav1.ConditionTrue && strings.Contains(is.Message, lastUpPart)
+	cond := syncedCondition(p)
+	return cond.Status == metav1.ConditionTrue && strings.Contains(cond.Message, lastUpPart)
 }
 
 // Causes for in-sync pools that lack some or all nodes.

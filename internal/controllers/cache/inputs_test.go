@@ -154,7 +154,7 @@ func compareMembers(t *rapid.T, pools map[string]*v1alpha1.BackendPool, before, 
 		}
 		oldNode, newNode := Get[corev1.Node](before.Nodes, "n1"), Get[corev1.Node](got.Nodes, "n1")
 		if !got.NodeOrLabelsDiffer(oldNode, newNode) || p.Spec.ServiceRef != nil && !got.NodeDiffers(oldNode, newNode) {
-			t.Fatalf("%s: nobody notices:\n%+v\n%+v", name, members(before), set)
+			t.Fatalf("%s: not noticed:\n%+v\n%+v", name, members(before), set)
 		}
 		if set.Fingerprint() == members(before).Fingerprint() && !slices.Equal(set.Addresses, members(before).Addresses) {
 			t.Fatalf("%s: one fingerprint of two memberships", name)

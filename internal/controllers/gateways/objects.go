@@ -54,7 +54,7 @@ func stripObject(obj any) (any, error) {
 		return obj, nil
 	}
 	m.SetManagedFields(nil)
-	if gw, is := obj.(*gatewayv1.Gateway); is {
+	if gw, ok := obj.(*gatewayv1.Gateway); ok {
 		maps.DeleteFunc(gw.Annotations, func(name, _ string) bool { return !cache.IsKept(name) })
 		return obj, nil
 	}

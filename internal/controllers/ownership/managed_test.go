@@ -174,7 +174,7 @@ func TestHowNodesBecomeMembers(t *testing.T) {
 				t.Errorf("interfaces %v: Weir's own with %q is by machine: %v", interfaces, current, got)
 			}
 			if got := o.UsesInterfaces(objects.ManagedNodePool(objects.InNamespace("team"), joinAs(current))); got != asks {
-				t.Errorf("interfaces %v: somebody's with %q is by machine: %v", interfaces, current, got)
+				t.Errorf("interfaces %v: a pool of a user with %q is by machine: %v", interfaces, current, got)
 			}
 		}
 	}

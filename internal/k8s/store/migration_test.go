@@ -109,7 +109,7 @@ func TestMigrationReport(t *testing.T) {
 		return progress
 	}
 	if progress := told(); progress.State != "" {
-		t.Errorf("what nobody can read says %+v", progress)
+		t.Errorf("an unreadable record has %+v", progress)
 	}
 	for range 2 {
 		if err := m.SaveReport(t.Context(), phase.NewProgress(phase.ProgressRejected, "a foreign rule")); err != nil || writes != 1 {

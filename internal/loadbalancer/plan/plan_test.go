@@ -339,7 +339,7 @@ func TestALoadBalancerGoesWhenItsInterfacesHaveLeft(t *testing.T) {
 			said: "load balancer kubernetes with its backend pool kubernetes is no longer needed and is retained: network interface theirs in it belongs to another owner, which has to remove it, or delete the pool"},
 		{about: "a rule of another owner's", pools: []lb.Pool{nic("kubernetes", "n1", "n2")}, share: gone("ab"), rules: rules, emptying: emptying("kubernetes"), stay: "kubernetes"},
 		{about: "a pool that is called as a Service's own", pools: []lb.Pool{nic("kubernetes"), nic("shop-web", "theirs")}, share: ServiceParts{Owner: "aa", DedicatedPools: []string{"shop-web"}, ManagedPools: []string{"shop-web"}}, emptying: emptying(), stay: "kubernetes shop-web"},
-		{about: "interfaces not read yet", pools: []lb.Pool{nic("kubernetes", "n1", "n2")}, share: gone("aa"), rules: rules, stay: "kubernetes"},
+		{about: "unread interfaces", pools: []lb.Pool{nic("kubernetes", "n1", "n2")}, share: gone("aa"), rules: rules, stay: "kubernetes"},
 		{about: "that of all nodes is called as a Service's own", pools: []lb.Pool{nic("kubernetes", "n1", "n2")}, share: ServiceParts{Owner: "aa", DedicatedPools: []string{"Kubernetes"}}, rules: rules, emptying: emptying("kubernetes"), stay: "kubernetes",
 			said: "load balancer kubernetes is deleted when its 2 network interfaces have left backend pool kubernetes"},
 	} {

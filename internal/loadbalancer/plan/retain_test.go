@@ -59,13 +59,13 @@ func TestAFrontendStaysWhereAzureRequiresOne(t *testing.T) {
 		text     string
 	}{
 		"nothing else is left":      {Input{Observed: after(empty, []ServiceParts{newTestParts("a1", 80)}), Services: []ServiceParts{gone("a1")}}, "", true, ""},
-		"a pool of others is left":  {Input{Observed: after(empty, []ServiceParts{newTestParts("a1", 80)}, pool("theirs")), Services: []ServiceParts{gone("a1")}}, "a1", false, "public IP a1 of load balancer kubernetes is no longer needed and is retained without rules: Azure requires it while the load balancer has backend pool theirs."},
+		"a foreign pool remains":    {Input{Observed: after(empty, []ServiceParts{newTestParts("a1", 80)}, pool("theirs")), Services: []ServiceParts{gone("a1")}}, "a1", false, "public IP a1 of load balancer kubernetes is no longer needed and is retained without rules: Azure requires it while the load balancer has backend pool theirs."},
 		"an internal one":           {Input{Observed: after(empty, []ServiceParts{private("a1")}, pool("theirs")), Services: []ServiceParts{gone("a1")}}, "a1", false, "frontend a1 with address 10.0.0.9 of"},
 		"interfaces must leave":     {Input{Observed: after(empty, []ServiceParts{newTestParts("a1", 80)}), Services: []ServiceParts{gone("a1")}, RemainingInterfaces: map[string]int{"kubernetes": 3}}, "a1", false, ""},
-		"interfaces not counted":    {Input{Observed: lb.LoadBalancer{ID: empty.ID, Etag: "1", Frontends: newTestParts("a1").Frontends, Pools: []lb.Pool{interfaces}}, Services: []ServiceParts{gone("a1")}}, "a1", false, "while the load balancer has backend pool kubernetes."},
+		"uncounted interfaces":      {Input{Observed: lb.LoadBalancer{ID: empty.ID, Etag: "1", Frontends: newTestParts("a1").Frontends, Pools: []lb.Pool{interfaces}}, Services: []ServiceParts{gone("a1")}}, "a1", false, "while the load balancer has backend pool kubernetes."},
 		"another frontend is there": {Input{Observed: after(foreign(), []ServiceParts{newTestParts("a1", 80)}), Services: []ServiceParts{gone("a1")}}, "", false, ""},
-		"another pool replaces it":  {Input{Observed: after(empty, []ServiceParts{newTestParts("a1", 80)}, pool("theirs")), Services: []ServiceParts{gone("a1"), newTestParts("a2", 80)}}, "", false, ""},
-		"only IPv6 would be left":   {Input{Observed: two, Services: []ServiceParts{gone("a1")}, Others: []string{"a2"}}, "a1", false, "while the load balancer has IPv6 frontends."},
+		"it is replaced":            {Input{Observed: after(empty, []ServiceParts{newTestParts("a1", 80)}, pool("theirs")), Services: []ServiceParts{gone("a1"), newTestParts("a2", 80)}}, "", false, ""},
+		"only IPv6 would remain":    {Input{Observed: two, Services: []ServiceParts{gone("a1")}, Others: []string{"a2"}}, "a1", false, "while the load balancer has IPv6 frontends."},
 		"only IPv4 would be left":   {Input{Observed: two, Services: []ServiceParts{gone("a2")}, Others: []string{"a1"}}, "", false, ""},
 		"not what moves": {Input{
 			Observed: after(empty, []ServiceParts{newTestParts("a1", 80), newTestParts("a2", 81)}, pool("theirs")), Services: []ServiceParts{moves("a1"), gone("a2")},

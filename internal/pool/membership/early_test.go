@@ -152,7 +152,7 @@ func TestLawOfEarlyMembers(t *testing.T) {
 				case names[node] && known && !now.Before(first.Add(membership.StartTimeout)):
 					t.Fatalf("%s has been a member for %s", node, now.Sub(first))
 				case names[node] && (recheckAt.IsZero() || !recheckAt.After(now)):
-					t.Fatalf("%s is a member, and is looked at again at %s, now %s", node, recheckAt, now)
+					t.Fatalf("%s is a member, and is rechecked at %s, now %s", node, recheckAt, now)
 				case names[node] && !known:
 					since[node] = now
 				}

@@ -125,7 +125,7 @@ func TestLawAMigrationIsAskedForOnce(t *testing.T) {
 		}
 		migration.Status.AnsweredRequest, s.RecordedID = &phase.UserRequest{ID: s.RequestID}, s.RequestID // requested and answered
 		if do, _ := NextMigrationAction(migration, s); do == RequestMigration {
-			t.Fatalf("asks twice by one wish: %+v", migration)
+			t.Fatalf("one request takes effect twice: %+v", migration)
 		}
 	})
 }

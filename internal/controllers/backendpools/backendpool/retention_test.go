@@ -71,7 +71,7 @@ func TestStartsOfPools(t *testing.T) {
 	}
 	kept, recheckAt := k.RetainMembers(api, starts, nil, noon.Add(11*time.Minute))
 	if len(kept.Addresses) != 1 || !recheckAt.Equal(noon.Add(19*time.Minute)) {
-		t.Errorf("looked at again at %s", recheckAt)
+		t.Errorf("requeued at %s", recheckAt)
 	}
 	k.Forget(web)
 	ready := membership.Set{Addresses: starts.Starting}

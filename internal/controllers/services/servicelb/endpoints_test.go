@@ -24,7 +24,7 @@ func TestServiceWithoutEndpointsReportsIt(t *testing.T) {
 		for range 20 { // a restarting pod
 			w.empty = true
 			if requeueAfter := w.after(noEndpointsDelay / 2); requeueAfter != noEndpointsDelay {
-				t.Errorf("looked at again after %s", requeueAfter)
+				t.Errorf("requeued after %s", requeueAfter)
 			}
 			w.empty = false
 			w.after(noEndpointsDelay / 2)
@@ -33,11 +33,11 @@ func TestServiceWithoutEndpointsReportsIt(t *testing.T) {
 		w.empty = true
 		requeueAfter := w.after(time.Second)
 		if requeueAfter != noEndpointsDelay {
-			t.Errorf("looked at again after %s", requeueAfter)
+			t.Errorf("requeued after %s", requeueAfter)
 		}
 		w.has(ConditionReasonAccepted, ConditionReasonProgrammed, 0)
 		if requeueAfter = w.after(requeueAfter); requeueAfter != 0 {
-			t.Errorf("it has said so, and is looked at again after %s", requeueAfter)
+			t.Errorf("it has been reported, and is requeued after %s", requeueAfter)
 		}
 		w.has(ConditionReasonAccepted, ConditionReasonNoEndpoints, 1)
 		if v := w.verdicts[TypeProgrammed]; !v.IsTrue() || strings.Contains(v.Text, "Local") {
@@ -84,11 +84,11 @@ func TestAServiceWithAnEmptyPoolIsNotProgrammed(t *testing.T) {
 		w := served(t)
 		w.emptyPool = "kubernetes"
 		if requeueAfter := w.after(time.Second); requeueAfter != noEndpointsDelay {
-			t.Errorf("looked at again after %s", requeueAfter)
+			t.Errorf("requeued after %s", requeueAfter)
 		}
 		w.has(ConditionReasonAccepted, ConditionReasonProgrammed, 4) // a pool being filled is not reported
 		if requeueAfter := w.after(noEndpointsDelay); requeueAfter != noEndpointsDelay {
-			t.Errorf("looked at again after %s", requeueAfter)
+			t.Errorf("requeued after %s", requeueAfter)
 		}
 		w.has(ConditionReasonAccepted, ConditionReasonPoolEmpty, 1)
 		if v := w.verdicts[TypeProgrammed]; v.IsTrue() || !strings.Contains(v.Text, "Backend pool kubernetes has no members") {
@@ -96,7 +96,7 @@ func TestAServiceWithAnEmptyPoolIsNotProgrammed(t *testing.T) {
 		}
 		w.emptyPool = ""
 		if requeueAfter := w.after(noEndpointsDelay); requeueAfter != 0 {
-			t.Errorf("looked at again after %s", requeueAfter)
+			t.Errorf("requeued after %s", requeueAfter)
 		}
 		w.has(ConditionReasonAccepted, ConditionReasonProgrammed, 1)
 	})

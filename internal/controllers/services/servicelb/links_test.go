@@ -55,7 +55,7 @@ func TestAPrivateLinkServiceThatFails(t *testing.T) {
 		w.is("condition Failed: refused", "pools made on kubernetes", "published [198.18.0.1]",
 			"EnsuredLoadBalancer: Ensured load balancer", "SyncLoadBalancerFailed: Error syncing load balancer: private link service: refused")
 		if requeueAfter != time.Second {
-			t.Errorf("it is looked at again in %v", requeueAfter)
+			t.Errorf("it is requeued in %v", requeueAfter)
 		}
 		if want := "nextAttempt=" + humanize.FormatTime(time.Now().Add(time.Second)); strings.Count(logged.String(), "private link service out of sync") != 1 || !strings.Contains(logged.String(), want) {
 			t.Errorf("no %s in %s", want, &logged)
@@ -66,7 +66,7 @@ func TestAPrivateLinkServiceThatFails(t *testing.T) {
 		w.looks()
 		w.ends()
 		if requeueAfter = w.looks(); requeueAfter != 2*time.Second {
-			t.Errorf("the second time it is looked at again in %v", requeueAfter)
+			t.Errorf("the second time it is requeued in %v", requeueAfter)
 		}
 	})
 }
@@ -133,7 +133,7 @@ func TestConnectionsAreLookedAt(t *testing.T) {
 		w.log = nil
 		w.ends()
 		if requeueAfter := w.looks(); requeueAfter <= 0 || requeueAfter > 5*time.Minute {
-			t.Errorf("it is looked at again in %v", requeueAfter)
+			t.Errorf("it is requeued in %v", requeueAfter)
 		}
 		if !slices.Contains(w.log, "PrivateLinkServiceWarning: floating") {
 			t.Errorf("it happened %q", w.log)

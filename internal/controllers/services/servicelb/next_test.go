@@ -184,7 +184,7 @@ func TestAPoolThatIsKeptIsLookedAtAgain(t *testing.T) {
 		var st State
 		st.Sync.recordInSync(loadbalancer.Result{Request: loadbalancer.Request{Desired: &service.Spec{}, On: lb.LoadBalancerID{Name: "kubernetes"}}, Retained: tt.kept}, Pending{}, now, tt.period)
 		if wait := st.nextDelay(now); wait > tt.most || (wait > 0) != (tt.most > 0) {
-			t.Errorf("%s: it is looked at again in %v, want at most %v", tt.about, wait, tt.most)
+			t.Errorf("%s: it is requeued in %v, want at most %v", tt.about, wait, tt.most)
 		}
 	}
 }

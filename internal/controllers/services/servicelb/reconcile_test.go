@@ -114,7 +114,7 @@ func TestAServiceThatAzureRefusesIsTriedAgain(t *testing.T) {
 		w.counts(ConditionWaiting)
 		time.Sleep(30 * time.Second)
 		if requeueAfter := w.looks(); requeueAfter != 30*time.Second || w.asked != nil {
-			t.Errorf("an event: looked at again after %s, asked %v", requeueAfter, w.asked)
+			t.Errorf("an event: requeued after %s, requested %v", requeueAfter, w.asked)
 		}
 		time.Sleep(30 * time.Second)
 		w.looks()
@@ -303,7 +303,7 @@ func TestAServiceWaitsForItsPools(t *testing.T) {
 				w.looks()
 				w.ends()
 				if requeueAfter := w.looks(); requeueAfter != poolRetryInterval || w.asked != nil {
-					t.Errorf("looked at again after %s, asked %v", requeueAfter, w.asked)
+					t.Errorf("requeued after %s, requested %v", requeueAfter, w.asked)
 				}
 				w.looks()
 				if w.asked != nil {
