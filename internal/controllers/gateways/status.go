@@ -157,24 +157,25 @@ func withTimes(before, conditions []metav1.Condition) []metav1.Condition {
 
 // Bounds of the statuses of routes of other namespaces that a Gateway does not accept: anyone can refer to it.
 const (
+	// maxRejectedWrites is for each namespace: statuses that one floods or cannot store delay no other.
 	maxRejectedWrites = 20
 	rejectedDelay     = time.Second // until the next ones
 )
 
 // writeRoutes writes the statuses for a Gateway of the routes that refer or referred to it. Those of other Gateways and
-// other controllers are unchanged. A failed write does not affect other routes. again is the delay until the statuses
-// beyond maxRejectedWrites.
-func (r *Reconciler) writeRoutes(ctx context.Context, gateway types.NamespacedName, routes []routing.Route, parents map[client.Object][]gatewayv1.RouteParentStatus) (again time.Duration, err error) {
+// other controllers are unchanged. A failed write does not affect other routes. requeueAfter is the delay until the
+// statuses beyond maxRejectedWrites.
+func (r *Reconciler) writeRoutes(ctx context.Context, gateway types.NamespacedName, routes []routing.Route, parents map[client.Object][]gatewayv1.RouteParentStatus) (requeueAfter time.Duration, err error) {
 	var failed []error
-	rejected := 0
+	rejected := map[string]int{} // by namespace
 	for _, route := range routes {
 		statuses := mergeParents(route, gateway, parents[route.Object])
 		if equality.Semantic.DeepEqual(route.Statuses, statuses) {
 			continue
 		}
-		if route.Object.GetNamespace() != gateway.Namespace && !slices.ContainsFunc(parents[route.Object], isAccepted) {
-			if rejected++; rejected > maxRejectedWrites {
-				again = rejectedDelay
+		if namespace := route.Object.GetNamespace(); namespace != gateway.Namespace && !slices.ContainsFunc(parents[route.Object], isAccepted) {
+			if rejected[namespace]++; rejected[namespace] > maxRejectedWrites {
+				requeueAfter = rejectedDelay
 				continue
 			}
 		}
@@ -185,7 +186,7 @@ func (r *Reconciler) writeRoutes(ctx context.Context, gateway types.NamespacedNa
 		*parentsOf(next) = statuses
 		failed = append(failed, r.patchStatus(ctx, route.Object, next, route.Statuses, statuses))
 	}
-	return again, errors.Join(failed...)
+	return requeueAfter, errors.Join(failed...)
 }
 
 func isAccepted(st gatewayv1.RouteParentStatus) bool {

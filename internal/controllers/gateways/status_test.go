@@ -153,8 +153,9 @@ func TestStatusesOfRejectedRoutes(t *testing.T) {
 		add("other", fmt.Sprint("r-", i), metav1.ConditionFalse)
 	}
 	add("shop", "own", metav1.ConditionFalse)
+	add("third", "own", metav1.ConditionFalse)
 	add("granted", "own", metav1.ConditionTrue)
-	for i, want := range []int{maxRejectedWrites + 2, 2*maxRejectedWrites + 2, 2*maxRejectedWrites + 7} {
+	for i, want := range []int{maxRejectedWrites + 3, 2*maxRejectedWrites + 3, 2*maxRejectedWrites + 8} {
 		again, err := r.writeRoutes(t.Context(), cache.NamespacedName("shop/edge"), routes, parents)
 		if got := len(m.objects["TCPRoute"]); err != nil || got != want || (again > 0) != (i < 2) {
 			t.Fatalf("time %d: %d statuses, %s, %v; want %d", i, got, again, err, want)
