@@ -51,7 +51,7 @@ func (r *renewableCredential) requestToken(ctx context.Context, o policy.TokenRe
 	defer cancel()
 	token, err := r.TokenCredential.GetToken(within, o)
 	if err != nil && within.Err() != nil && ctx.Err() == nil {
-		err = &noResponseError{err: fmt.Errorf("no token within %s: the token endpoint of Weir's identity does not answer: %w", tokenTimeout, err)}
+		err = &noResponseError{err: fmt.Errorf("no token within %s: the token endpoint of Weir's identity does not answer, or only with errors: %w", tokenTimeout, err)}
 	}
 	return token, err
 }
