@@ -84,7 +84,7 @@ func setConditions(p *v1alpha1.Provision, retryPolicy policy.Policy, policyErr e
 	switch {
 	case policyErr != nil && s.State != v1alpha1.ProvisionRunning:
 		why = policyErr.Error()
-	case policyErr == nil && objects.WaitsForRetryAfter(p):
+	case policyErr == nil && objects.HasRetryAfter(p):
 		why = fmt.Sprintf("the target allows no attempt before %s (Retry-After); the last one failed: %s", s.NotBefore.UTC().Format(time.RFC3339), why)
 	}
 	condition := func(kind string, isTrue bool, reason, message string) {

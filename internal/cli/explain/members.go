@@ -369,7 +369,7 @@ func mergeMembers(p *v1alpha1.BackendPool, set membership.Set, names map[netip.A
 			m.Why = set.NonMembers[at].Reason
 			set.NonMembers = slices.Delete(slices.Clone(set.NonMembers), at, at+1)
 		}
-		if m.Why != "" && status.KeepsLastUp(p) {
+		if m.Why != "" && status.HasLastUp(p) {
 			m.Is, m.Why = InPool, m.Why+"; it remains up while no other member takes new flows"
 		}
 		out = append(out, m)

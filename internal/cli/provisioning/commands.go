@@ -91,7 +91,7 @@ func (d Command) ShowProvision(ctx context.Context, name string) error {
 	fmt.Fprintf(w, "State\t%s\n", formatState(p))
 	fmt.Fprintf(w, "Attempts\t%s\n", formatAttemptCount(p))
 	if text := formatNextAttempt(p); text != "" {
-		if objects.WaitsForRetryAfter(p) {
+		if objects.HasRetryAfter(p) {
 			text += " (Retry-After of the target; weir provision reset forgets it)"
 		}
 		fmt.Fprintf(w, "Next\t%s\n", text)

@@ -298,8 +298,8 @@ const (
 	lastUpPart  = "so these remain Up although they drain"
 )
 
-// KeepsLastUp reports whether an in-sync pool keeps members up that should drain, because no other is up.
-func KeepsLastUp(p *v1alpha1.BackendPool) bool {
+// HasLastUp reports whether an in-sync pool keeps members up that should drain, because no other is up.
+func HasLastUp(p *v1alpha1.BackendPool) bool {
 	cond := syncedCondition(p)
 	return cond.Status == metav1.ConditionTrue && strings.Contains(cond.Message, lastUpPart)
 }

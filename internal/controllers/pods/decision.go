@@ -190,7 +190,7 @@ func (s Service) decide(node string) (reason Reason, why string, waits bool) {
 		return InPool, "a read of Azure has shown node " + node + " in every pool", false
 	case s.Blocked != "":
 		return s.Blocked, "Weir leaves the load balancer of Service " + s.Name + " unchanged", false
-	case !s.HasAddress && !s.waitsForPool(node):
+	case !s.HasAddress && !s.needsPool(node):
 		return NoAddress, "Service " + s.Name + " has no address yet", false
 	case !s.HasProbes:
 		return NoProbe, "a rule of Service " + s.Name + " has no probe that shows whether the Service serves on a node", false
@@ -210,9 +210,9 @@ func (s Service) decide(node string) (reason Reason, why string, waits bool) {
 	return reason, why, false
 }
 
-// waitsForPool reports whether a pool of rules that this process has seen in Azure waits for the node: clients may reach
+// needsPool reports whether a pool of rules that this process has seen in Azure waits for the node: clients may reach
 // them before the cache shows the address.
-func (s Service) waitsForPool(node string) bool {
+func (s Service) needsPool(node string) bool {
 	return s.IsKnown && s.HasProbes && slices.ContainsFunc(s.Pools, func(p Pool) bool {
 		_, _, waits := p.decide(node)
 		return waits

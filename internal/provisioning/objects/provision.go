@@ -167,8 +167,8 @@ func samePolicy(values []v1alpha1.PolicyValue) []v1alpha1.PolicyValue {
 	return values
 }
 
-// WaitsForRetryAfter reports whether the target's Retry-After sets the time of the next attempt.
-func WaitsForRetryAfter(p *v1alpha1.Provision) bool {
+// HasRetryAfter reports whether the target's Retry-After sets the time of the next attempt.
+func HasRetryAfter(p *v1alpha1.Provision) bool {
 	next, notBefore := p.Status.NextAttemptAt, p.Status.NotBefore // next is rounded up to a second
 	return next != nil && notBefore != nil && next.Sub(notBefore.Time) < time.Second
 }

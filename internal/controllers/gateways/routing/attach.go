@@ -50,8 +50,8 @@ func (a *Attachment) attachRoute(r Route) {
 	var resolved *resolution
 	res := func() resolution {
 		if resolved == nil {
-			is := r.resolve(a.cluster)
-			resolved = &is
+			once := r.resolve(a.cluster)
+			resolved = &once
 		}
 		return *resolved
 	}
