@@ -37,8 +37,8 @@ var rollouts = []struct {
 	{"50 Services at once", flowOptions{}, false, restartAll(50), [2]int{200, 150}, [2]int{30, 30}},
 	{"50 Services, 5 at a time, without `preStop`", flowOptions{preStop: -1}, false, restartAll(5), [2]int{200, 150}, [2]int{220, 220}},
 	{"20 nodes replaced one by one", flowOptions{}, false, func(m *flowModel, _ []int) { m.replaceNodes(20, nil) }, [2]int{400, 400}, [2]int{1000, 1000}},
-	{"the same, Karpenter's taint and label first", flowOptions{}, false, func(m *flowModel, _ []int) { m.replaceNodes(20, setKarpenterSignals) }, [2]int{440, 440}, [2]int{1000, 1000}},
-	{"the same with a `preStop` of 40 seconds", flowOptions{preStop: 40 * time.Second}, false, func(m *flowModel, _ []int) { m.replaceNodes(20, setKarpenterSignals) }, [2]int{500, 440}, [2]int{1000, 1000}},
+	{"the same, Karpenter's taint and label first", flowOptions{}, false, func(m *flowModel, _ []int) { m.replaceNodes(20, setKarpenterSignals) }, [2]int{500, 440}, [2]int{1000, 1000}},
+	{"the same with a `preStop` of 40 seconds", flowOptions{preStop: 40 * time.Second}, false, func(m *flowModel, _ []int) { m.replaceNodes(20, setKarpenterSignals) }, [2]int{600, 480}, [2]int{1000, 1000}},
 }
 
 func restart10(m *flowModel, nodes []int) { m.restartServices(m.services[:10], 1, nodes) }

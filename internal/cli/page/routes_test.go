@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -204,7 +205,9 @@ func TestSheetsOfGateways(t *testing.T) {
 }
 
 // Content of each path.
-func TestSheets(t *testing.T) {
+func TestSheets(t *testing.T) { synctest.Test(t, testSheets) }
+
+func testSheets(t *testing.T) {
 	ask := asks(t, Options{API: server(shop()...), Cluster: "aks-west"})
 	for _, tt := range []struct {
 		path   string
@@ -213,7 +216,7 @@ func TestSheets(t *testing.T) {
 		hasNot string
 	}{
 		{"/", 200, "Something is wrong with 1 of 3 BackendPools and 1 of 1 Service.</h1>|<p class=\"running insync\"><span class=\"state insync\">Weir runs: weir-0 leads.|members of others|<a href=\"/KEY/pool/shop/api\" tabindex=\"-1\"><rect|<li><a href=\"/KEY/pool/cart/cart\">|aks-west|TooManyRequests|3 of 5, 2 missing|/KEY/pool/shop/web\"|/KEY/service/shop/web\"|" +
-			"2 pools, 1 in sync, 1 wrong|1 pool, 1 in sync|data-count>in 5|<time datetime=\"2099-01-01T12:00:42Z\" data-until>", "in sync with 2 nodes"},
+			"2 pools, 1 in sync, 1 wrong|1 pool, 1 in sync|data-count>in 60s<|<time datetime=\"2099-01-01T12:00:42Z\" data-until>", "in sync with 2 nodes"},
 		{"/services", 200, "1 to 1 of 1|/KEY/service/shop/web\"|192.0.2.1|kubernetes|state wrong\">Invalid", "shop/api"},
 		{"/services?find=192.0.2.1", 200, "1 to 1 of 1|shop/web|value=\"192.0.2.1\"", ""},
 		{"/services?find=other", 200, "No Gateway, and no Service", "<table"},
