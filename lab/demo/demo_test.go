@@ -116,7 +116,7 @@ func TestAPoolThatStaysBehindFailsTheStory(t *testing.T) {
 	told := regexp.MustCompile(`\s+`).ReplaceAllString(lines.String(), " ")
 	for _, want := range []string{
 		"FAILED paused: not in sync after 10s", "pool shop-api lacks 10.224.0.", "BackendPool api.kubernetes: Synced=", "Paused: ",
-		"the controller's last lines:", "level=INFO", "The logs of all processes are in ",
+		"the controller's last lines: time=", "The logs of all processes are in ",
 	} {
 		if !strings.Contains(told, want) {
 			t.Errorf("nothing says %q:\n%s", want, lines)
