@@ -110,8 +110,8 @@ func newLabOn(c *cluster, t testing.TB, opts armemu.Options) *lab {
 func (l *lab) deleteServices() {
 	ctx := context.WithoutCancel(l.t.Context())
 	clear := func(obj client.Object) {
-		err := l.cluster.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
-		if err = errors.Join(client.IgnoreNotFound(err), client.IgnoreNotFound(l.cluster.Delete(ctx, obj))); err != nil {
+		err := client.IgnoreNotFound(l.cluster.Delete(ctx, obj)) // first: nothing adds a finalizer to a deleted object
+		if err = errors.Join(err, client.IgnoreNotFound(l.cluster.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))); err != nil {
 			l.t.Errorf("clear %s: %v", client.ObjectKeyFromObject(obj), err)
 		}
 	}

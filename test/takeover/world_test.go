@@ -120,8 +120,9 @@ func (w *world) clear() {
 
 // deleteObject deletes an object regardless of finalizers; the API server recreates its own.
 func (w *world) deleteObject(ctx context.Context, obj client.Object) {
+	deletion := cluster.Delete(ctx, obj) // first: nothing adds a finalizer to a deleted object
 	released := cluster.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
-	if err := errors.Join(client.IgnoreNotFound(released), client.IgnoreNotFound(cluster.Delete(ctx, obj))); err != nil {
+	if err := errors.Join(client.IgnoreNotFound(deletion), client.IgnoreNotFound(released)); err != nil {
 		w.Errorf("%s: %v", obj.GetName(), err)
 	}
 }
