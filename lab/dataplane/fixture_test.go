@@ -236,11 +236,11 @@ func (f *openFlow) expectAlive(when string) {
 // within bounds a wait that ends as soon as a check holds.
 func (l *lab) within(what string, check func() bool) {
 	l.Helper()
-	ctx, cancel := context.WithTimeout(l.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(l.Context(), 5*time.Minute)
 	defer cancel()
 	for !check() {
 		if !sleep(ctx, 5*time.Millisecond) {
-			l.Fatalf("%s: not within a minute", what)
+			l.Fatalf("%s: not within 5 minutes", what)
 		}
 	}
 }
