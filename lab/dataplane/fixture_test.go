@@ -176,7 +176,7 @@ func (l *lab) options(protocol Protocol) LoadOptions {
 	if protocol == UDP {
 		at = dns
 	}
-	return LoadOptions{Protocol: protocol, Target: func() (netip.AddrPort, bool) { return l.network.Resolve(DestinationOf(protocol, at)) }}
+	return LoadOptions{Protocol: protocol, Timeout: 5 * time.Minute, Target: func() (netip.AddrPort, bool) { return l.network.Resolve(DestinationOf(protocol, at)) }}
 }
 
 // expectNodes sends new flows, of which none may be lost, and expects that these nodes answer.
