@@ -272,6 +272,7 @@ func (l *lab) controller(flags ...string) *program {
 		"controller", "--kubeconfig", l.cluster.weir, "--config", filepath.Join(l.dir, "azure.json"), "--azure-endpoint", l.url,
 		"--metrics-bind-address", p.metrics, "--operator-bind-address", p.operator, "--health-probe-bind-address", p.health,
 		"--leader-elect-namespace", "weir-system", // the namespace of its Roles
+		"--leader-elect-lease-duration", "40s", "--leader-elect-renew-deadline", "30s", // a busy machine does not end a leadership
 	}, flags...)
 	l.emulator.ResetRetryAfter() // a new process does not know earlier answers
 	l.started++

@@ -195,6 +195,7 @@ func (w *world) start() *process.Process {
 		Args: []string{
 			"controller", "--kubeconfig", cluster.weir, "--config", config,
 			"--azure-endpoint", w.url, "--load-balancer-class=", "--leader-elect-namespace", "weir-system",
+			"--leader-elect-lease-duration", "40s", "--leader-elect-renew-deadline", "30s", // a busy machine does not end a leadership
 			"--metrics-bind-address", free[0], "--operator-bind-address", "0", "--health-probe-bind-address", "0",
 		},
 	})
