@@ -342,7 +342,7 @@ func TestFixesOfPools(t *testing.T) {
 		want                  string
 	}{
 		{v1alpha1.ReasonInSync, "in sync with no nodes", "", "kubectl get endpointslices -n shop -l kubernetes.io/service-name=web "},
-		{v1alpha1.ReasonFailed, "the last attempt failed: write pool lb/web: 400 InvalidResourceReference: no such network", "InvalidResourceReference", "weir retry -n shop pool/web.edge"},
+		{v1alpha1.ReasonFailed, "the last attempt failed: write pool lb/web: 400 InvalidResourceReference: no such network", "InvalidResourceReference", "weir retry -n shop backendpool/web.edge"},
 	} {
 		p := &v1alpha1.BackendPool{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web.edge"}, Spec: v1alpha1.BackendPoolSpec{ServiceRef: &v1alpha1.ServiceReference{Name: "web"}}}
 		p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionSynced, Status: metav1.ConditionTrue, Reason: tt.reason, Message: tt.message}}

@@ -12,6 +12,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/controllers/services/servicelb"
+	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/loadbalancer"
 )
 
@@ -46,6 +47,17 @@ func TestNextOfAService(t *testing.T) {
 		if wanted := strings.Contains(text.String(), "a6b7d-TCP-80 (wanted; Azure may not have it)"); wanted == (status == metav1.ConditionTrue) {
 			t.Errorf("%s: %s", tt.reason, text.String())
 		}
+	}
+}
+
+// A deleted Service of which Azure still has resources is not shown as programmed only.
+func TestNextOfADeletedService(t *testing.T) {
+	objects := cluster()
+	s := objects[0].(*corev1.Service)
+	s.DeletionTimestamp, s.Finalizers = new(ago(time.Minute)), []string{metadata.ServiceFinalizer}
+	explanation, err := Reader{API: serverWith(objects...), Now: noon}.ExplainService(t.Context(), "shop", "web")
+	if err != nil || explanation.Service.Next != "it is deleted, and Azure still has resources of it" {
+		t.Errorf("%+v, %v", explanation.Service, err)
 	}
 }
 

@@ -98,11 +98,11 @@ func causeOf(state, message string) string {
 func RemedyFor(cause string) string { return remedies[cause] }
 
 // remedyForRejection is the fix for a write that Azure rejects with a code that has no fix of its own.
-func remedyForRejection(code, message string) string {
-	if !strings.Contains(message, " 400 "+code) {
+func remedyForRejection(cause, message string) string {
+	if !strings.Contains(message, " 400 "+cause) && (cause != servicelb.ConditionReasonFailed || !strings.Contains(message, " 400 ")) {
 		return ""
 	}
-	return "the message has what Azure rejects: correct it in azure.json, on the load balancer, or in the object. Weir retries by itself; now: weir retry -n NAMESPACE pool/NAME"
+	return "the message has what Azure rejects: correct it in azure.json, on the load balancer, or in the object. Weir retries by itself; now: weir retry -n NAMESPACE KIND/NAME"
 }
 
 // RemedyOf returns the fix for one object, with its names filled in.

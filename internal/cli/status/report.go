@@ -400,6 +400,14 @@ func (s Snapshot) checkService(svc *corev1.Service) (found, waits []Problem, cou
 		return nil, nil, false
 	}
 	object := Problem{Kind: "Service", Namespace: svc.Namespace, Name: svc.Name}
+	if svc.DeletionTimestamp != nil {
+		var failure metav1.Condition
+		if c := meta.FindStatusCondition(svc.Status.Conditions, servicelb.TypeProgrammed); c != nil && c.Status == metav1.ConditionFalse {
+			failure = *c
+		}
+		found, waits = checkRemoval(object, &svc.ObjectMeta, failure, s.At)
+		return found, waits, true
+	}
 	found, waits = checkConditions(object, svc.Status.Conditions, s.At)
 	if len(found) > 0 || len(waits) > 0 || len(svc.Status.LoadBalancer.Ingress) > 0 {
 		return found, waits, true

@@ -59,6 +59,9 @@ const (
 	ConditionReasonMigrating = "Migrating"
 )
 
+// maxNamedResources bounds the resources that a condition names.
+const maxNamedResources = 5
+
 // StatusCondition is a condition of a Service; without a reason it is removed.
 type StatusCondition struct {
 	Type, Reason, Text string
@@ -141,7 +144,7 @@ func invalidPorts(d Desired) map[service.PortRef]string {
 // currentConditions returns the conditions after a reconcile, without unknown ones: these keep their previous value.
 func (st *State) currentConditions(s Service, class string, now time.Time) (all []StatusCondition) {
 	switch managed := s.IsManaged(class); {
-	case st.Placement.isGone, s.Deleting && st.Events.failure == "":
+	case st.Placement.isGone, s.Deleting && !st.reportsRemoval(s):
 		return nil // deleted with the Service
 	case !managed && st.Placement.free: // already removed
 		return nil
@@ -155,6 +158,12 @@ func (st *State) currentConditions(s Service, class string, now time.Time) (all 
 		all = append(all, StatusCondition{TypeProgrammed, reason, text})
 	}
 	return all
+}
+
+// reportsRemoval reports whether the condition of a deleted Service is worth a write: the removal fails or waits, or the
+// condition shows an earlier failure.
+func (st *State) reportsRemoval(s Service) bool {
+	return st.Events.failure != "" || len(st.PoolWait.drains) > 0 || s.ProgrammedReason != "" && !StatusCondition{Reason: s.ProgrammedReason}.IsTrue()
 }
 
 func (t *EventState) acceptedCondition() StatusCondition {
@@ -199,7 +208,15 @@ func (st *State) programmedReason(s Service, class string, now time.Time) (reaso
 	case ConditionConflict:
 		return ConditionReasonConflict, "Another client keeps reverting what Weir writes: see the condition weir.dev/Contested"
 	case ConditionLeaving:
-		return ConditionReasonLeaving, "It leaves its load balancer, and Azure still has resources of it"
+		text = "It leaves its load balancer, and Azure still has resources of it"
+		var waits []string
+		for _, p := range st.PoolWait.drains {
+			waits = append(waits, p.String())
+		}
+		if len(waits) > 0 {
+			text += ": " + humanize.FormatList(waits, maxNamedResources)
+		}
+		return ConditionReasonLeaving, text
 	case ConditionWaiting:
 		return st.waitReason()
 	default:
