@@ -45,7 +45,7 @@ func newDetailPage(s explain.Explanation, kind, namespace, name string) *detailP
 	slices.SortStableFunc(s.Pools, func(a, b explain.Pool) int { return stateOrder(stateOf(a.State)) - stateOrder(stateOf(b.State)) })
 	out.MorePools = max(0, len(s.Pools)-maxPools)
 	for _, p := range s.Pools[:len(s.Pools)-out.MorePools] {
-		t := poolDetails{Pool: p, Is: stateOf(p.State), Counts: countMembers(&p), Do: status.RemedyOf(p.Cause, status.Problem{Namespace: p.Namespace, Name: p.Name})}
+		t := poolDetails{Pool: p, Is: stateOf(p.State), Counts: countMembers(&p, s.Node == nil && !s.NodesUnseen), Do: status.RemedyOf(p.Cause, status.Problem{Namespace: p.Namespace, Name: p.Name})}
 		slices.SortStableFunc(p.Members, func(a, b explain.Member) int { return cmp.Compare(memberOrder(a.Is), memberOrder(b.Is)) })
 		t.Shown = p.Members[:min(len(p.Members), maxMembers)]
 		out.Told = append(out.Told, t)

@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/cli/explain"
 )
 
-// memberCounts counts the desired and actual members of a pool.
+// memberCounts counts the desired and actual members of a pool: Wanted is the sum of In, Down and Missing.
 type memberCounts struct {
 	// Known is false before the first read of the pool.
 	Known  bool
@@ -33,15 +33,18 @@ func newMemberCounts(s *v1alpha1.BackendPoolStatus) memberCounts {
 	if m := s.Members; m != nil { // as many may be missing as are surplus
 		l.Missing, l.Surplus = memberCount(m.Missing), memberCount(m.Surplus)
 	}
-	l.In = max(0, l.Wanted-l.Missing-l.Down)
+	l.Missing = min(l.Missing, l.Wanted)
+	l.Down = min(l.Down, l.Wanted-l.Missing) // recorded, and maybe not in the pool any more
+	l.In = l.Wanted - l.Missing - l.Down
 	return l
 }
 
-func countMembers(p *explain.Pool) memberCounts {
+// countMembers counts the listed members; if not all are listed, those of the last read.
+func countMembers(p *explain.Pool, allListed bool) memberCounts {
 	if p.Desired == nil || p.Observed == nil {
 		return memberCounts{}
 	}
-	l := memberCounts{Known: true, Wanted: int(*p.Desired)}
+	l := memberCounts{Known: true}
 	for _, m := range p.Members {
 		switch m.Is {
 		case explain.InPool:
@@ -54,8 +57,11 @@ func countMembers(p *explain.Pool) memberCounts {
 			l.Surplus++
 		}
 	}
+	if !allListed {
+		return newMemberCounts(&v1alpha1.BackendPoolStatus{Desired: p.Desired, Observed: p.Observed, Foreign: p.Foreign, DownCount: new(int32(l.Down))}) //nolint:gosec // a pool has at most some thousands
+	}
 	l.Foreign = int(ptr.Deref(p.Foreign, 0))
-	l.Missing = max(l.Missing, l.Wanted-l.In-l.Down) // the status names only some of them
+	l.Wanted = l.In + l.Down + l.Missing // members may have changed since the last attempt
 	return l
 }
 
