@@ -360,7 +360,7 @@ func mergeMembers(p *v1alpha1.BackendPool, set membership.Set, names map[netip.A
 		out = append(out, m)
 	}
 	for _, address := range p.Status.WrittenAddresses {
-		if wanted[address] {
+		if wanted[address] || isEmpty(p) {
 			continue
 		}
 		ip, _ := netip.ParseAddr(address)
@@ -400,12 +400,22 @@ func recordedByAddress(p *v1alpha1.BackendPool) map[string]Member {
 		of[d.Address] = m
 	}
 	// Addresses are recorded before they are written, so the last read of the pool takes precedence.
+	if isEmpty(p) {
+		for address, m := range of {
+			of[address] = Member{Node: m.Node, Address: address, Is: Missing}
+		}
+	}
 	if members := p.Status.Members; members != nil && members.Missing != nil {
 		for _, m := range members.Missing.Named {
 			of[m.Address] = Member{Node: m.Node, Address: m.Address, Is: Missing}
 		}
 	}
 	return of
+}
+
+// isEmpty reports whether the last read showed no address, or no such pool.
+func isEmpty(p *v1alpha1.BackendPool) bool {
+	return p.Status.Observed != nil && *p.Status.Observed == 0
 }
 
 func countUnnamed(members *v1alpha1.OutOfSyncMembers) (n int) {

@@ -61,6 +61,27 @@ func TestNextOfADeletedService(t *testing.T) {
 	}
 }
 
+// Nothing is in a pool that Azure does not have, whatever is recorded.
+func TestMembersOfAMissingPool(t *testing.T) {
+	objects := cluster()
+	for _, o := range objects {
+		if p, ok := o.(*v1alpha1.BackendPool); ok && p.Name == "web.kubernetes" {
+			p.Status.Observed, p.Status.Conditions[0].Reason = new(int32(0)), v1alpha1.ReasonLoadBalancerNotFound
+		}
+	}
+	explanation, err := Reader{API: serverWith(objects...), Now: noon}.ExplainService(t.Context(), "shop", "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, m := range explanation.Pools[0].Members {
+		got = append(got, m.Node+" "+m.Is)
+	}
+	if text := strings.Join(got, ", "); text != "n1 Missing, n2 Missing, n3 Missing, n4 LeftOut" {
+		t.Error(text)
+	}
+}
+
 // A node that no pool has: the pools that would have it, and why they leave it out; otherwise why none selects it.
 func TestANodeWithoutAPool(t *testing.T) {
 	n, bare := placedNode("n1", "10.0.0.1", ""), placedNode("n2", "10.0.0.2", "")

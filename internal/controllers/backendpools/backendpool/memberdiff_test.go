@@ -51,5 +51,8 @@ func TestAStatusNamesTheMembersThatDiffer(t *testing.T) {
 		if written := len(d.api.writes) - before; string(got) != tt.want || written != tt.writes {
 			t.Errorf("%s: %s, written %d times; want %s, %d times", tt.about, got, written, tt.want, tt.writes)
 		}
+		if s := d.poolStatus(); tt.outcome == diff.Stale && (*s.Observed != 0 || s.Foreign != nil) {
+			t.Errorf("%s: %d observed, %v of them foreign", tt.about, *s.Observed, s.Foreign)
+		}
 	}
 }
