@@ -107,7 +107,7 @@ func TestCountsOfAPausedPool(t *testing.T) {
 	p := pool("shop", "web", v1alpha1.BackendPoolSpec{ServiceRef: &v1alpha1.ServiceReference{Name: "web"}, Paused: true})
 	p.Status.Conditions[0].Reason = v1alpha1.ReasonPaused
 	p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionPaused, Status: metav1.ConditionTrue, LastTransitionTime: ago(5 * time.Minute)})
-	pool := newPool(p)
+	pool := newPool(p, noon)
 	if got := formatCounts(pool); got != "before the pause 3 were wanted, and Azure showed 4" || !pool.Since.Equal(noon.Add(-5*time.Minute)) {
 		t.Errorf("%q, since %s", got, pool.Since)
 	}

@@ -95,7 +95,7 @@ func TestAFailedWriteIsNotHidden(t *testing.T) {
 // What a user can fix is printed first, whatever has more objects; the line that names it agrees with the order.
 func TestTheFirstCauseHasAFix(t *testing.T) {
 	r := NewReport(Snapshot{At: noon, Leader: leads, Pools: []v1alpha1.BackendPool{
-		failed("a", "TooManyRequests", time.Minute), failed("b", "TooManyRequests", time.Minute), failed("c", "ScopeLocked", time.Minute),
+		failed("a", "TooManyRequests", time.Hour), failed("b", "TooManyRequests", time.Hour), failed("c", "ScopeLocked", time.Minute),
 	}})
 	var text strings.Builder
 	if err := r.WriteText(&text); err != nil {
