@@ -4,7 +4,6 @@ package k8s
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -32,11 +31,11 @@ func (u untrackedTransport) RoundTrip(req *http.Request) (*http.Response, error)
 	return u.RoundTripper.RoundTrip(req.WithContext(context.WithValue(req.Context(), untrackedKey{}, true)))
 }
 
-// UntrackedClient returns a client whose watches do not count in Connection.Watches: an open one would hide that the
+// UntrackedClient returns a client with watches that do not count in Connection.Watches: an open one would hide that the
 // watch of the same kind that decides pool members is broken.
 func UntrackedClient(c *http.Client) *http.Client {
 	untracked := *c
-	untracked.Transport = untrackedTransport{cmp.Or[http.RoundTripper](c.Transport, http.DefaultTransport)}
+	untracked.Transport = untrackedTransport{c.Transport}
 	return &untracked
 }
 

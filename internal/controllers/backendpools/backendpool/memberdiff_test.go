@@ -56,3 +56,26 @@ func TestAStatusNamesTheMembersThatDiffer(t *testing.T) {
 		}
 	}
 }
+
+// A pool without a member is reported once its status shows that, if nodes qualify, whether their machines can join or not.
+func TestPoolsThatLackMembers(t *testing.T) {
+	for _, tt := range []struct {
+		about             string
+		outcome           diff.Outcome
+		desired, observed int
+		unusable          []diff.Unusable
+		lacks             bool
+	}{
+		{"no node qualifies", diff.Unchanged, 0, 0, nil, false},
+		{"members are missing", diff.Terminal, 2, 0, nil, true},
+		{"no machine can join", diff.Unchanged, 0, 0, []diff.Unusable{{Node: "n7", IP: netip.MustParseAddr("10.0.0.7"), Reason: "it has no network interface"}}, true},
+		{"one machine cannot join", diff.Unchanged, 1, 1, []diff.Unusable{{Node: "n7", IP: netip.MustParseAddr("10.0.0.7")}}, false},
+		{"nothing was read", diff.Terminal, 2, -1, nil, false},
+	} {
+		d := newFixture(t)
+		d.reportAttempt(tt.outcome, func(r *updater.Report) { r.Desired, r.Observed, r.Unusable = tt.desired, tt.observed, tt.unusable })
+		if got := d.statuses.LacksMembers(d.p); got != tt.lacks || (len(d.world.empty) > 0) != tt.lacks {
+			t.Errorf("%s: lacks members %t, reported %v", tt.about, got, d.world.empty)
+		}
+	}
+}
