@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"weir.dev/weir/internal/humanize"
@@ -198,7 +199,7 @@ func (st *State) programmedReason(s Service, class string, now time.Time) (reaso
 	case managed && s.DryRun && t.failure == "" && !st.Pending.Running:
 		return ConditionReasonDryRun, "Nothing is written to Azure while it is only planned: the last event with reason " + ReasonDryRun + " says what would change"
 	case st.Pending.Running && t.failure == "" && t.isAnnounced && managed:
-		return ConditionReasonUpdating, "not all of its resources are provisioned yet"
+		return ConditionReasonUpdating, st.Pending.provisioningText()
 	case st.Pending.Running && (managed || t.failure != ""):
 		return "", ""
 	}
@@ -222,6 +223,27 @@ func (st *State) programmedReason(s Service, class string, now time.Time) (reaso
 	default:
 		return conditionReasons[condition], blockedText(condition) + t.lastWarning
 	}
+}
+
+// provisioningText names the first resources of the running request.
+func (p *Pending) provisioningText() string {
+	const text = "not all of its resources are provisioned yet"
+	if p.request == nil || p.request.Desired == nil {
+		return text
+	}
+	names := []string{"load balancer " + p.request.On.Name}
+	for _, f := range p.request.Desired.Frontends {
+		if f.PublicIP != nil {
+			names = append(names, "public IP "+f.PublicIP.ID.Name)
+		}
+	}
+	for _, pool := range p.request.Desired.Pools {
+		names = append(names, "backend pool "+pool.Name)
+	}
+	if link := p.request.Desired.Link; link != nil {
+		names = append(names, strings.TrimSpace("Private Link Service "+link.Name))
+	}
+	return text + ": it needs " + humanize.FormatList(names, maxNamedResources)
 }
 
 // warningReason returns the reason and message of a Service in sync that the user should still know.

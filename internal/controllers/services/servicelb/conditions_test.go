@@ -37,6 +37,9 @@ func TestConditionsFollowALife(t *testing.T) {
 		w := newWorld(t)
 		w.looks()
 		w.has(ConditionReasonAccepted, ConditionReasonUpdating, 3) // and that it has no security group
+		if text := w.verdicts[TypeProgrammed].Text; !strings.Contains(text, "it needs load balancer kubernetes, public IP kubernetes-") || !strings.Contains(text, ", backend pool kubernetes") {
+			t.Errorf("the resources are not named: %s", text)
+		}
 		w.ends()
 		w.looks()
 		w.has(ConditionReasonAccepted, ConditionReasonProgrammed, 1)
