@@ -28,12 +28,12 @@ func newMemberCounts(s *v1alpha1.BackendPoolStatus) memberCounts {
 		return memberCounts{}
 	}
 	l := memberCounts{Known: true, Wanted: int(*s.Desired), Down: int(ptr.Deref(s.DownCount, 0)), Foreign: int(ptr.Deref(s.Foreign, 0))}
-	own := int(*s.Observed) - l.Foreign
-	l.Missing, l.Surplus = max(0, l.Wanted-own), max(0, own-l.Wanted)
-	if m := s.Members; m != nil { // as many may be missing as are surplus
-		l.Missing, l.Surplus = memberCount(m.Missing), memberCount(m.Surplus)
+	own := max(0, int(*s.Observed)-l.Foreign)
+	l.Missing = max(0, l.Wanted-own)
+	if m := s.Members; m != nil { // as many may be missing as are surplus; of the last attempt, when others may have been wanted
+		l.Missing = min(max(l.Missing, memberCount(m.Missing)), l.Wanted)
 	}
-	l.Missing = min(l.Missing, l.Wanted)
+	l.Surplus = own - (l.Wanted - l.Missing)
 	l.Down = min(l.Down, l.Wanted-l.Missing) // recorded, and maybe not in the pool any more
 	l.In = l.Wanted - l.Missing - l.Down
 	return l

@@ -36,6 +36,7 @@ func TestLevels(t *testing.T) {
 		{"one is Down", is(3, 3, 0, 1, nil), "3 of 3, 1 Down", 100, ""},
 		{"none is there", is(4, 0, 0, 0, nil), "0 of 4, 4 missing", 0, ""},
 		{"more are missing than wanted", is(2, 0, 0, 0, &v1alpha1.OutOfSyncMembers{Missing: some(3)}), "0 of 2, 2 missing", 0, ""},
+		{"fewer are wanted since the last attempt", is(3, 7, 0, 0, &v1alpha1.OutOfSyncMembers{Surplus: some(1)}), "3 of 3, 4 surplus", 100, "surplus"},
 		{"the pool is gone", is(4, 0, 0, 1, nil), "0 of 4, 4 missing", 0, ""},
 	} {
 		l := newMemberCounts(&tt.of)
@@ -73,6 +74,9 @@ func TestLawOfCounts(t *testing.T) {
 			if l.In < 0 || l.Down < 0 || l.Missing < 0 || l.Surplus < 0 || l.In+l.Down+l.Missing != l.Wanted {
 				t.Fatalf("%+v: %s", l, l.Words())
 			}
+		}
+		if l := newMemberCounts(&s); l.In+l.Down+l.Surplus != max(0, int(*drawn[1]-*drawn[2])) {
+			t.Fatalf("%+v of %d observed", l, *drawn[1])
 		}
 	})
 }
