@@ -102,7 +102,7 @@ func remedyForRejection(cause, message string) string {
 	if !strings.Contains(message, " 400 "+cause) && (cause != servicelb.ConditionReasonFailed || !strings.Contains(message, " 400 ")) {
 		return ""
 	}
-	return "the message has what Azure rejects: correct it in azure.json, on the load balancer, or in the object. Weir retries by itself; now: weir retry -n NAMESPACE KIND/NAME"
+	return "the message has what Azure rejects: correct it in azure.json, on the resource that the message names, or in the object. Weir retries by itself; now: weir retry -n NAMESPACE KIND/NAME"
 }
 
 // RemedyOf returns the fix for one object, with its names filled in.
