@@ -88,10 +88,7 @@ func (v serviceCluster) HasEndpoints(name string) bool {
 func (v serviceCluster) EmptyPool(on lb.LoadBalancerID, pools []service.Pool) string {
 	for _, pool := range pools {
 		holder := v.pools.PoolOwner(lb.PoolID{LoadBalancer: on, Name: pool.Name})
-		if holder == nil || holder.Status.Desired == nil || holder.Status.Observed == nil {
-			continue
-		}
-		if *holder.Status.Desired > 0 && *holder.Status.Observed == 0 {
+		if holder != nil && v.ownership.Statuses.LacksMembers(holder) {
 			return pool.Name
 		}
 	}
