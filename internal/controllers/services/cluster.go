@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"weir.dev/weir/internal/controllers/backendpools/backendpool"
 	"weir.dev/weir/internal/controllers/cache"
 	"weir.dev/weir/internal/controllers/services/servicelb"
 	"weir.dev/weir/internal/k8s/metadata"
@@ -84,18 +85,21 @@ func (v serviceCluster) HasEndpoints(name string) bool {
 	return cache.IsGatewayKey(name) || v.view.HasEndpoints(name)
 }
 
-// EmptyPool implements servicelb.Cluster.
-func (v serviceCluster) EmptyPool(on lb.LoadBalancerID, pools []service.Pool) string {
+// EmptyPool implements servicelb.Cluster. The cache lacks the counts of BackendPools.
+func (v serviceCluster) EmptyPool(on lb.LoadBalancerID, pools []service.Pool) (name string, known bool) {
 	for _, pool := range pools {
-		holder := v.pools.PoolOwner(lb.PoolID{LoadBalancer: on, Name: pool.Name})
-		if holder == nil || holder.Status.Desired == nil || holder.Status.Observed == nil {
-			continue
+		var entry *backendpool.Entry
+		if holder := v.pools.PoolOwner(lb.PoolID{LoadBalancer: on, Name: pool.Name}); holder != nil {
+			entry = v.ownership.Statuses.GetEntry(backendpool.RefOf(holder))
 		}
-		if *holder.Status.Desired > 0 && *holder.Status.Observed == 0 {
-			return pool.Name
+		switch empty, isKnown := backendpool.IsPoolEmpty(entry); {
+		case empty:
+			return pool.Name, true
+		case !isKnown:
+			name = pool.Name
 		}
 	}
-	return ""
+	return name, false
 }
 
 // ServicesWithAddress implements servicelb.Cluster.

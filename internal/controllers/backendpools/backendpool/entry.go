@@ -125,6 +125,20 @@ func (e *Entry) IsPoolMissing() bool {
 	return e.poolMissing
 }
 
+// IsPoolEmpty reports whether the pool should have members and had none at the last read; known is false before any.
+func IsPoolEmpty(e *Entry) (empty, known bool) {
+	if e == nil {
+		return false, false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	desired, observed := e.status.Desired, e.status.Observed
+	if desired == nil || observed == nil {
+		return false, false
+	}
+	return *desired > 0 && *observed == 0, true
+}
+
 // hasMembers reports whether the pool may contain addresses of Weir, or an interface that Weir set Down.
 func (e *Entry) hasMembers() bool {
 	e.mu.Lock()

@@ -25,7 +25,8 @@ func (r *Reconciler) updateEndpoints(s Service, st *State, now time.Time) time.D
 		return 0
 	}
 	st.Endpoints.recordEndpoints(r.cfg.Cluster.HasEndpoints(s.Name), s.ProgrammedReason, now)
-	st.EmptyPool.recordEmptyPool(r.cfg.Cluster.EmptyPool(st.Sync.request.On, st.Sync.pools), s.ProgrammedReason, now)
+	pool, known := r.cfg.Cluster.EmptyPool(st.Sync.request.On, st.Sync.pools)
+	st.EmptyPool.recordEmptyPool(pool, known, s.ProgrammedReason, now)
 	return minDelay(st.Endpoints.nextCheck(now), st.EmptyPool.nextCheck(now))
 }
 

@@ -101,3 +101,20 @@ func TestAServiceWithAnEmptyPoolIsNotProgrammed(t *testing.T) {
 		w.has(ConditionReasonAccepted, ConditionReasonProgrammed, 1)
 	})
 }
+
+// A pool that was not read yet is checked again, and reported once a read has shown that it is empty.
+func TestAPoolThatIsReadLateIsReportedAsEmpty(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := served(t)
+		w.emptyPool, w.unread = "kubernetes", true
+		for _, writes := range []int{4, 0, 0} {
+			if requeueAfter := w.after(noEndpointsDelay); requeueAfter != noEndpointsDelay {
+				t.Errorf("requeued after %s", requeueAfter)
+			}
+			w.has(ConditionReasonAccepted, ConditionReasonProgrammed, writes)
+		}
+		w.unread = false
+		w.after(noEndpointsDelay)
+		w.has(ConditionReasonAccepted, ConditionReasonPoolEmpty, 1)
+	})
+}

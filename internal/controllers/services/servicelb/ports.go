@@ -42,8 +42,9 @@ type Cluster interface {
 	// pools; false if unknown.
 	NodesOf(on lb.LoadBalancerID, allNodes bool) ([]netip.Addr, bool)
 	HasEndpoints(name string) bool
-	// EmptyPool returns the name of a pool that is empty in Azure but should have members; empty if none.
-	EmptyPool(on lb.LoadBalancerID, pools []service.Pool) string
+	// EmptyPool returns the name of a pool that is empty in Azure but should have members; empty if none. Without known,
+	// the pool was not read yet.
+	EmptyPool(on lb.LoadBalancerID, pools []service.Pool) (name string, known bool)
 	ServicesWithAddress() []string
 }
 

@@ -83,8 +83,9 @@ type world struct {
 	// stale is set if only the cache lacks the Service; unreadableAPI is the error of the API server.
 	stale         bool
 	unreadableAPI error
-	// emptyPool is a pool that is empty in Azure.
+	// emptyPool is a pool that is empty in Azure, or with unread one that was not read yet.
 	emptyPool string
+	unread    bool
 }
 
 // newWorld returns a world with a new Service.
@@ -198,7 +199,9 @@ func (w *world) NodesOf(lb.LoadBalancerID, bool) ([]netip.Addr, bool) { return w
 func (w *world) SharesAddress(Service) bool                           { return w.shares }
 func (w *world) ProxyProtocolNeighbor(Service) string                 { return w.proxied }
 func (w *world) HasEndpoints(string) bool                             { return !w.empty }
-func (w *world) EmptyPool(lb.LoadBalancerID, []service.Pool) string   { return w.emptyPool }
+func (w *world) EmptyPool(lb.LoadBalancerID, []service.Pool) (string, bool) {
+	return w.emptyPool, w.emptyPool != "" && !w.unread
+}
 func (w *world) ServicesWithAddress() []string {
 	if len(w.s.StatusAddresses) > 0 && !w.gone {
 		return []string{w.s.Name}
