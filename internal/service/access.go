@@ -107,11 +107,9 @@ func (r *reader) parseAccess(s Service) Access {
 	ranges := r.parseRanges(from, s.SourceRanges)
 	if len(s.SourceRanges) == 0 { // same precedence as Kubernetes
 		from = SourceRanges
-		text, _ := r.readText(from)
-		ranges = r.parseRanges(from, splitWords(text))
+		ranges = r.parseRanges(from, r.readRanges(from))
 	}
-	text, _ := r.readText(AllowedIPRanges)
-	more := r.parseRanges(AllowedIPRanges, splitWords(text))
+	more := r.parseRanges(AllowedIPRanges, r.readRanges(AllowedIPRanges))
 	if len(more) > len(ranges) {
 		from = AllowedIPRanges // the field with more ranges
 	}
@@ -131,8 +129,15 @@ func (r *reader) parseAccess(s Service) Access {
 	return a
 }
 
-func splitWords(text string) []string {
-	return strings.FieldsFunc(text, func(c rune) bool { return c == ',' || unicode.IsSpace(c) })
+// readRanges returns the words of an annotation, or its value if that has only separators: it names no client,
+// which differs from no restriction.
+func (r *reader) readRanges(name string) []string {
+	text, ok := r.readText(name)
+	words := strings.FieldsFunc(text, func(c rune) bool { return c == ',' || unicode.IsSpace(c) })
+	if ok && len(words) == 0 {
+		return []string{text}
+	}
+	return words
 }
 
 func (r *reader) parseRanges(field string, texts []string) []netip.Prefix {
@@ -178,7 +183,11 @@ var tagRule = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*(\.[A-Za-z0-9_-]+)*$`)
 func (r *reader) parseServiceTags() []string {
 	var tags []string
 	known := map[string]bool{}
-	for _, text := range r.readList(AllowedServiceTags) {
+	texts := r.readList(AllowedServiceTags)
+	if value, ok := r.readText(AllowedServiceTags); ok && len(texts) == 0 {
+		texts = []string{value} // only separators
+	}
+	for _, text := range texts {
 		folded := strings.ToLower(text)
 		switch {
 		case !tagRule.MatchString(text):

@@ -259,8 +259,7 @@ func (s Service) restrictionFields() []string {
 		all = append(all, "spec.loadBalancerSourceRanges")
 	}
 	for _, name := range []string{ranges, AllowedIPRanges, AllowedServiceTags} {
-		text, _ := r.readText(name)
-		if len(splitWords(text)) > 0 {
+		if _, ok := r.readText(name); ok {
 			all = append(all, name)
 		}
 	}

@@ -23,7 +23,7 @@ func TestRestrictionsWithoutEffect(t *testing.T) {
 	}{
 		{"nothing is restricted", newService(), "", "", ""},
 		{"nothing is restricted, nor are there rules", newService(unruled), "", "", ""},
-		{"empty values", newService(withAnnotation(AllowedIPRanges, " , "), withAnnotation(AllowedServiceTags, ""), withAnnotation(DenyAllExcept, "false")), "", "", ""},
+		{"empty values", newService(withAnnotation(AllowedIPRanges, "  "), withAnnotation(AllowedServiceTags, ""), withAnnotation(DenyAllExcept, "false")), "", "", ""},
 		{"ranges", newService(only), "spec.loadBalancerSourceRanges", "", ""},
 		{"ranges of the annotation", newService(withAnnotation(SourceRanges, "10.0.0.0/8")), SourceRanges, "", ""},
 		{"ranges before the annotation", newService(only, withAnnotation(SourceRanges, "10.0.0.0/8")), "spec.loadBalancerSourceRanges", "", ""},
