@@ -90,15 +90,15 @@ type slowDialTransport struct {
 	now *time.Duration
 }
 
-func (d slowDialTransport) Do(req *http.Request) (*http.Response, error) {
+func (s slowDialTransport) Do(req *http.Request) (*http.Response, error) {
 	if req.Body == nil {
-		return d.fakeARM.Do(req)
+		return s.fakeARM.Do(req)
 	}
-	*d.now = 20 * time.Second
+	*s.now = 20 * time.Second
 	if _, err := io.ReadAll(req.Body); err != nil {
 		return nil, err // like net/http
 	}
-	return d.fakeARM.Do(req)
+	return s.fakeARM.Do(req)
 }
 
 func TestABodyDoesNotLeaveAfterTheLead(t *testing.T) {

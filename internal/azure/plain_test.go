@@ -32,9 +32,9 @@ type queryRecorder struct {
 	queries []string
 }
 
-func (a *queryRecorder) Do(req *http.Request) (*http.Response, error) {
-	a.queries = append(a.queries, req.URL.Query().Get("api-version"))
-	return a.fakeARM.Do(req)
+func (q *queryRecorder) Do(req *http.Request) (*http.Response, error) {
+	q.queries = append(q.queries, req.URL.Query().Get("api-version"))
+	return q.fakeARM.Do(req)
 }
 
 // asRead returns the origin of a resource that was read.

@@ -26,9 +26,9 @@ func slower(r reply, seconds string) reply {
 }
 
 // timeline formats the requests with their times since start.
-func (c *fakeARM) timeline(start time.Time) string {
+func (f *fakeARM) timeline(start time.Time) string {
 	var lines []string
-	for _, call := range c.calls {
+	for _, call := range f.calls {
 		what := call.method
 		if strings.Contains(call.path, "/operations/") {
 			what = "poll"

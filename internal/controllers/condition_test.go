@@ -13,9 +13,9 @@ import (
 )
 
 // setNodeCondition sets a condition of the n-th node, as an agent with rights to nodes/status does.
-func (s *testEnv) setNodeCondition(n int, c corev1.NodeCondition) {
-	s.Helper()
-	node := get[corev1.Node](s, "", s.node(n))
+func (env *testEnv) setNodeCondition(n int, c corev1.NodeCondition) {
+	env.Helper()
+	node := get[corev1.Node](env, "", env.node(n))
 	kept := node.Status.Conditions[:0:0]
 	for _, other := range node.Status.Conditions {
 		if other.Type != c.Type {
@@ -24,8 +24,8 @@ func (s *testEnv) setNodeCondition(n int, c corev1.NodeCondition) {
 	}
 	kept = append(kept, c)
 	node.Status.Conditions = kept
-	if err := api.Status().Update(s.Context(), node); err != nil {
-		s.Fatal(err)
+	if err := api.Status().Update(env.Context(), node); err != nil {
+		env.Fatal(err)
 	}
 }
 

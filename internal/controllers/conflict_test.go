@@ -17,10 +17,10 @@ import (
 	"weir.dev/weir/internal/loadbalancer"
 )
 
-func (s *testEnv) waitForConflict(name, part string) {
-	s.Helper()
-	s.waitUntil(func() string {
-		c := meta.FindStatusCondition(get[corev1.Service](s, s.ns, name).Status.Conditions, metadata.ConditionConflict)
+func (env *testEnv) waitForConflict(name, part string) {
+	env.Helper()
+	env.waitUntil(func() string {
+		c := meta.FindStatusCondition(get[corev1.Service](env, env.ns, name).Status.Conditions, metadata.ConditionConflict)
 		switch {
 		case part == "" && c != nil:
 			return "still contested: " + c.Message

@@ -48,9 +48,9 @@ func TestRemovedFinalizerLeavesCleanupToWeir(t *testing.T) {
 
 // The BackendPool of a deleted Service may request once more, so only the latest request is
 // checked.
-func (s *testEnv) checkLastRequest(name string, times int, check func(loadbalancer.Request) bool) {
-	s.Helper()
-	s.waitUntil(func() string {
+func (env *testEnv) checkLastRequest(name string, times int, check func(loadbalancer.Request) bool) {
+	env.Helper()
+	env.waitUntil(func() string {
 		deployer.mu.Lock()
 		defer deployer.mu.Unlock()
 		all := deployer.asked[name]

@@ -98,8 +98,8 @@ func ofPool(name string) func(armemu.Call) bool {
 	return func(c armemu.Call) bool { return strings.HasSuffix(strings.ToLower(c.Path), "/"+strings.ToLower(name)) }
 }
 
-func (s *testEnv) checkNoManagedPools() string {
-	if remaining := s.managedPools(); remaining != "" {
+func (env *testEnv) checkNoManagedPools() string {
+	if remaining := env.managedPools(); remaining != "" {
 		return "left: " + remaining
 	}
 	return ""

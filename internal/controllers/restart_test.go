@@ -75,25 +75,25 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-func (s *testEnv) editStatus(name string, edit func(*v1alpha1.BackendPoolStatus)) {
-	s.Helper()
-	p := get[v1alpha1.BackendPool](s, s.ns, name)
+func (env *testEnv) editStatus(name string, edit func(*v1alpha1.BackendPoolStatus)) {
+	env.Helper()
+	p := get[v1alpha1.BackendPool](env, env.ns, name)
 	edit(&p.Status)
-	if err := api.Status().Update(s.Context(), p); err != nil {
-		s.Fatal(err)
+	if err := api.Status().Update(env.Context(), p); err != nil {
+		env.Fatal(err)
 	}
 }
 
-func (s *testEnv) checkRequestTime(name string, before int, until time.Time) {
-	s.Helper()
-	s.waitUntil(func() string {
-		if len(s.requestTimes(name)) == before {
+func (env *testEnv) checkRequestTime(name string, before int, until time.Time) {
+	env.Helper()
+	env.waitUntil(func() string {
+		if len(env.requestTimes(name)) == before {
 			return name + " was not looked at"
 		}
 		return ""
 	})
-	s.waitForMembers(name, s.ip(1))
-	if first := s.requestTimes(name)[before]; first.Before(until) {
-		s.Errorf("%s was called %s before the time that Azure had named", name, until.Sub(first))
+	env.waitForMembers(name, env.ip(1))
+	if first := env.requestTimes(name)[before]; first.Before(until) {
+		env.Errorf("%s was called %s before the time that Azure had named", name, until.Sub(first))
 	}
 }

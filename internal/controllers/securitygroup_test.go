@@ -33,8 +33,8 @@ func TestSecurityRulesFollowTheNodes(t *testing.T) {
 	s.waitForRequests("plain", 1)
 }
 
-func (s *testEnv) requestsOf(name string) []loadbalancer.Request {
-	return deployer.requests(s.ns + "/" + name)
+func (env *testEnv) requestsOf(name string) []loadbalancer.Request {
+	return deployer.requests(env.ns + "/" + name)
 }
 
 // A note in a result is reported once.

@@ -24,13 +24,13 @@ type flakyTransport struct {
 	tries int
 }
 
-func (l *flakyTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	l.tries++
-	if len(l.errs) == 0 {
+func (f *flakyTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	f.tries++
+	if len(f.errs) == 0 {
 		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: req}, nil
 	}
-	err := l.errs[0]
-	l.errs = l.errs[1:]
+	err := f.errs[0]
+	f.errs = f.errs[1:]
 	return nil, err
 }
 

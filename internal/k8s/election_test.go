@@ -233,7 +233,7 @@ func TestWhatIsLeftOfARequestAsksAgain(t *testing.T) {
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
-func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return r(req) }
 
 func TestAnElectionThatIsNone(t *testing.T) {
 	if err := DefaultElection().Validate(); err != nil {

@@ -16,8 +16,8 @@ import (
 
 type streamTransport struct{ body io.Reader }
 
-func (a streamTransport) RoundTrip(*http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(a.body)}, nil
+func (s streamTransport) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(s.body)}, nil
 }
 
 // A resumed watch counts at once, a streaming list after its initial list.

@@ -75,7 +75,7 @@ type addOnly struct {
 	added []reconcile.Request
 }
 
-func (q *addOnly) Add(r reconcile.Request) { q.added = append(q.added, r) }
+func (a *addOnly) Add(r reconcile.Request) { a.added = append(a.added, r) }
 
 // Requests from before the controller runs are not lost.
 func TestRequestsBeforeTheControllerRuns(t *testing.T) {

@@ -32,7 +32,7 @@ type knows struct {
 	err error
 }
 
-func (s knows) ResolveMachines(_ context.Context, pool lb.Pool) (lb.Pool, error) { return pool, s.err }
+func (k knows) ResolveMachines(_ context.Context, pool lb.Pool) (lb.Pool, error) { return pool, k.err }
 
 // Where rules go while the shared pool has the other kind, and which pools are then deleted.
 func TestWhereRulesGoMeanwhile(t *testing.T) {

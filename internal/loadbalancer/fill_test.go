@@ -63,9 +63,9 @@ type counting struct {
 	err   error
 }
 
-func (n counting) ResolveMachines(_ context.Context, pool lb.Pool) (lb.Pool, error) {
-	*n.asked++
-	return pool, n.err
+func (c counting) ResolveMachines(_ context.Context, pool lb.Pool) (lb.Pool, error) {
+	*c.asked++
+	return pool, c.err
 }
 
 func (counting) ForeignMembers(_ context.Context, pool lb.Pool) (all []string, err error) {

@@ -18,9 +18,9 @@ type listCounter struct {
 	calls int
 }
 
-func (a *listCounter) ListLoadBalancers(context.Context, string, string) ([]lb.LoadBalancer, error) {
-	a.calls++
-	return a.all, nil
+func (l *listCounter) ListLoadBalancers(context.Context, string, string) ([]lb.LoadBalancer, error) {
+	l.calls++
+	return l.all, nil
 }
 
 // withKind is a cluster with BackendPools that add members of a kind.
@@ -29,7 +29,7 @@ type withKind struct {
 	kind service.MemberKind
 }
 
-func (c withKind) MemberKind(lb.PoolID) service.MemberKind { return c.kind }
+func (w withKind) MemberKind(lb.PoolID) service.MemberKind { return w.kind }
 
 // Without the key in azure.json, the pools of a load balancer keep their kind, then that of their BackendPools; a new
 // load balancer gets that of the cluster's others, and only the first one the default. Limits of machines follow.

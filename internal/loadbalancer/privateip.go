@@ -78,8 +78,8 @@ type PrivateIPRequest struct {
 	Keys           []string
 }
 
-func (w PrivateIPRequest) namespace() string {
-	namespace, _, _ := strings.Cut(w.Service, "/")
+func (p PrivateIPRequest) namespace() string {
+	namespace, _, _ := strings.Cut(p.Service, "/")
 	return namespace
 }
 

@@ -28,11 +28,11 @@ type attemptResult struct {
 	policy  policy.Policy
 }
 
-func (e *attemptResult) failureMessage() string {
-	if e.Step != "" {
-		return "step " + e.Step + ": " + e.Message
+func (a *attemptResult) failureMessage() string {
+	if a.Step != "" {
+		return "step " + a.Step + ": " + a.Message
 	}
-	return e.Message
+	return a.Message
 }
 
 // runningAttempt is an attempt that holds a slot.

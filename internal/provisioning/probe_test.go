@@ -93,10 +93,10 @@ type counts struct {
 	attempts        int32
 }
 
-func (w *testEnv) requestCounts() counts {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return counts{w.requests, w.asked, w.getProvision(client.ObjectKey{Namespace: "shop", Name: "edge-0"}).Status.Attempts}
+func (e *testEnv) requestCounts() counts {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return counts{e.requests, e.asked, e.getProvision(client.ObjectKey{Namespace: "shop", Name: "edge-0"}).Status.Attempts}
 }
 
 // 1,000 waiting Provisions send no request to an API server, and at most eight targets are probed

@@ -53,25 +53,25 @@ func checkReadiness(u *unstructured.Unstructured, secret, waited bool) (bool, st
 	return false, result.Message, nil
 }
 
-func (a *run) runWait(ctx context.Context, step *v1alpha1.ProvisionStep) error {
-	input, status := a.inputDigest(step), a.stepStatus(step.Name)
+func (r *run) runWait(ctx context.Context, step *v1alpha1.ProvisionStep) error {
+	input, status := r.inputDigest(step), r.stepStatus(step.Name)
 	if status.Input == input && status.DoneAt != nil {
-		a.logf("nothing has changed since it was done")
+		r.logf("nothing has changed since it was done")
 		return nil
 	}
 	reported := ""
 	for n := 1; ; n++ {
-		ready, why, err := a.checkWait(ctx, step.Wait)
+		ready, why, err := r.checkWait(ctx, step.Wait)
 		if err != nil {
 			return err
 		}
 		if ready {
 			status.Input = input
-			return a.completeStep(ctx, status)
+			return r.completeStep(ctx, status)
 		}
 		if why != reported {
 			reported = why
-			a.logf("%s", why)
+			r.logf("%s", why)
 		}
 		if err := ratelimit.Sleep(ctx, pollInterval.DelayAfter(n)); err != nil {
 			return fmt.Errorf("%s: %w", why, err)
@@ -79,12 +79,12 @@ func (a *run) runWait(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 	}
 }
 
-func (a *run) checkWait(ctx context.Context, w *v1alpha1.WaitStep) (bool, string, error) {
+func (r *run) checkWait(ctx context.Context, w *v1alpha1.WaitStep) (bool, string, error) {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(w.APIVersion)
 	u.SetKind(w.Kind)
 	what := w.Kind + " " + w.Name
-	namespaced, err := a.target.IsObjectNamespaced(u)
+	namespaced, err := r.target.IsObjectNamespaced(u)
 	if meta.IsNoMatchError(err) {
 		return false, "the target knows no " + w.Kind + " of " + w.APIVersion, nil
 	}
@@ -93,9 +93,9 @@ func (a *run) checkWait(ctx context.Context, w *v1alpha1.WaitStep) (bool, string
 	}
 	key := client.ObjectKey{Name: w.Name}
 	if namespaced {
-		key.Namespace = cmp.Or(w.Namespace, a.target.namespace)
+		key.Namespace = cmp.Or(w.Namespace, r.target.namespace)
 	}
-	err = a.target.Get(ctx, key, u)
+	err = r.target.Get(ctx, key, u)
 	if client.IgnoreNotFound(err) != nil {
 		return false, "", fmt.Errorf("%s: %w", what, err)
 	}
@@ -103,7 +103,7 @@ func (a *run) checkWait(ctx context.Context, w *v1alpha1.WaitStep) (bool, string
 		return false, what + " is not there", nil
 	}
 	if w.Condition == "" {
-		ready, why, err := checkReadiness(u, a.fromSecret[objectID{u.GroupVersionKind().GroupKind(), w.Name}], true)
+		ready, why, err := checkReadiness(u, r.fromSecret[objectID{u.GroupVersionKind().GroupKind(), w.Name}], true)
 		if err != nil {
 			return false, "", fmt.Errorf("%s: %w", what, err)
 		}

@@ -71,10 +71,10 @@ type reconcilePlan struct {
 	after    time.Duration // requeue delay; 0 waits for a change
 }
 
-func (d reconcilePlan) needsAction() bool { return d.writes || d.startsAttempt() || d.result != nil }
+func (r reconcilePlan) needsAction() bool { return r.writes || r.startsAttempt() || r.result != nil }
 
-func (d reconcilePlan) startsAttempt() bool {
-	return d.decision.Action == policy.StartAttempt || d.decision.Action == policy.ResumeAttempt
+func (r reconcilePlan) startsAttempt() bool {
+	return r.decision.Action == policy.StartAttempt || r.decision.Action == policy.ResumeAttempt
 }
 
 func (r *Reconciler) applyDecision(ctx context.Context, req reconcile.Request) (reconcilePlan, error) {

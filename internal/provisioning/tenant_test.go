@@ -216,35 +216,35 @@ var largeNode = `{"apiVersion":"v1","kind":"Node","metadata":{"name":"a","genera
 // manyKinds is a 3 MiB resource list with the maximum number of values.
 var manyKinds = `{"kind":"APIResourceList","resources":[{"name":"configmaps","kind":"ConfigMap","namespaced":true},` + repeatJSON(`{"name":"`+strings.Repeat("x", 1000)+`","kind":"A"}`, 3000)[1:] + `}`
 
-func (s *hangingTarget) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	if s.kinds && req.URL.Path == "/api/v1" {
+func (h *hangingTarget) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if h.kinds && req.URL.Path == "/api/v1" {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, manyKinds)
 		return
 	}
 	if req.Method == http.MethodGet && strings.Contains(req.URL.Path, "/nodes/") {
-		s.mu.Lock()
-		s.pending++
-		s.mu.Unlock()
+		h.mu.Lock()
+		h.pending++
+		h.mu.Unlock()
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, largeNode)
 		return
 	}
-	if !s.silent(req) {
-		s.fakeServer.ServeHTTP(w, req)
+	if !h.silent(req) {
+		h.fakeServer.ServeHTTP(w, req)
 		return
 	}
 	_, _ = io.Copy(io.Discard, req.Body)
-	s.mu.Lock()
-	s.pending++
-	s.mu.Unlock()
+	h.mu.Lock()
+	h.pending++
+	h.mu.Unlock()
 	<-req.Context().Done()
 }
 
-func (s *hangingTarget) pendingRequests() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.pending
+func (h *hangingTarget) pendingRequests() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.pending
 }
 
 type child struct {

@@ -42,9 +42,9 @@ type namespaceUsage struct {
 	poolsDeferredUntil time.Time // deferral of the first of its pools
 }
 
-func (t *namespaceUsage) markWaiting(now time.Time) {
-	if until := now.Add(waitTTL); until.After(t.waitingUntil) {
-		t.waitingUntil = until
+func (n *namespaceUsage) markWaiting(now time.Time) {
+	if until := now.Add(waitTTL); until.After(n.waitingUntil) {
+		n.waitingUntil = until
 	}
 }
 
@@ -130,8 +130,8 @@ func (b *Budget) removeIdleNamespaces(now time.Time) {
 	}
 }
 
-func (t *namespaceUsage) isActive(now time.Time) bool {
-	return t.waitingUntil.After(now) || !t.lastWriteAt.IsZero() && now.Sub(t.lastWriteAt) < windowLength+slotLength
+func (n *namespaceUsage) isActive(now time.Time) bool {
+	return n.waitingUntil.After(now) || !n.lastWriteAt.IsZero() && now.Sub(n.lastWriteAt) < windowLength+slotLength
 }
 
 // computeShare returns a namespace's max-min fair share, and whether others wait for a write.

@@ -58,13 +58,13 @@ func isSubset[T comparable](subset, all []T) bool {
 }
 
 // IsNarrower reports whether s differs from old only in admitting fewer clients.
-func (s *Spec) IsNarrower(old *Spec) bool {
-	if s == nil || old == nil {
+func (spec *Spec) IsNarrower(old *Spec) bool {
+	if spec == nil || old == nil {
 		return false
 	}
 	before := *old
-	before.Access, before.Flaws = s.Access, s.Flaws
-	return s.Access.isNarrower(old.Access, s.Internal) && reflect.DeepEqual(before, *s)
+	before.Access, before.Flaws = spec.Access, spec.Flaws
+	return spec.Access.isNarrower(old.Access, spec.Internal) && reflect.DeepEqual(before, *spec)
 }
 
 // Restriction is the upper bound of a Service's clients. Its valid parts apply even if the Service is
@@ -86,7 +86,9 @@ func RestrictionOf(s Service) Restriction {
 }
 
 // Restriction returns the Restriction of a valid Service.
-func (s *Spec) Restriction() Restriction { return Restriction{Access: s.Access, Internal: s.Internal} }
+func (spec *Spec) Restriction() Restriction {
+	return Restriction{Access: spec.Access, Internal: spec.Internal}
+}
 
 // IsOpen reports whether the Restriction denies no client.
 func (r Restriction) IsOpen() bool {

@@ -43,11 +43,11 @@ func newServiceIndex(in SecurityInput) serviceIndex {
 }
 
 // servicesAtNodePorts returns the Services with a node port in a rule. Managed rules list single ports.
-func (h serviceIndex) servicesAtNodePorts(r lb.SecurityRule) map[serviceRef]bool {
+func (s serviceIndex) servicesAtNodePorts(r lb.SecurityRule) map[serviceRef]bool {
 	all := map[serviceRef]bool{}
 	for _, text := range r.DestinationPorts {
 		if first, last, ok := parsePortRange(text); ok && first == last {
-			if ref, ok := h.nodes[int32(first)]; ok { //nolint:gosec // a port
+			if ref, ok := s.nodes[int32(first)]; ok { //nolint:gosec // a port
 				all[ref] = true
 			}
 		}
@@ -195,12 +195,12 @@ func newNamespaceLimits(in SecurityInput, before *SecurityUsage) namespaceLimits
 }
 
 // exceededLimit returns why a Service would exceed a limit of its namespace, or nil.
-func (b namespaceLimits) exceededLimit(u *SecurityUsage, s parsedShare, more capacity) error {
-	if b.bounds == nil || s.Namespace == "" || b.claims[s.Service].Includes(NewSecurityClaim(s.Namespace, s.AccessRules)) {
+func (n namespaceLimits) exceededLimit(u *SecurityUsage, s parsedShare, more capacity) error {
+	if n.bounds == nil || s.Namespace == "" || n.claims[s.Service].Includes(NewSecurityClaim(s.Namespace, s.AccessRules)) {
 		return nil
 	}
-	shared := b.before.isShared(s.Namespace) || len(b.requesting) > 1
-	return namespaceLimitError(s.Namespace, b.before.used[s.Namespace], *u.used[s.Namespace].plus(more), b.bounds(s.Namespace), shared)
+	shared := n.before.isShared(s.Namespace) || len(n.requesting) > 1
+	return namespaceLimitError(s.Namespace, n.before.used[s.Namespace], *u.used[s.Namespace].plus(more), n.bounds(s.Namespace), shared)
 }
 
 // namespaceLimitError returns why a namespace would exceed a limit when its usage grows from old to would, or nil.

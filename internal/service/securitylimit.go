@@ -92,9 +92,9 @@ func exclusiveShares(shares []SecurityShare) map[netip.Addr]int {
 }
 
 // rulesAt returns the managed rules of each of the cluster's destinations.
-func (s *parsedGroup) rulesAt() map[netip.Addr][]int {
+func (p *parsedGroup) rulesAt() map[netip.Addr][]int {
 	at := map[netip.Addr][]int{}
-	for i, o := range s.rules {
+	for i, o := range p.rules {
 		for _, a := range o.hosts {
 			if a.IsValid() {
 				at[a] = append(at[a], i)

@@ -160,12 +160,12 @@ func sumFlows(versions []ruleVersion, all map[netip.Addr]nodeLife, from, to time
 	return sum
 }
 
-func (s *flowTotals) addInterval(dead float64, d time.Duration) {
+func (f *flowTotals) addInterval(dead float64, d time.Duration) {
 	if dead < 0 {
-		s.unserved += d.Seconds()
+		f.unserved += d.Seconds()
 		return
 	}
-	s.misdirected += dead * d.Seconds()
+	f.misdirected += dead * d.Seconds()
 }
 
 // deadShare returns -1 if no address receives new flows.

@@ -74,12 +74,12 @@ func checkBasicSet(s *validationTarget) string {
 	return ""
 }
 
-func (s *validationTarget) skuResources() (all []*aggregate) {
-	for _, m := range s.memberships() {
+func (v *validationTarget) skuResources() (all []*aggregate) {
+	for _, m := range v.memberships() {
 		all = append(all, m.loadBalancer)
 	}
-	for _, props := range s.ipConfigs {
-		if ip := s.e.aggregates[referenceID(props, "publicIPAddress")]; ip != nil {
+	for _, props := range v.ipConfigs {
+		if ip := v.e.aggregates[referenceID(props, "publicIPAddress")]; ip != nil {
 			all = append(all, ip)
 		}
 	}

@@ -61,13 +61,13 @@ type membership struct {
 	loadBalancer *aggregate
 }
 
-func (s *validationTarget) memberships() []membership {
+func (v *validationTarget) memberships() []membership {
 	var all []membership
-	for id, props := range s.ipConfigs {
+	for id, props := range v.ipConfigs {
 		nic, _, _ := strings.Cut(id, "/"+ipConfigKind.collection+"/")
 		for _, ref := range objectList(props, nicPools) {
 			pool, err := parseID(stringField(ref, "id"))
-			if agg := s.e.aggregates[pool.poolLoadBalancerKey()]; err == nil && agg != nil {
+			if agg := v.e.aggregates[pool.poolLoadBalancerKey()]; err == nil && agg != nil {
 				all = append(all, membership{id, nic, pool, agg})
 			}
 		}
@@ -92,8 +92,8 @@ func nicPoolNotMixed(s *validationTarget) string {
 	return ""
 }
 
-func (s *validationTarget) eachLoadBalancerPair(f func(nic string, a, b *aggregate) string) string {
-	all := s.memberships()
+func (v *validationTarget) eachLoadBalancerPair(f func(nic string, a, b *aggregate) string) string {
+	all := v.memberships()
 	for i, m := range all {
 		for _, other := range all[:i] {
 			if other.nic != m.nic || other.loadBalancer == m.loadBalancer {

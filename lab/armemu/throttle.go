@@ -126,10 +126,10 @@ func (l *limiter) refillBucket(key bucketKey, b Bucket, now time.Time) *bucketSt
 }
 
 // throttleError returns the same error for the global bucket (assumed).
-func (l *bucketState) throttleError(b Bucket, actor, class string) *Problem {
+func (s *bucketState) throttleError(b Bucket, actor, class string) *Problem {
 	wait := 5 * time.Minute
 	if b.PerSecond > 0 {
-		wait = max(time.Duration((1-l.tokens)/b.PerSecond*float64(time.Second)), 1)
+		wait = max(time.Duration((1-s.tokens)/b.PerSecond*float64(time.Second)), 1)
 	}
 	return &Problem{
 		Status: http.StatusTooManyRequests, Code: "SubscriptionRequestsThrottled", RetryAfter: wait, Gateway: true,

@@ -22,20 +22,20 @@ import (
 // pipeListener is an in-process listener, for virtual time.
 type pipeListener chan net.Conn
 
-func (w pipeListener) Accept() (net.Conn, error) {
-	if c, open := <-w; open {
+func (p pipeListener) Accept() (net.Conn, error) {
+	if c, open := <-p; open {
 		return c, nil
 	}
 	return nil, net.ErrClosed
 }
 
-func (w pipeListener) Close() error { close(w); return nil }
+func (p pipeListener) Close() error { close(p); return nil }
 
-func (w pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
+func (p pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-func (w pipeListener) dialPipe() net.Conn {
+func (p pipeListener) dialPipe() net.Conn {
 	near, in := net.Pipe()
-	w <- in
+	p <- in
 	return near
 }
 
@@ -57,9 +57,9 @@ func startLink(t *testing.T, n Network, seed uint64, bytes int) (pipeListener, *
 	return w, l
 }
 
-func (w pipeListener) fetchBytes(t *testing.T) int64 {
+func (p pipeListener) fetchBytes(t *testing.T) int64 {
 	t.Helper()
-	c := w.dialPipe()
+	c := p.dialPipe()
 	defer func() { _ = c.Close() }()
 	if _, err := c.Write([]byte("?")); err != nil {
 		return 0

@@ -200,22 +200,22 @@ func (f frontend) publicLabel() string {
 	return "private " + f.Name
 }
 
-func (c azureState) frontendAddress(f frontend) string {
+func (s azureState) frontendAddress(f frontend) string {
 	if f.Properties.PublicIP != nil {
-		return c.addresses[strings.ToLower(f.Properties.PublicIP.ID)].Properties.IP
+		return s.addresses[strings.ToLower(f.Properties.PublicIP.ID)].Properties.IP
 	}
 	return f.Properties.Private
 }
 
 // formatLines renders Azure's state, one line per frontend, rule, pool, probe or public IP.
-func (c azureState) formatLines(foreign func(pool string, ip string) bool) []string {
+func (s azureState) formatLines(foreign func(pool string, ip string) bool) []string {
 	var all []string
-	for _, b := range c.balancers {
+	for _, b := range s.balancers {
 		if b.Name != unmanagedName && b.Name != outboundName {
 			all = append(all, b.formatLines(foreign)...)
 		}
 	}
-	for _, p := range c.addresses {
+	for _, p := range s.addresses {
 		all = append(all, fmt.Sprintf("public IP %s of %q", p.Name, p.Tags["k8s-azure-service"]))
 	}
 	return all
@@ -289,8 +289,8 @@ func formatProbe(r *reference, all map[string]probe) string {
 }
 
 // isAllowed reports whether the security group allows a flow from the Internet.
-func (c azureState) isAllowed(from, to netip.Addr, protocol string, port int32) bool {
-	for _, r := range c.rules {
+func (s azureState) isAllowed(from, to netip.Addr, protocol string, port int32) bool {
+	for _, r := range s.rules {
 		p := r.Properties
 		if p.Direction != "Inbound" || p.Protocol != "*" && !strings.EqualFold(p.Protocol, protocol) {
 			continue

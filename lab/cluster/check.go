@@ -70,11 +70,11 @@ func diffLines(want, got []string) []error {
 }
 
 // addressOf returns the address of the frontend with this label.
-func (c azureState) addressOf(label string) string {
-	for _, b := range c.balancers {
+func (s azureState) addressOf(label string) string {
+	for _, b := range s.balancers {
 		for _, f := range b.Properties.Frontends {
 			if f.publicLabel() == label {
-				return c.frontendAddress(f)
+				return s.frontendAddress(f)
 			}
 		}
 	}
@@ -143,9 +143,9 @@ func checkBackendPools(f objects, c azureState) []error {
 }
 
 // usesNodePool reports whether a Service uses the pool of all nodes on a load balancer.
-func (f objects) usesNodePool(balancer string, family corev1.IPFamily) bool {
-	return slices.ContainsFunc(f.services, func(svc corev1.Service) bool {
-		return isManaged(&svc) && f.loadBalancerName(&svc) == balancer && !isLocal(&svc) && slices.Contains(svc.Spec.IPFamilies, family)
+func (o objects) usesNodePool(balancer string, family corev1.IPFamily) bool {
+	return slices.ContainsFunc(o.services, func(svc corev1.Service) bool {
+		return isManaged(&svc) && o.loadBalancerName(&svc) == balancer && !isLocal(&svc) && slices.Contains(svc.Spec.IPFamilies, family)
 	})
 }
 

@@ -21,19 +21,19 @@ var features = []struct {
 
 // applyFeatures draws the themes of a schedule from a separate random source, so other steps do not
 // change.
-func (d *scheduleBuilder) applyFeatures(ofInterfaces bool) {
+func (b *scheduleBuilder) applyFeatures(ofInterfaces bool) {
 	for _, t := range features {
-		if d.IntN(t.oneIn) == 0 && (!ofInterfaces || !t.ofAddresses) {
-			t.draw(d)
+		if b.IntN(t.oneIn) == 0 && (!ofInterfaces || !t.ofAddresses) {
+			t.draw(b)
 		}
 	}
 }
 
 // mergeSteps inserts steps at random positions and keeps their order.
-func (d *scheduleBuilder) mergeSteps(others []Step) []Step {
+func (b *scheduleBuilder) mergeSteps(others []Step) []Step {
 	var all []Step
-	for _, step := range d.steps {
-		for len(others) > 0 && d.IntN(len(others)+len(d.steps)) >= len(d.steps) {
+	for _, step := range b.steps {
+		for len(others) > 0 && b.IntN(len(others)+len(b.steps)) >= len(b.steps) {
 			all, others = append(all, others[0]), others[1:]
 		}
 		all = append(all, step)

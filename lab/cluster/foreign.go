@@ -136,15 +136,15 @@ func (s *Stage) retainedFrontends(c azureState) []retainedFrontend {
 	return all
 }
 
-func (c azureState) hasPool(name string) bool {
-	return slices.ContainsFunc(c.balancers, func(b loadBalancer) bool {
+func (s azureState) hasPool(name string) bool {
+	return slices.ContainsFunc(s.balancers, func(b loadBalancer) bool {
 		return slices.ContainsFunc(b.Properties.Pools, func(p pool) bool { return b.Name+"/"+p.Name == name })
 	})
 }
 
 // hasMember reports whether the pool contains the address.
-func (c azureState) hasMember(m foreignMember) bool {
-	for _, b := range c.balancers {
+func (s azureState) hasMember(m foreignMember) bool {
+	for _, b := range s.balancers {
 		for _, p := range b.Properties.Pools {
 			for _, a := range p.Properties.Addresses {
 				if b.Name+"/"+p.Name == m.pool && a.Properties.IP == m.ip {

@@ -155,8 +155,8 @@ func (s *Stage) person() (manualMigration, error) {
 // balancers are deleted and recreated empty, public IPs become Standard, then frontends, probes and
 // rules are added and machines join. The module's security group write is omitted, as the group
 // already allows the traffic.
-func (p manualMigration) runMigration() error {
-	err := p.eachIP(func(ip *lb.PublicIP) bool {
+func (m manualMigration) runMigration() error {
+	err := m.eachIP(func(ip *lb.PublicIP) bool {
 		changes := !ip.Static
 		ip.Static = true
 		return changes
@@ -164,29 +164,29 @@ func (p manualMigration) runMigration() error {
 	if err != nil {
 		return err
 	}
-	pools, err := p.eachInterface(nil)
+	pools, err := m.eachInterface(nil)
 	if err != nil {
 		return err
 	}
-	before, err := p.ListLoadBalancers(ctx, subscription, group)
+	before, err := m.ListLoadBalancers(ctx, subscription, group)
 	if err != nil {
 		return err
 	}
 	before = slices.DeleteFunc(before, func(b lb.LoadBalancer) bool { return b.SKU != lb.Basic })
 	for _, b := range before {
-		if err := p.DeleteLoadBalancer(ctx, b); err != nil {
+		if err := m.DeleteLoadBalancer(ctx, b); err != nil {
 			return err
 		}
 	}
 	var made []lb.LoadBalancer
 	for _, b := range before {
-		next, err := p.PutLoadBalancer(ctx, lb.LoadBalancer{ID: b.ID, Location: b.Location, SKU: lb.Standard})
+		next, err := m.PutLoadBalancer(ctx, lb.LoadBalancer{ID: b.ID, Location: b.Location, SKU: lb.Standard})
 		if err != nil {
 			return err
 		}
 		made = append(made, next)
 	}
-	err = p.eachIP(func(ip *lb.PublicIP) bool {
+	err = m.eachIP(func(ip *lb.PublicIP) bool {
 		ip.SKU = lb.Standard
 		return true
 	})
@@ -208,34 +208,34 @@ func (p manualMigration) runMigration() error {
 			func(next *lb.LoadBalancer) { next.Rules = b.Rules },
 		} {
 			fill(&made[n])
-			if made[n], err = p.PutLoadBalancer(ctx, made[n]); err != nil {
+			if made[n], err = m.PutLoadBalancer(ctx, made[n]); err != nil {
 				return err
 			}
 		}
 	}
-	_, err = p.eachInterface(pools)
+	_, err = m.eachInterface(pools)
 	return err
 }
 
-func (p manualMigration) eachIP(change func(*lb.PublicIP) bool) error {
-	ips, err := p.ListPublicIPs(ctx, subscription, group)
+func (m manualMigration) eachIP(change func(*lb.PublicIP) bool) error {
+	ips, err := m.ListPublicIPs(ctx, subscription, group)
 	for _, ip := range ips {
 		if err == nil && change(&ip) {
-			_, err = p.PutPublicIP(ctx, ip)
+			_, err = m.PutPublicIP(ctx, ip)
 		}
 	}
 	return err
 }
 
 // eachInterface puts all interfaces into the given pools and returns the previous ones.
-func (p manualMigration) eachInterface(pools []string) (were []string, err error) {
-	all, err := p.machines.ListInterfaces(ctx, subscription, group)
+func (m manualMigration) eachInterface(pools []string) (were []string, err error) {
+	all, err := m.machines.ListInterfaces(ctx, subscription, group)
 	for _, i := range all {
 		were = i.IPConfigurations[0].Pools
 		i.IPConfigurations = slices.Clone(i.IPConfigurations)
 		i.IPConfigurations[0].Pools = pools
 		if err == nil {
-			_, err = p.machines.PutInterface(ctx, i)
+			_, err = m.machines.PutInterface(ctx, i)
 		}
 	}
 	return were, err

@@ -15,34 +15,34 @@ import (
 
 // addPrivateLinks schedules Services that request and withdraw Private Link Services, consumers that
 // connect, and Azure faults.
-func (d *scheduleBuilder) addPrivateLinks() {
-	d.addConfig(func(c *config.Config) { c.DisableSubnetPolicies = true })
-	for range 8 + d.IntN(8) {
-		name := pickOne(d, serviceNames...)
-		switch d.IntN(8) {
+func (b *scheduleBuilder) addPrivateLinks() {
+	b.addConfig(func(c *config.Config) { c.DisableSubnetPolicies = true })
+	for range 8 + b.IntN(8) {
+		name := pickOne(b, serviceNames...)
+		switch b.IntN(8) {
 		case 0, 1, 2, 3:
-			create := pickOne(d, "true", "true", "true", "")
-			d.addStep(func(s *Stage) error {
+			create := pickOne(b, "true", "true", "true", "")
+			b.addStep(func(s *Stage) error {
 				return s.ChangeService(name, func(svc *corev1.Service) { setAnnotation(svc, annotation+"azure-pls-create", create) })
 			}, "Service %s is to be published: %q", name, create)
 		case 4:
-			fqdns := pickOne(d, "", "a.example", "a.example b.example")
-			d.addStep(func(s *Stage) error {
+			fqdns := pickOne(b, "", "a.example", "a.example b.example")
+			b.addStep(func(s *Stage) error {
 				return s.ChangeService(name, func(svc *corev1.Service) { setAnnotation(svc, annotation+"azure-pls-fqdns", fqdns) })
 			}, "Service %s has the names %q", name, fqdns)
 		case 5, 6:
-			number := d.IntN(100)
-			d.addStep(func(s *Stage) error { return s.connectConsumer(number) }, "consumer %d connects to all that is published", number)
+			number := b.IntN(100)
+			b.addStep(func(s *Stage) error { return s.connectConsumer(number) }, "consumer %d connects to all that is published", number)
 		default:
-			kind := pickOne(d, "put", "put", "delete", "list", "get", "poll")
-			action := pickOne(d,
+			kind := pickOne(b, "put", "put", "delete", "list", "get", "poll")
+			action := pickOne(b,
 				"{status: 429, code: RetryableError, message: busy, headers: {Retry-After: '7'}}",
 				"{status: 409, code: Conflict, message: another request}",
 				"{status: 500, code: InternalServerError, message: broken}",
 				"{drop: true}", "{drop: true, applied: true}", "{bumpEtag: true}",
 			)
-			text := fmt.Sprintf("{name: fault, match: {path: %q, kind: %s, maxMatches: %d}, action: %s}", "privateLinkServices/*", kind, 1+d.IntN(4), action)
-			d.addStep(func(s *Stage) error { return s.AzureFaults(text) }, "Azure: %s", text)
+			text := fmt.Sprintf("{name: fault, match: {path: %q, kind: %s, maxMatches: %d}, action: %s}", "privateLinkServices/*", kind, 1+b.IntN(4), action)
+			b.addStep(func(s *Stage) error { return s.AzureFaults(text) }, "Azure: %s", text)
 		}
 	}
 }

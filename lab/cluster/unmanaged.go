@@ -47,8 +47,8 @@ func addUnmanagedPools(d *scheduleBuilder) {
 	}
 }
 
-func (d *scheduleBuilder) grantBinding(namespace, to string) {
-	d.addStep(func(s *Stage) error {
+func (b *scheduleBuilder) grantBinding(namespace, to string) {
+	b.addStep(func(s *Stage) error {
 		return s.ChangeNamespace(namespace, func(n *corev1.Namespace) {
 			before := isGranted(*n)
 			n.Annotations = map[string]string{grantAnnotation: to}
@@ -98,18 +98,18 @@ func (s *Stage) bindPool(key, pool, service string) error {
 }
 
 // expectedBinding returns the desired members of a BackendPool and its expected reason.
-func (f objects) expectedBinding(p *v1alpha1.BackendPool) (members, reason string) {
+func (o objects) expectedBinding(p *v1alpha1.BackendPool) (members, reason string) {
 	if p.Spec.Nodes != nil {
-		return f.formatMembers(f.filterNodes(corev1.IPv4Protocol, func(*corev1.Node) bool { return true })), v1alpha1.ReasonInSync
+		return o.formatMembers(o.filterNodes(corev1.IPv4Protocol, func(*corev1.Node) bool { return true })), v1alpha1.ReasonInSync
 	}
-	for i := range f.services {
-		svc := &f.services[i]
+	for i := range o.services {
+		svc := &o.services[i]
 		switch {
 		case svc.Namespace != p.Namespace || svc.Name != p.Spec.ServiceRef.Name:
 		case svc.Spec.Type != corev1.ServiceTypeLoadBalancer:
 			return "", v1alpha1.ReasonServiceUnfit
 		default:
-			return f.formatMembers(f.hostingAddresses(svc, corev1.IPv4Protocol)), v1alpha1.ReasonInSync
+			return o.formatMembers(o.hostingAddresses(svc, corev1.IPv4Protocol)), v1alpha1.ReasonInSync
 		}
 	}
 	return "", v1alpha1.ReasonServiceNotFound

@@ -74,14 +74,14 @@ func (Interrupted) ExitCode() int { return 130 }
 
 type outputGone struct{ error }
 
-func (e outputGone) Error() string { return "the output cannot be written: " + e.error.Error() }
+func (o outputGone) Error() string { return "the output cannot be written: " + o.error.Error() }
 
 // Unwrap returns the write error.
-func (e outputGone) Unwrap() error { return e.error }
+func (o outputGone) Unwrap() error { return o.error }
 
 // ExitCode is the shell's exit code after a closed pipe.
-func (e outputGone) ExitCode() int {
-	if errors.Is(e, syscall.EPIPE) {
+func (o outputGone) ExitCode() int {
+	if errors.Is(o, syscall.EPIPE) {
 		return 141
 	}
 	return 1

@@ -216,12 +216,12 @@ type lineTrigger struct {
 	do func()
 }
 
-func (s *lineTrigger) Write(p []byte) (int, error) {
-	if s.do != nil && bytes.Contains(p, []byte(s.at)) {
-		s.do()
-		s.do = nil
+func (l *lineTrigger) Write(p []byte) (int, error) {
+	if l.do != nil && bytes.Contains(p, []byte(l.at)) {
+		l.do()
+		l.do = nil
 	}
-	return s.Buffer.Write(p)
+	return l.Buffer.Write(p)
 }
 
 // With Stay, the exit of any process ends the run and is reported as such, whichever component

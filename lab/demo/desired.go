@@ -70,8 +70,8 @@ func watchDesired(ctx context.Context, config *rest.Config, changed func(service
 	return t, nil
 }
 
-func (t *desiredState) loadBalancerServices() ([]*corev1.Service, error) {
-	all, err := t.services.Services(namespace).List(labels.Everything())
+func (d *desiredState) loadBalancerServices() ([]*corev1.Service, error) {
+	all, err := d.services.Services(namespace).List(labels.Everything())
 	if err != nil {
 		return nil, err
 	}
@@ -80,26 +80,26 @@ func (t *desiredState) loadBalancerServices() ([]*corev1.Service, error) {
 }
 
 // reportDesired reports the desired members of each Service's pool.
-func (t *desiredState) reportDesired(now time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (d *desiredState) reportDesired(now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for _, w := range allWorkloads {
-		t.changed(w.name, now, t.desiredAddresses(w.name))
+		d.changed(w.name, now, d.desiredAddresses(w.name))
 	}
 }
 
-func (t *desiredState) desiredAddresses(name string) addresses {
-	service, err := t.services.Services(namespace).Get(name)
+func (d *desiredState) desiredAddresses(name string) addresses {
+	service, err := d.services.Services(namespace).Get(name)
 	if err != nil || service.DeletionTimestamp != nil {
 		return addresses{}
 	}
 	of := labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: name})
-	published, err := t.slices.EndpointSlices(namespace).List(of)
+	published, err := d.slices.EndpointSlices(namespace).List(of)
 	if err != nil {
 		return addresses{}
 	}
 	return endpointHosts(published, func(node string) *corev1.Node {
-		n, err := t.nodes.Get(node)
+		n, err := d.nodes.Get(node)
 		if err != nil {
 			return nil
 		}

@@ -38,8 +38,8 @@ func atRest() *idleCluster {
 	}
 }
 
-func (s *idleCluster) pendingChange() string {
-	return pendingChange([]appsv1.Deployment{s.deployment}, s.services, []discoveryv1.EndpointSlice{s.slice}, []corev1.Pod{s.pod})
+func (i *idleCluster) pendingChange() string {
+	return pendingChange([]appsv1.Deployment{i.deployment}, i.services, []discoveryv1.EndpointSlice{i.slice}, []corev1.Pod{i.pod})
 }
 
 func TestUnrest(t *testing.T) {

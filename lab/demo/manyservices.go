@@ -52,10 +52,10 @@ type SyncCost struct {
 }
 
 // String describes the writes.
-func (f SyncCost) String() string {
-	s := fmt.Sprintf("writes: %d load balancer", f.Balancers)
-	if f.PublicIPs > 0 {
-		s += ", " + humanize.FormatCount(f.PublicIPs, "public IP")
+func (c SyncCost) String() string {
+	s := fmt.Sprintf("writes: %d load balancer", c.Balancers)
+	if c.PublicIPs > 0 {
+		s += ", " + humanize.FormatCount(c.PublicIPs, "public IP")
 	}
 	return s
 }
@@ -167,8 +167,8 @@ func (s *stage) deleteServices(ctx context.Context) (err error) {
 	return err
 }
 
-func (c *BulkSummary) remainingText() string {
-	return fmt.Sprintf("%s and %s for %s", humanize.FormatCount(c.Frontends, "frontend"), humanize.FormatCount(c.PublicIPs, "public IP"), humanize.FormatCount(c.Services, "Service"))
+func (b *BulkSummary) remainingText() string {
+	return fmt.Sprintf("%s and %s for %s", humanize.FormatCount(b.Frontends, "frontend"), humanize.FormatCount(b.PublicIPs, "public IP"), humanize.FormatCount(b.Services, "Service"))
 }
 
 // leftoverResources returns the deleted Services that still exist, and Azure resources without a Service.
@@ -248,15 +248,15 @@ func (s *stage) applyToServices(ctx context.Context, n int, verb string, do func
 	return f, nil
 }
 
-func (c *BulkSummary) formatLines() []string {
+func (b *BulkSummary) formatLines() []string {
 	line := func(what string, f SyncCost, took string) string {
 		return fmt.Sprintf("%-29s%7.1f s  %s", what, f.Seconds, took)
 	}
 	return []string{
-		line(fmt.Sprintf("%d Services appear together", c.Appeared.Services), c.Appeared, c.Appeared.String()),
-		line(fmt.Sprintf("an annotation changes on %d", c.Changed.Services), c.Changed, c.Changed.String()),
-		line("an annotation is wrong", c.Refused, fmt.Sprintf("writes: %d; %s", c.Refused.Writes, humanize.FormatCount(c.Events, "event"))),
-		line(fmt.Sprintf("%d Services are deleted", c.Deleted.Services), c.Deleted, c.Deleted.String()),
-		"Left in Azure: " + c.remainingText() + ".",
+		line(fmt.Sprintf("%d Services appear together", b.Appeared.Services), b.Appeared, b.Appeared.String()),
+		line(fmt.Sprintf("an annotation changes on %d", b.Changed.Services), b.Changed, b.Changed.String()),
+		line("an annotation is wrong", b.Refused, fmt.Sprintf("writes: %d; %s", b.Refused.Writes, humanize.FormatCount(b.Events, "event"))),
+		line(fmt.Sprintf("%d Services are deleted", b.Deleted.Services), b.Deleted, b.Deleted.String()),
+		"Left in Azure: " + b.remainingText() + ".",
 	}
 }

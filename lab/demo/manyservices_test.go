@@ -74,10 +74,10 @@ func bulkOn(t *testing.T) *bulkStage {
 	return c
 }
 
-func (c *bulkStage) buildAzure(t *testing.T) {
+func (b *bulkStage) buildAzure(t *testing.T) {
 	t.Helper()
-	buildAzure(t, c.emu, c.all...)
-	c.observer.mustLook(t)
+	buildAzure(t, b.emu, b.all...)
+	b.observer.mustLook(t)
 }
 
 func lag50(t *testing.T, behind []string, err error) string {
@@ -181,16 +181,16 @@ func TestWhatTheCrowdLeaves(t *testing.T) {
 }
 
 // writeCalls writes something in Azure as a client.
-func (c *bulkStage) writeCalls(t *testing.T, times int) {
+func (b *bulkStage) writeCalls(t *testing.T, times int) {
 	t.Helper()
 	for range times {
 		for _, path := range []string{"loadBalancers/none", "publicIPAddresses/none"} {
 			req := httptest.NewRequestWithContext(t.Context(), http.MethodDelete, provider+path+"?api-version=2025-05-01", nil)
 			req.Header.Set("Authorization", "Bearer any")
-			c.emu.ServeHTTP(httptest.NewRecorder(), req)
+			b.emu.ServeHTTP(httptest.NewRecorder(), req)
 		}
 	}
-	c.observer.mustLook(t)
+	b.observer.mustLook(t)
 }
 
 func TestTogether(t *testing.T) {

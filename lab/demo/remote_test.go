@@ -36,11 +36,11 @@ type userAction struct {
 	do func()
 }
 
-func (p *scriptedUser) Write(b []byte) (int, error) {
-	n, err := p.Buffer.Write(b)
-	if len(p.actions) > 0 && bytes.Contains(b, []byte(p.actions[0].at)) {
-		do := p.actions[0].do
-		p.actions = p.actions[1:]
+func (s *scriptedUser) Write(b []byte) (int, error) {
+	n, err := s.Buffer.Write(b)
+	if len(s.actions) > 0 && bytes.Contains(b, []byte(s.actions[0].at)) {
+		do := s.actions[0].do
+		s.actions = s.actions[1:]
 		do()
 	}
 	return n, err

@@ -19,9 +19,9 @@ func (t Trace) runPlans(cost Cost) planResults {
 
 // FindBest allows at most budget writes in any five minutes, unless each pool has at most one
 // per interval.
-func (all planResults) FindBest(budget int) BestResult {
+func (p planResults) FindBest(budget int) BestResult {
 	var found BestResult
-	for _, f := range all {
+	for _, f := range p {
 		if f.MaxPerWindow > budget && f.Early > 0 {
 			continue
 		}

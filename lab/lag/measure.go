@@ -100,11 +100,11 @@ func writtenMembers(first nodeSet, changes []Change, writes []Write) []nodeSet {
 	return all
 }
 
-func (f Stats) latencyQuantile(q float64) time.Duration {
-	return f.Latencies[int(q*float64(len(f.Latencies)-1))]
+func (s Stats) latencyQuantile(q float64) time.Duration {
+	return s.Latencies[int(q*float64(len(s.Latencies)-1))]
 }
 
-func (f *Stats) addMemberTime(held nodeSet, changes []Change, writes []Write, lasts time.Duration) {
+func (s *Stats) addMemberTime(held nodeSet, changes []Change, writes []Write, lasts time.Duration) {
 	wanted, at := held, time.Duration(0)
 	content := writtenMembers(held, changes, writes)
 	for at < lasts {
@@ -121,8 +121,8 @@ func (f *Stats) addMemberTime(held nodeSet, changes []Change, writes []Write, la
 		if len(writes) > 0 {
 			next = min(next, writes[0].Effect)
 		}
-		f.Missing += float64(wanted.countMissing(held)) * (next - at).Seconds()
-		f.Unwanted += float64(held.countMissing(wanted)) * (next - at).Seconds()
+		s.Missing += float64(wanted.countMissing(held)) * (next - at).Seconds()
+		s.Unwanted += float64(held.countMissing(wanted)) * (next - at).Seconds()
 		at = next
 	}
 }

@@ -67,13 +67,13 @@ type truncatedWriter struct {
 }
 
 // Write implements io.Writer.
-func (b *truncatedWriter) Write(p []byte) (int, error) {
-	n, err := b.ResponseWriter.Write(p[:min(len(p), b.left)])
-	b.of.mu.Lock()
-	b.of.sent += n
-	b.of.mu.Unlock()
-	if b.left -= n; b.left == 0 {
-		if f, ok := b.ResponseWriter.(http.Flusher); ok {
+func (t *truncatedWriter) Write(p []byte) (int, error) {
+	n, err := t.ResponseWriter.Write(p[:min(len(p), t.left)])
+	t.of.mu.Lock()
+	t.of.sent += n
+	t.of.mu.Unlock()
+	if t.left -= n; t.left == 0 {
+		if f, ok := t.ResponseWriter.(http.Flusher); ok {
 			f.Flush()
 		}
 		panic(http.ErrAbortHandler)

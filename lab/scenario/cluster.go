@@ -76,9 +76,9 @@ func newCluster() cluster {
 // endpointsPerSlice is small, so that most Services have several slices.
 const endpointsPerSlice = 2
 
-func (v *service) endpointSlices() []membership.Slice {
+func (s *service) endpointSlices() []membership.Slice {
 	var all []membership.Slice
-	for part := range slices.Chunk(v.endpoints, endpointsPerSlice) {
+	for part := range slices.Chunk(s.endpoints, endpointsPerSlice) {
 		for _, family := range []lb.Family{lb.IPv4, lb.IPv6} {
 			all = append(all, membership.Slice{Family: family, Endpoints: part})
 		}
@@ -95,8 +95,8 @@ func newService(name string, nodes []string) *service {
 	return v
 }
 
-func (v *service) hasEndpointOn(node string) bool {
-	return slices.ContainsFunc(v.endpoints, func(e membership.Endpoint) bool { return e.Node == node })
+func (s *service) hasEndpointOn(node string) bool {
+	return slices.ContainsFunc(s.endpoints, func(e membership.Endpoint) bool { return e.Node == node })
 }
 
 func (c *cluster) addNode(name string) {

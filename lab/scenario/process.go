@@ -273,13 +273,13 @@ const maxReadDistance = 11 * time.Second
 // isRepeatedRead reports whether a read belongs to the current attempt: its first write met 412 or a
 // Failed load balancer, and it may read more than once before the second. The caller holds the
 // stage's mu.
-func (k *pool) isRepeatedRead() bool {
-	a := k.attempt
+func (p *pool) isRepeatedRead() bool {
+	a := p.attempt
 	if a == nil || a.isOver {
 		return false
 	}
-	again := a.phase == "put" && !a.isConflict && k.lastAnswer.kind == http.MethodPut && (k.lastAnswer.status == http.StatusPreconditionFailed || k.lastAnswer.parentFailed) ||
-		a.phase == "get" && a.isConflict && time.Since(k.lastAnswer.at) <= maxReadDistance
+	again := a.phase == "put" && !a.isConflict && p.lastAnswer.kind == http.MethodPut && (p.lastAnswer.status == http.StatusPreconditionFailed || p.lastAnswer.parentFailed) ||
+		a.phase == "get" && a.isConflict && time.Since(p.lastAnswer.at) <= maxReadDistance
 	a.isConflict = a.isConflict || again
 	return again
 }

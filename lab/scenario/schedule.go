@@ -132,9 +132,9 @@ func (s *Stage) recordAttempt(k *pool) {
 }
 
 // requeueBatch requeues work taken by a void batch. The caller holds the stage's mu.
-func (k *pool) requeueBatch() {
-	if a := k.attempt; a != nil && a.inBatch {
-		k.adminQueued = k.adminQueued || a.adminQueued
+func (p *pool) requeueBatch() {
+	if a := p.attempt; a != nil && a.inBatch {
+		p.adminQueued = p.adminQueued || a.adminQueued
 	}
 }
 
@@ -172,14 +172,14 @@ func (s *Stage) overtakenChange(taken ...*pool) (passed string) {
 
 // waitsSince returns since when a dequeued pool waits for its turn; zero if it is only read. The
 // caller holds the stage's mu.
-func (k *pool) waitsSince() time.Time {
-	switch a := k.attempt; {
+func (p *pool) waitsSince() time.Time {
+	switch a := p.attempt; {
 	case a != nil && !a.firstQueuedAt.IsZero(): // a void batch
 		return a.firstQueuedAt
-	case !k.retryAt.IsZero():
-		return k.retryAt
-	case k.queuedAt.IsZero(): // a read
+	case !p.retryAt.IsZero():
+		return p.retryAt
+	case p.queuedAt.IsZero(): // a read
 		return time.Time{}
 	}
-	return k.firstQueuedAt
+	return p.firstQueuedAt
 }

@@ -302,9 +302,9 @@ type attempt struct {
 
 // mayRequery reports whether an attempt may be between read and write, where the updater queries
 // again. The caller holds s.mu.
-func (k *pool) mayRequery() bool {
-	return k.attempt.isRepair || k.attempt.phase == "get" && (k.attempt.isConflict || k.lastAnswer.status == http.StatusOK)
+func (p *pool) mayRequery() bool {
+	return p.attempt.isRepair || p.attempt.phase == "get" && (p.attempt.isConflict || p.lastAnswer.status == http.StatusOK)
 }
 
 // isAttempted reports whether an attempt is making calls. The caller holds s.mu.
-func (k *pool) isAttempted() bool { return k.attempt != nil && !k.attempt.isOver }
+func (p *pool) isAttempted() bool { return p.attempt != nil && !p.attempt.isOver }

@@ -19,9 +19,9 @@ func scaleEvent(w *scheduleBuilder) []string {
 	return oneEvent("%s", w.scaleStep(names, w.randomNodes()))
 }
 
-func (w *scheduleBuilder) scaleStep(services []string, nodes string) string {
+func (sb *scheduleBuilder) scaleStep(services []string, nodes string) string {
 	for _, s := range services {
-		w.serviceNodes[s] = nodes
+		sb.serviceNodes[s] = nodes
 	}
 	return fmt.Sprintf("scale %s nodes=(%s)", strings.Join(services, " "), nodes)
 }

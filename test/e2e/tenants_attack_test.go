@@ -30,19 +30,19 @@ type attacker struct {
 	deeds []string
 }
 
-func (b *neighbour) attacker(r *rand.Rand) *attacker {
-	b.t.Helper()
+func (n *neighbour) attacker(r *rand.Rand) *attacker {
+	n.t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-tenant-"}}
-	b.must(b.cluster.Create(b.t.Context(), ns))
-	a := &attacker{neighbour: b, namespace: ns.Name, rand: r, uids: []types.UID{"11111111-2222-3333-4444-555555555555"}}
+	n.must(n.cluster.Create(n.t.Context(), ns))
+	a := &attacker{neighbour: n, namespace: ns.Name, rand: r, uids: []types.UID{"11111111-2222-3333-4444-555555555555"}}
 	for _, name := range []string{"web", "all"} {
 		var s corev1.Service
-		b.must(b.cluster.Get(b.t.Context(), key(b.namespace, name), &s))
+		n.must(n.cluster.Get(n.t.Context(), key(n.namespace, name), &s))
 		a.uids = append(a.uids, s.UID)
 	}
 	// The stock role edit is aggregated by a controller that does not run here.
 	tenant := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "tenant", Namespace: ns.Name}}
-	b.must(b.cluster.Create(b.t.Context(), &rbacv1.Role{
+	n.must(n.cluster.Create(n.t.Context(), &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Name: "backendpools", Namespace: ns.Name},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"weir.dev"}, Resources: []string{"backendpools"}, Verbs: []string{"*"}}},
 	}))
@@ -52,13 +52,13 @@ func (b *neighbour) attacker(r *rand.Rand) *attacker {
 		"backendpools": {Kind: "Role", Name: "backendpools"},
 	} {
 		role.APIGroup = rbacv1.GroupName
-		b.must(b.cluster.Create(b.t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: ns.Name}, RoleRef: role, Subjects: tenant}))
+		n.must(n.cluster.Create(n.t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: ns.Name}, RoleRef: role, Subjects: tenant}))
 	}
-	cfg := rest.CopyConfig(b.cluster.rest)
+	cfg := rest.CopyConfig(n.cluster.rest)
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + ns.Name + ":tenant"}
 	var err error
-	a.as, err = client.New(cfg, client.Options{Scheme: b.cluster.Scheme()})
-	b.must(err)
+	a.as, err = client.New(cfg, client.Options{Scheme: n.cluster.Scheme()})
+	n.must(err)
 	return a
 }
 

@@ -43,9 +43,9 @@ type resource struct {
 }
 
 // readResources returns all Azure resources in creation order.
-func (a snapshotFolder) readResources(t *testing.T) []resource {
+func (s snapshotFolder) readResources(t *testing.T) []resource {
 	t.Helper()
-	raw, err := os.ReadFile(string(a) + "resources.json")
+	raw, err := os.ReadFile(string(s) + "resources.json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,10 +23,10 @@ const (
 
 type outcomeCounts map[Outcome]int
 
-func (t outcomeCounts) killedCount() int {
-	return t[KilledByTests] + t[KilledBySimulator] + t[TimedOut]
+func (o outcomeCounts) killedCount() int {
+	return o[KilledByTests] + o[KilledBySimulator] + o[TimedOut]
 }
-func (t outcomeCounts) totalCount() int { return t.killedCount() + t[Survived] }
+func (o outcomeCounts) totalCount() int { return o.killedCount() + o[Survived] }
 
 // report collects the results of a run. Results of other packages remain on the page.
 type report struct {

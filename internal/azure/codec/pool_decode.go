@@ -54,9 +54,9 @@ func DecodePool(id lb.PoolID, doc Document) (lb.Pool, error) {
 	return pool.toPool(id, doc), nil
 }
 
-func (s armPool) toPool(id lb.PoolID, doc Document) lb.Pool {
-	pool := lb.Pool{ID: id, Etag: etagOrAny(s.Etag), Origin: doc}
-	p := s.Properties
+func (a armPool) toPool(id lb.PoolID, doc Document) lb.Pool {
+	pool := lb.Pool{ID: id, Etag: etagOrAny(a.Etag), Origin: doc}
+	p := a.Properties
 	if p == nil {
 		return pool
 	}

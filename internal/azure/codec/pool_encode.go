@@ -120,13 +120,13 @@ func entryAddress(entry *jsonObject) lb.Address {
 	return a
 }
 
-func (s entryIndex) takeEntry(a lb.Address) *jsonObject {
+func (e entryIndex) takeEntry(a lb.Address) *jsonObject {
 	key := entryKey(a)
-	entries := s[key]
+	entries := e[key]
 	if len(entries) == 0 {
 		return nil
 	}
-	s[key] = entries[1:]
+	e[key] = entries[1:]
 	return entries[0]
 }
 

@@ -87,11 +87,11 @@ func DecodePrivateLinkService(place lb.ResourceID, doc Document) (lb.PrivateLink
 	return p, place.Validate()
 }
 
-func (n armNATConfiguration) toNATAddress() lb.NATAddress {
-	address, _ := netip.ParseAddr(n.Properties.Address) // absent until Azure assigns one
+func (a armNATConfiguration) toNATAddress() lb.NATAddress {
+	address, _ := netip.ParseAddr(a.Properties.Address) // absent until Azure assigns one
 	return lb.NATAddress{
-		Name: n.Name, Subnet: n.Properties.Subnet.ID, Primary: n.Properties.Primary,
-		Static: strings.EqualFold(n.Properties.Allocation, "Static"), Address: address,
+		Name: a.Name, Subnet: a.Properties.Subnet.ID, Primary: a.Properties.Primary,
+		Static: strings.EqualFold(a.Properties.Allocation, "Static"), Address: address,
 	}
 }
 

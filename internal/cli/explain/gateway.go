@@ -274,39 +274,39 @@ func (r Reader) describeCopies(ctx context.Context, gateway, backend types.Names
 	return text
 }
 
-func (v *Gateway) addSteps(r status.Report) {
+func (g *Gateway) addSteps(r status.Report) {
 	for _, c := range r.Causes {
 		for _, p := range c.Of {
-			v.Steps = append(v.Steps, Step{Cause: c.Name, Why: p.Why, Do: status.RemedyOf(c.Name, p)})
+			g.Steps = append(g.Steps, Step{Cause: c.Name, Why: p.Why, Do: status.RemedyOf(c.Name, p)})
 		}
 	}
 }
 
 // ClassLine describes the class of the Gateway.
-func (v *Gateway) ClassLine() string {
-	switch v.Controller {
+func (g *Gateway) ClassLine() string {
+	switch g.Controller {
 	case "":
-		return v.Class + ". Its controller is unknown: there is no such GatewayClass, or you may not get it"
+		return g.Class + ". Its controller is unknown: there is no such GatewayClass, or you may not get it"
 	case string(routing.ControllerName):
-		return v.Class + ", which Weir serves"
+		return g.Class + ", which Weir serves"
 	}
-	return v.Class + ", which " + v.Controller + " serves, and not Weir"
+	return g.Class + ", which " + g.Controller + " serves, and not Weir"
 }
 
 // HasProblem reports whether a condition shows a problem. That of valid listeners is True while some are invalid.
-func (v *Gateway) HasProblem(c metav1.Condition) bool {
+func (g *Gateway) HasProblem(c metav1.Condition) bool {
 	return c.Reason == string(gatewayv1.GatewayReasonListenersNotValid) ||
-		c.Message != "" && slices.ContainsFunc(v.Steps, func(s Step) bool { return s.Why == c.Message })
+		c.Message != "" && slices.ContainsFunc(g.Steps, func(s Step) bool { return s.Why == c.Message })
 }
 
-func (s Explanation) writeGateway(b *strings.Builder) {
-	v := s.Gateway
-	b.WriteString(s.paint(humanize.Title, "Gateway "+v.Namespace+"/"+sanitizeText(v.Name)) + "\n")
+func (ex Explanation) writeGateway(b *strings.Builder) {
+	v := ex.Gateway
+	b.WriteString(ex.paint(humanize.Title, "Gateway "+v.Namespace+"/"+sanitizeText(v.Name)) + "\n")
 	writeLine(b, "Class", sanitizeText(v.ClassLine()))
 	writeLine(b, "Addresses", joinOrDefault(v.Addresses, "none yet"))
 	writeLine(b, "Load balancers", joinOrDefault(v.LoadBalancers, "none"))
-	s.writeConditions(b, v.Conditions, v.Steps)
-	if len(s.Pools) == 0 {
+	ex.writeConditions(b, v.Conditions, v.Steps)
+	if len(ex.Pools) == 0 {
 		writeLine(b, "BackendPools", "none")
 	}
 	w := tabwriter.NewWriter(b, 0, 0, 3, ' ', 0)

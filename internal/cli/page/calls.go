@@ -192,27 +192,27 @@ func newTimeline(recent *recentCalls) timeline {
 	return l
 }
 
-func (l timeline) All() int { return l.OK + l.Refused + l.Throttle }
+func (t timeline) All() int { return t.OK + t.Refused + t.Throttle }
 
-func (l timeline) Words() string {
-	summary := humanize.FormatCount(l.All(), "request")
-	if l.Throttle > 0 {
-		summary += fmt.Sprintf(", %d throttled (429)", l.Throttle)
+func (t timeline) Words() string {
+	summary := humanize.FormatCount(t.All(), "request")
+	if t.Throttle > 0 {
+		summary += fmt.Sprintf(", %d throttled (429)", t.Throttle)
 	}
 	switch {
-	case l.Refused > 0 && l.Throttle > 0:
-		summary += fmt.Sprintf(", %d failed otherwise", l.Refused)
-	case l.Refused > 0:
-		summary += fmt.Sprintf(", %d failed", l.Refused)
+	case t.Refused > 0 && t.Throttle > 0:
+		summary += fmt.Sprintf(", %d failed otherwise", t.Refused)
+	case t.Refused > 0:
+		summary += fmt.Sprintf(", %d failed", t.Refused)
 	}
 	return summary
 }
 
 // Most is the number of requests in the highest column.
-func (l timeline) Most() int { return l.maxRequests }
+func (t timeline) Most() int { return t.maxRequests }
 
 // Each is the time span of a column, as text.
-func (l timeline) Each() string { return duration.HumanDuration(l.To.Sub(l.From) / timelineSlots) }
+func (t timeline) Each() string { return duration.HumanDuration(t.To.Sub(t.From) / timelineSlots) }
 
 type chartSegment struct {
 	rectangle
@@ -221,16 +221,16 @@ type chartSegment struct {
 }
 
 // Columns returns the rectangles of the chart; throttled calls are on top.
-func (l timeline) Columns() []chartSegment {
+func (t timeline) Columns() []chartSegment {
 	var out []chartSegment
-	for i, s := range l.Slots {
+	for i, s := range t.Slots {
 		y := chartTop + chartHeight
 		for _, p := range []struct {
 			n  int
 			is string
 		}{{s.OK, "ok"}, {s.Refused, "refused"}, {s.Throttle, "throttled"}} {
 			if p.n > 0 {
-				high := max(2, p.n*(chartHeight-4)/l.maxRequests)
+				high := max(2, p.n*(chartHeight-4)/t.maxRequests)
 				y -= high
 				out = append(out, chartSegment{rectangle{i * columnDistance, y, columnWidth, high}, p.is})
 			}
@@ -239,7 +239,7 @@ func (l timeline) Columns() []chartSegment {
 	return out
 }
 
-func (l timeline) Wide() int { return timelineSlots*columnDistance - (columnDistance - columnWidth) }
+func (t timeline) Wide() int { return timelineSlots*columnDistance - (columnDistance - columnWidth) }
 
 func trimResourceID(id string) string {
 	if _, rest, ok := strings.Cut(id, "/providers/"); ok {

@@ -38,7 +38,7 @@ const (
 	maxPools   = 100
 )
 
-func (t poolDetails) More() int { return len(t.Members) - len(t.Shown) }
+func (p poolDetails) More() int { return len(p.Members) - len(p.Shown) }
 
 func newDetailPage(s explain.Explanation, kind, namespace, name string) *detailPage {
 	out := &detailPage{Explanation: s, Kind: kind, Namespace: namespace, Name: name}
@@ -70,7 +70,7 @@ func memberOrder(state string) int {
 }
 
 // Ready reports whether a condition of a Service has its healthy status.
-func (s *detailPage) Ready(kind, state string) bool {
+func (d *detailPage) Ready(kind, state string) bool {
 	return (state == "True") != (kind == "weir.dev/Contested")
 }
 
@@ -116,11 +116,11 @@ func (s *pageServer) healthReader(r *http.Request) func(ctx context.Context, nam
 	}
 }
 
-func (s *detailPage) summaryText() string {
-	for _, t := range s.Told {
+func (d *detailPage) summaryText() string {
+	for _, t := range d.Told {
 		if t.Is != stateInSync {
 			return t.Name + " is " + t.State + ": " + t.Counts.Words()
 		}
 	}
-	return s.Name + " is in sync"
+	return d.Name + " is in sync"
 }

@@ -20,9 +20,9 @@ func parseFilter(q url.Values) poolFilter {
 	return poolFilter{Find: strings.TrimSpace(q.Get("find")), Balancer: q.Get("balancer"), Is: q.Get("is")}
 }
 
-func (c poolFilter) filterURL() string {
+func (f poolFilter) filterURL() string {
 	q := url.Values{}
-	for name, value := range map[string]string{"find": c.Find, "balancer": c.Balancer, "is": c.Is} {
+	for name, value := range map[string]string{"find": f.Find, "balancer": f.Balancer, "is": f.Is} {
 		if value != "" {
 			q.Set(name, value)
 		}
@@ -30,14 +30,14 @@ func (c poolFilter) filterURL() string {
 	return "pools?" + q.Encode()
 }
 
-func (c poolFilter) matchesPool(p *poolRow) bool {
+func (f poolFilter) matchesPool(p *poolRow) bool {
 	switch {
-	case c.Is != "" && c.Is != p.Is, c.Balancer != "" && !strings.EqualFold(c.Balancer, p.Balancer):
+	case f.Is != "" && f.Is != p.Is, f.Balancer != "" && !strings.EqualFold(f.Balancer, p.Balancer):
 		return false
-	case c.Find == "":
+	case f.Find == "":
 		return true
 	}
-	find := strings.ToLower(c.Find)
+	find := strings.ToLower(f.Find)
 	for _, value := range []string{p.Namespace + "/" + p.Name, p.Namespace + "/" + p.Service, p.Balancer, p.Pool} {
 		if strings.Contains(strings.ToLower(value), find) {
 			return true
@@ -46,10 +46,10 @@ func (c poolFilter) matchesPool(p *poolRow) bool {
 	return false
 }
 
-func (c poolFilter) filterPools(pools []poolRow) []poolRow {
+func (f poolFilter) filterPools(pools []poolRow) []poolRow {
 	var chosen []poolRow
 	for i := range pools {
-		if c.matchesPool(&pools[i]) {
+		if f.matchesPool(&pools[i]) {
 			chosen = append(chosen, pools[i])
 		}
 	}

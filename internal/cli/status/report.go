@@ -218,11 +218,11 @@ func compareAge(a, b Problem) int {
 }
 
 // start returns the start of the state, or its lower bound.
-func (w Problem) start() time.Time {
-	if w.Since.IsZero() {
-		return w.NotBefore
+func (p Problem) start() time.Time {
+	if p.Since.IsZero() {
+		return p.NotBefore
 	}
-	return w.Since
+	return p.Since
 }
 
 // isPending reports whether a pool is in progress and needs no action.

@@ -239,16 +239,16 @@ func (r Report) writeObjects(b *strings.Builder, of []Problem, why bool) {
 	}
 }
 
-func (w Problem) objectName() string {
-	return fmt.Sprintf("%s %s/%s", strings.ToLower(w.Kind), w.Namespace, sanitizeText(w.Name))
+func (p Problem) objectName() string {
+	return fmt.Sprintf("%s %s/%s", strings.ToLower(p.Kind), p.Namespace, sanitizeText(p.Name))
 }
 
-func (w Problem) serviceText() string {
+func (p Problem) serviceText() string {
 	switch {
-	case w.Service != "":
-		return "Service " + sanitizeText(w.Service)
-	case w.SharedBy != "":
-		return "all Services of load balancer " + sanitizeText(w.SharedBy)
+	case p.Service != "":
+		return "Service " + sanitizeText(p.Service)
+	case p.SharedBy != "":
+		return "all Services of load balancer " + sanitizeText(p.SharedBy)
 	}
 	return ""
 }

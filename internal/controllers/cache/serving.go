@@ -23,21 +23,21 @@ type Serving struct {
 }
 
 // IsManaged reports whether Weir manages the load balancer of a Service.
-func (v Serving) IsManaged(s *corev1.Service) bool {
-	return v.LoadBalancers && OwnershipOf(s).IsManaged(v.Class)
+func (sv Serving) IsManaged(s *corev1.Service) bool {
+	return sv.LoadBalancers && OwnershipOf(s).IsManaged(sv.Class)
 }
 
 // NeedsCleanup reports whether Azure may have resources of a Service that Weir must delete.
-func (v Serving) NeedsCleanup(s *corev1.Service) bool {
-	return HasFinalizer(s) || v.LoadBalancers && OwnershipOf(s).MayHaveResources(v.Class)
+func (sv Serving) NeedsCleanup(s *corev1.Service) bool {
+	return HasFinalizer(s) || sv.LoadBalancers && OwnershipOf(s).MayHaveResources(sv.Class)
 }
 
 // IsResponsible reports whether Weir is responsible for the load balancer of a Service.
-func (v Serving) IsResponsible(s *corev1.Service) bool { return v.IsManaged(s) || v.NeedsCleanup(s) }
+func (sv Serving) IsResponsible(s *corev1.Service) bool { return sv.IsManaged(s) || sv.NeedsCleanup(s) }
 
 // RetainsResources reports whether a Service served under another class keeps its Azure resources.
-func (v Serving) RetainsResources(s *corev1.Service) bool {
-	return v.LoadBalancers && OwnershipOf(s).IsRetained(v.Class, RecordedClass(s))
+func (sv Serving) RetainsResources(s *corev1.Service) bool {
+	return sv.LoadBalancers && OwnershipOf(s).IsRetained(sv.Class, RecordedClass(s))
 }
 
 // OwnershipOf returns the ownership inputs of a Service.

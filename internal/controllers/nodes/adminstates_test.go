@@ -80,23 +80,23 @@ func newAdminFixture(t *testing.T, size int) *adminFixture {
 }
 
 // startProcess starts a process with these objects. Every namespace may use every pool.
-func (d *adminFixture) startProcess(all ...client.Object) {
-	d.Helper()
+func (a *adminFixture) startProcess(all ...client.Object) {
+	a.Helper()
 	log := slog.New(slog.DiscardHandler)
-	d.events, d.seen = k8s.NewEventQueue(metadata.Scheme(), nil, log), 0
-	d.Controllers = controllers.NewControllers(controllers.Options{SubscriptionID: "s0", ResourceGroup: "rg0", Draining: &lb.DrainSignals{}, Log: log}, d.events, noAPI{}, services.API{})
-	d.Ownership.AllowUnknown = true
-	d.View.InMemory()
-	if err := d.View.Add(all...); err != nil {
-		d.Fatal(err)
+	a.events, a.seen = k8s.NewEventQueue(metadata.Scheme(), nil, log), 0
+	a.Controllers = controllers.NewControllers(controllers.Options{SubscriptionID: "s0", ResourceGroup: "rg0", Draining: &lb.DrainSignals{}, Log: log}, a.events, noAPI{}, services.API{})
+	a.Ownership.AllowUnknown = true
+	a.View.InMemory()
+	if err := a.View.Add(all...); err != nil {
+		a.Fatal(err)
 	}
 }
 
 // restartProcess starts another process, with this address Down in all pools.
-func (d *adminFixture) restartProcess(down v1alpha1.DownAddress) {
-	d.Helper()
+func (a *adminFixture) restartProcess(down v1alpha1.DownAddress) {
+	a.Helper()
 	var all []client.Object
-	for _, store := range []toolscache.Indexer{d.View.Nodes, d.View.Services, d.View.Slices, d.View.Pools} {
+	for _, store := range []toolscache.Indexer{a.View.Nodes, a.View.Services, a.View.Slices, a.View.Pools} {
 		for _, obj := range store.List() {
 			current := obj.(client.Object).DeepCopyObject().(client.Object)
 			if p, ok := current.(*v1alpha1.BackendPool); ok {
@@ -105,9 +105,9 @@ func (d *adminFixture) restartProcess(down v1alpha1.DownAddress) {
 			all = append(all, current)
 		}
 	}
-	d.startProcess(all...)
-	for _, p := range cache.All[v1alpha1.BackendPool](d.View.Pools) {
-		d.Ownership.Statuses.AdoptPool(p)
+	a.startProcess(all...)
+	for _, p := range cache.All[v1alpha1.BackendPool](a.View.Pools) {
+		a.Ownership.Statuses.AdoptPool(p)
 	}
 }
 
@@ -117,36 +117,36 @@ func (noAPI) Apply(_ context.Context, _ schedule.Ref, version string, _ *v1alpha
 	return version, nil
 }
 
-func (d *adminFixture) setTaints(n int, taints ...string) {
-	d.Helper()
+func (a *adminFixture) setTaints(n int, taints ...string) {
+	a.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", n), UID: "uid"}}
 	for _, text := range taints {
 		key, value, _ := strings.Cut(text, "=")
 		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffectNoExecute})
 	}
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: nodeIP(n).String()}}
-	if err := d.View.Nodes.Update(node); err != nil {
-		d.Fatal(err)
+	if err := a.View.Nodes.Update(node); err != nil {
+		a.Fatal(err)
 	}
 }
 
 func nodeIP(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(n / 250), byte(n % 250)}) }
 
-func (d *adminFixture) runAttempt(pool string, edit func(*updater.Report)) {
-	d.Helper()
-	p := d.View.Pool("shop", pool)
-	if _, err := d.Pools.DesiredPool(backendpool.RefOf(p)); err != nil {
-		d.Fatal(err)
+func (a *adminFixture) runAttempt(pool string, edit func(*updater.Report)) {
+	a.Helper()
+	p := a.View.Pool("shop", pool)
+	if _, err := a.Pools.DesiredPool(backendpool.RefOf(p)); err != nil {
+		a.Fatal(err)
 	}
-	r := updater.Report{Ref: backendpool.RefOf(p), Pool: d.Pools.ResolveBinding(p, time.Now()).Pool, AdminAttempted: true, At: time.Unix(1000, 0)}
+	r := updater.Report{Ref: backendpool.RefOf(p), Pool: a.Pools.ResolveBinding(p, time.Now()).Pool, AdminAttempted: true, At: time.Unix(1000, 0)}
 	edit(&r)
-	d.Pools.Report(d.Context(), r)
+	a.Pools.Report(a.Context(), r)
 }
 
 // reportInSync ends an attempt that brought the pool in sync; positive nodes became Down, negative ones came back.
-func (d *adminFixture) reportInSync(pool string, nodes ...int) {
-	d.Helper()
-	d.runAttempt(pool, func(r *updater.Report) {
+func (a *adminFixture) reportInSync(pool string, nodes ...int) {
+	a.Helper()
+	a.runAttempt(pool, func(r *updater.Report) {
 		r.Outcome, r.InSync = diff.Written, true
 		for _, n := range nodes {
 			if n > 0 {
@@ -158,32 +158,32 @@ func (d *adminFixture) reportInSync(pool string, nodes ...int) {
 	})
 }
 
-func (d *adminFixture) reportFailure(pool string) {
-	d.Helper()
-	d.runAttempt(pool, func(r *updater.Report) {
+func (a *adminFixture) reportFailure(pool string) {
+	a.Helper()
+	a.runAttempt(pool, func(r *updater.Report) {
 		r.Outcome, r.Fault = diff.Terminal, &armerror.Fault{Class: armerror.Terminal, Code: "Bad", Err: errors.New("no way")}
 	})
 }
 
-func (d *adminFixture) takeEvents() []*corev1.Event {
-	all := d.events.QueuedEvents()
-	since := all[d.seen:]
-	d.seen = len(all)
+func (a *adminFixture) takeEvents() []*corev1.Event {
+	all := a.events.QueuedEvents()
+	since := all[a.seen:]
+	a.seen = len(all)
 	return since
 }
 
 // assertEvents records the pending events and compares them.
-func (d *adminFixture) assertEvents(want ...string) {
-	d.Helper()
-	d.AdminStates.RecordEvents()
+func (a *adminFixture) assertEvents(want ...string) {
+	a.Helper()
+	a.AdminStates.RecordEvents()
 	var got []string
-	for _, e := range d.takeEvents() {
+	for _, e := range a.takeEvents() {
 		if word, admin := strings.CutPrefix(e.Reason, "LoadBalancerAdminState"); admin {
 			got = append(got, e.InvolvedObject.Kind+" "+e.InvolvedObject.Name+" "+word+": "+e.Message)
 		}
 	}
 	if !slices.Equal(got, want) {
-		d.Errorf("heard\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		a.Errorf("heard\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 

@@ -191,13 +191,13 @@ func (p *placementStore) newCandidate(n *corev1.Node, shown observedPlaces) (ser
 }
 
 // configurationOf returns the configuration of a node in Azure; "" for none.
-func (s observedPlaces) configurationOf(n *corev1.Node) string {
+func (o observedPlaces) configurationOf(n *corev1.Node) string {
 	keys := []string{lb.MachineKey(n.Spec.ProviderID)}
 	for _, ip := range cache.InternalIPs(n) {
 		keys = append(keys, ip.String())
 	}
 	for _, key := range keys {
-		if on := s[key]; on != "" {
+		if on := o[key]; on != "" {
 			return on
 		}
 	}

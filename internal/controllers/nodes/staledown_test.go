@@ -72,7 +72,7 @@ func TestStaleDownMembersAreReportedAtStart(t *testing.T) {
 
 type eventTexts []string
 
-func (r *eventTexts) Add(about runtime.Object, _, reason, message string) {
+func (e *eventTexts) Add(about runtime.Object, _, reason, message string) {
 	of := about.(interface{ GetName() string })
-	*r = append(*r, fmt.Sprintf("%s %s %s: %s", reflect.TypeOf(about).Elem().Name(), of.GetName(), reason, message))
+	*e = append(*e, fmt.Sprintf("%s %s %s: %s", reflect.TypeOf(about).Elem().Name(), of.GetName(), reason, message))
 }

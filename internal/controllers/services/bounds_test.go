@@ -18,8 +18,8 @@ import (
 
 type eventTexts []string
 
-func (n *eventTexts) Add(_ runtime.Object, kind, reason, message string) {
-	*n = append(*n, kind+" "+reason+" "+message)
+func (e *eventTexts) Add(_ runtime.Object, kind, reason, message string) {
+	*e = append(*e, kind+" "+reason+" "+message)
 }
 
 // Changed limits requeue the Services of the namespace. Invalid ones are reported once, in the log and by an

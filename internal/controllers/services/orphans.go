@@ -27,16 +27,16 @@ type orphanSet struct {
 }
 
 // replaceAll stores the current leftovers and returns the new ones.
-func (l *orphanSet) replaceAll(all []loadbalancer.Orphan) (added []loadbalancer.Orphan) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (o *orphanSet) replaceAll(all []loadbalancer.Orphan) (added []loadbalancer.Orphan) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	next := map[loadbalancer.Orphan]bool{}
 	for _, orphan := range all {
-		if next[orphan] = true; !l.known[orphan] {
+		if next[orphan] = true; !o.known[orphan] {
 			added = append(added, orphan)
 		}
 	}
-	l.known = next
+	o.known = next
 	return added
 }
 

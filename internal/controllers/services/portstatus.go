@@ -18,8 +18,8 @@ import (
 )
 
 // RejectPorts implements servicelb.Store.
-func (l serviceStatusStore) RejectPorts(ctx context.Context, v servicelb.Service, ports map[service.PortRef]string) error {
-	s := l.view.ServiceObject(v)
+func (store serviceStatusStore) RejectPorts(ctx context.Context, v servicelb.Service, ports map[service.PortRef]string) error {
+	s := store.view.ServiceObject(v)
 	if _, ok := cache.GatewayOf(s.Name); ok {
 		return nil // its status has no ports
 	}
@@ -38,7 +38,7 @@ func (l serviceStatusStore) RejectPorts(ctx context.Context, v servicelb.Service
 		return nil
 	}
 	// The patch replaces the ingress list: a stale copy would restore an old address.
-	return l.patchStatus(ctx, "status", next, client.MergeFromWithOptions(s, client.MergeFromWithOptimisticLock{}))
+	return store.patchStatus(ctx, "status", next, client.MergeFromWithOptions(s, client.MergeFromWithOptimisticLock{}))
 }
 
 // portStatuses returns the statuses of all ports, or nil if none has an error.

@@ -209,8 +209,8 @@ func (r *Reconciler) HandleAttempt(p *v1alpha1.BackendPool, report updater.Repor
 }
 
 // recheckPool rechecks a pool that was missing: its load balancer now exists.
-func (r serviceStatusStore) recheckPool(p *v1alpha1.BackendPool) {
-	r.pools.RecheckMissing(p, time.Now())
+func (store serviceStatusStore) recheckPool(p *v1alpha1.BackendPool) {
+	store.pools.RecheckMissing(p, time.Now())
 }
 
 // HandleDeletion cleans up the Service of a deleted BackendPool if the Service was deleted while no process was

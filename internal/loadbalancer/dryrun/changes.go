@@ -44,8 +44,8 @@ func sortChanges[K cmp.Ordered, T any](all map[K]*ResourceChange[T]) []ResourceC
 }
 
 // ListChanges includes Private Link Services.
-func (r *Simulator) ListChanges() Changes {
-	d := r.Shadow.ListChanges()
-	d.Links, d.Subnets = r.Links.listChanges()
+func (s *Simulator) ListChanges() Changes {
+	d := s.Shadow.ListChanges()
+	d.Links, d.Subnets = s.Links.listChanges()
 	return d
 }

@@ -146,12 +146,12 @@ type cachedLinks struct {
 }
 
 // List implements LinkReader.
-func (r cachedLinks) List(ctx context.Context, subscription, resourceGroup string) ([]lb.PrivateLinkService, error) {
-	return readCached(ctx, r.cache, func() ([]lb.PrivateLinkService, error) { return r.Azure.List(ctx, subscription, resourceGroup) },
+func (c cachedLinks) List(ctx context.Context, subscription, resourceGroup string) ([]lb.PrivateLinkService, error) {
+	return readCached(ctx, c.cache, func() ([]lb.PrivateLinkService, error) { return c.Azure.List(ctx, subscription, resourceGroup) },
 		"private link services", subscription, resourceGroup)
 }
 
 // GetSubnet implements LinkReader.
-func (r cachedLinks) GetSubnet(ctx context.Context, network lb.ResourceID, name string) (lb.Subnet, error) {
-	return readCached(ctx, r.cache, func() (lb.Subnet, error) { return r.Azure.GetSubnet(ctx, network, name) }, "subnet", network.Key(), name)
+func (c cachedLinks) GetSubnet(ctx context.Context, network lb.ResourceID, name string) (lb.Subnet, error) {
+	return readCached(ctx, c.cache, func() (lb.Subnet, error) { return c.Azure.GetSubnet(ctx, network, name) }, "subnet", network.Key(), name)
 }

@@ -25,22 +25,22 @@ var actionColors = map[lb.Action]string{lb.ActionAdd: "\x1b[32m", lb.ActionModif
 const resetColor = "\x1b[0m"
 
 // FormatText formats the plan for a terminal.
-func (p Report) FormatText(colour bool) string {
+func (report Report) FormatText(colour bool) string {
 	w := &textWriter{useColor: colour}
-	for _, r := range p.Resources {
+	for _, r := range report.Resources {
 		w.writeResource(r)
 	}
-	w.writeServices(p)
-	for i, note := range p.Notes {
+	w.writeServices(report)
+	for i, note := range report.Notes {
 		w.writeLine(0, "", "Note: "+note)
-		if i == len(p.Notes)-1 {
+		if i == len(report.Notes)-1 {
 			w.writeLine(0, "", "")
 		}
 	}
-	w.writeLine(0, "", p.formatSummary())
-	w.limits(p)
-	w.writeLosses(p)
-	for _, why := range p.Stops {
+	w.writeLine(0, "", report.formatSummary())
+	w.limits(report)
+	w.writeLosses(report)
+	for _, why := range report.Stops {
 		w.writeLine(0, "!", why)
 	}
 	return w.out.String()
@@ -190,9 +190,9 @@ func (w *textWriter) writeGrouped(all []ServiceReport, mark lb.Action, of func(S
 	}
 }
 
-func (p Report) formatSummary() string {
-	refused, failed, gateways := p.CountRejected(), 0, 0
-	for _, s := range p.Services {
+func (report Report) formatSummary() string {
+	refused, failed, gateways := report.CountRejected(), 0, 0
+	for _, s := range report.Services {
 		if _, ok := service.GatewayOf(path.Base(s.Service)); ok {
 			gateways++
 		}
@@ -200,9 +200,9 @@ func (p Report) formatSummary() string {
 			failed++
 		}
 	}
-	planned := formatCount(len(p.Services)-gateways, "Service")
+	planned := formatCount(len(report.Services)-gateways, "Service")
 	switch {
-	case gateways == len(p.Services) && gateways > 0:
+	case gateways == len(report.Services) && gateways > 0:
 		planned = formatCount(gateways, "Gateway")
 	case gateways > 0:
 		planned += ", " + formatCount(gateways, "Gateway")
@@ -214,18 +214,18 @@ func (p Report) formatSummary() string {
 		planned += fmt.Sprintf(", %d could not be planned", failed)
 	}
 	switch {
-	case p.Changes == 0 && failed > 0:
+	case report.Changes == 0 && failed > 0:
 		return "Not complete (" + planned + ")."
-	case p.Changes == 0:
+	case report.Changes == 0:
 		return "No changes (" + planned + ")."
 	}
 	n := map[lb.Action]int{}
-	for _, r := range p.Resources {
+	for _, r := range report.Resources {
 		n[r.Action]++
 	}
 	text := fmt.Sprintf("%s to add, %d to change, %d to remove (%s).", formatCount(n[lb.ActionAdd], "resource"), n[lb.ActionModify], n[lb.ActionRemove], planned)
-	if p.PoolWrites > 0 {
-		text += " Members take " + formatCount(p.PoolWrites, "write") + " of pools."
+	if report.PoolWrites > 0 {
+		text += " Members take " + formatCount(report.PoolWrites, "write") + " of pools."
 	}
 	return text
 }
@@ -238,12 +238,12 @@ func formatCount(n int, what string) string {
 }
 
 // FormatBrief formats the plan in one line, for an event.
-func (p Report) FormatBrief() string {
-	if p.Changes == 0 {
+func (report Report) FormatBrief() string {
+	if report.Changes == 0 {
 		return "dry run: nothing would change in Azure"
 	}
 	var texts []string
-	for _, r := range p.Resources {
+	for _, r := range report.Resources {
 		text := actionVerbs[r.Action] + " " + kindName(r.Kind) + " " + r.Name
 		var parts []string
 		for _, part := range r.Parts {

@@ -34,21 +34,21 @@ func newTenants(namespaces ...string) *town {
 }
 
 // published counts the Private Link Services by namespace.
-func (n *town) published() map[string]int {
+func (tn *town) published() map[string]int {
 	all := map[string]int{}
-	for _, p := range n.links {
+	for _, p := range tn.links {
 		all[desired.Namespace(desired.OwnerOf(p))]++
 	}
 	return all
 }
 
 // due runs a round for some of the requests.
-func (n *town) due(t *testing.T, requests ...*Request) {
+func (tn *town) due(t *testing.T, requests ...*Request) {
 	t.Helper()
-	all := n.requests
-	n.requests = requests
-	n.inSync(t)
-	n.requests = all
+	all := tn.requests
+	tn.requests = requests
+	tn.inSync(t)
+	tn.requests = all
 }
 
 func times(n int, namespace string) []string { return slices.Repeat([]string{namespace}, n) }

@@ -23,8 +23,8 @@ type observedLinks struct {
 
 // ListObserved returns the IDs and frontends of the Private Link Services as last read or written, in the resource groups
 // that were read.
-func (k *Reconciler) ListObserved() []lb.PrivateLinkService {
-	o := k.observed
+func (rec *Reconciler) ListObserved() []lb.PrivateLinkService {
+	o := rec.observed
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Collect(maps.Values(o.byID))

@@ -139,14 +139,14 @@ type town struct {
 	bounds    map[string]map[string]string // annotations by Namespace
 }
 
-func (n *town) NamespaceBounds(namespace string) service.NamespaceSettings {
-	return service.ParseNamespaceSettings(namespace, n.bounds[namespace])
+func (tn *town) NamespaceBounds(namespace string) service.NamespaceSettings {
+	return service.ParseNamespaceSettings(namespace, tn.bounds[namespace])
 }
 
-func (n *town) FrontendServices(owners map[string]bool) map[string]desired.FrontendService {
+func (tn *town) FrontendServices(owners map[string]bool) map[string]desired.FrontendService {
 	all := map[string]desired.FrontendService{}
 	for owner := range owners {
-		if s, ok := n.sharers[owner]; ok {
+		if s, ok := tn.sharers[owner]; ok {
 			all[owner] = s
 		}
 	}
@@ -184,13 +184,13 @@ func newTown(n int) *town {
 }
 
 // inSync runs a round and returns its calls.
-func (n *town) inSync(t *testing.T) map[string]int {
+func (tn *town) inSync(t *testing.T) map[string]int {
 	t.Helper()
-	n.mu.Lock()
-	clear(n.calls)
-	n.mu.Unlock()
-	n.keeper.Reconcile(t.Context(), n.balancer, n.requests)
-	return maps.Clone(n.calls)
+	tn.mu.Lock()
+	clear(tn.calls)
+	tn.mu.Unlock()
+	tn.keeper.Reconcile(t.Context(), tn.balancer, tn.requests)
+	return maps.Clone(tn.calls)
 }
 
 func wants(t *testing.T, what string, got, want map[string]int) {

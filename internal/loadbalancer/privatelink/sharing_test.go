@@ -15,20 +15,20 @@ import (
 )
 
 // share puts the town's second Service onto the frontend of the first.
-func (n *town) share(link *service.PrivateLink, edit func(*desired.FrontendService)) {
-	n.balancer.Observed.Frontends = n.balancer.Observed.Frontends[:1]
-	n.balancer.Observed.Rules[1].Frontend = "a000"
-	s := n.sharers["a001"]
-	s.Link, n.requests[1].Desired.Link = link, link
+func (tn *town) share(link *service.PrivateLink, edit func(*desired.FrontendService)) {
+	tn.balancer.Observed.Frontends = tn.balancer.Observed.Frontends[:1]
+	tn.balancer.Observed.Rules[1].Frontend = "a000"
+	s := tn.sharers["a001"]
+	s.Link, tn.requests[1].Desired.Link = link, link
 	edit(&s)
-	n.sharers["a001"] = s
+	tn.sharers["a001"] = s
 }
 
 // asksNoMore removes the request of the first Service.
-func (n *town) asksNoMore() {
-	s := n.sharers["a000"]
-	s.Link, n.requests[0].Desired.Link = nil, nil
-	n.sharers["a000"] = s
+func (tn *town) asksNoMore() {
+	s := tn.sharers["a000"]
+	s.Link, tn.requests[0].Desired.Link = nil, nil
+	tn.sharers["a000"] = s
 }
 
 // A Service is not released while another Service freezes its Private Link Service: with its record

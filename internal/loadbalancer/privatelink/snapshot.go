@@ -71,22 +71,22 @@ type listResult struct {
 }
 
 // NewSnapshot returns an empty cache.
-func (k *Reconciler) NewSnapshot() *Snapshot { return &Snapshot{k, map[string]listResult{}} }
+func (rec *Reconciler) NewSnapshot() *Snapshot { return &Snapshot{rec, map[string]listResult{}} }
 
-func (l *Snapshot) listGroup(ctx context.Context, name string) ([]lb.PrivateLinkService, error) {
+func (s *Snapshot) listGroup(ctx context.Context, name string) ([]lb.PrivateLinkService, error) {
 	key := strings.ToLower(name)
-	result, ok := l.lists[key]
+	result, ok := s.lists[key]
 	if !ok {
-		result.all, result.err = l.reconciler.cfg.listLinks(ctx, []string{name})
-		l.lists[key] = result
+		result.all, result.err = s.reconciler.cfg.listLinks(ctx, []string{name})
+		s.lists[key] = result
 	}
 	return result.all, result.err
 }
 
 // CheckReadable returns an error for an unreadable resource group. Such a group must not be recorded: it
 // would block its Service forever.
-func (k *Reconciler) CheckReadable(ctx context.Context, group string) error {
-	if _, err := k.cfg.Azure.List(ctx, k.cfg.Settings.Group.SubscriptionID, group); err != nil {
+func (rec *Reconciler) CheckReadable(ctx context.Context, group string) error {
+	if _, err := rec.cfg.Azure.List(ctx, rec.cfg.Settings.Group.SubscriptionID, group); err != nil {
 		return fmt.Errorf("private link services of resource group %s: %w", group, err)
 	}
 	return nil

@@ -145,7 +145,7 @@ func detachService(ip lb.PublicIP, req *Request, cluster string) lb.PublicIP {
 }
 
 // IsOrphan reports whether a public IP is marked as abandoned by its Service.
-func (k *Manager) IsOrphan(ip lb.PublicIP) bool { return k.cfg.isOrphan(ip) }
+func (m *Manager) IsOrphan(ip lb.PublicIP) bool { return m.cfg.isOrphan(ip) }
 
 // Orphans returns the public IPs marked as abandoned by their Services.
 func (r *Round) Orphans() (all []lb.PublicIP) {

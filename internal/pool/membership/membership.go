@@ -146,7 +146,7 @@ type Drain struct {
 }
 
 // String returns "node: why".
-func (a NonMember) String() string { return fmt.Sprintf("node %s: %s", a.Node, a.Reason) }
+func (n NonMember) String() string { return fmt.Sprintf("node %s: %s", n.Node, n.Reason) }
 
 // DescribeMissing describes the first few absent nodes not excluded by a label, each in at most the given bytes. The
 // last text includes the number of further nodes.

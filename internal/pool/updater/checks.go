@@ -21,35 +21,35 @@ const sharedReadTimeout = 75 * time.Second
 const sharedReadTTL = time.Second
 
 // checkPools checks pools by one read. Those out of sync get their own attempts. The caller holds l.slot and the lease.
-func (l *worker) checkPools(ctx context.Context, due []lb.PoolKey) {
+func (w *worker) checkPools(ctx context.Context, due []lb.PoolKey) {
 	var updates []poolUpdate
 	for _, key := range due {
-		if p, ok := l.takeUpdate(key); ok {
+		if p, ok := w.takeUpdate(key); ok {
 			updates = append(updates, p)
 		}
 	}
-	l.reportWaits(blocker{cause: CauseBehind}, time.Now()) // those not in the batch
+	w.reportWaits(blocker{cause: CauseBehind}, time.Now()) // those not in the batch
 	timeoutCtx, cancel := context.WithTimeout(ctx, diff.AttemptDeadline)
 	defer cancel()
-	b, err := l.readLoadBalancer(timeoutCtx)
+	b, err := w.readLoadBalancer(timeoutCtx)
 	if err != nil {
 		b = lb.LoadBalancer{} // no pool was read
 	}
-	index, read := l.indexPools(b), time.Now()
+	index, read := w.indexPools(b), time.Now()
 	for i, p := range updates {
-		if time.Since(read) > sharedReadTTL && len(l.queue.selectPools(schedule.SelectWaiting, time.Now())) > 0 {
+		if time.Since(read) > sharedReadTTL && len(w.queue.selectPools(schedule.SelectWaiting, time.Now())) > 0 {
 			for _, p := range updates[i:] {
-				l.queue.requeueBatch(p.takenUpdate)
+				w.queue.requeueBatch(p.takenUpdate)
 			}
 			return
 		}
-		if at, found := index[p.pool]; found && l.isInSync(timeoutCtx, &p, b.Pools[at]) {
-			l.finishUpdate(ctx, timeoutCtx, p, nil)
+		if at, found := index[p.pool]; found && w.isInSync(timeoutCtx, &p, b.Pools[at]) {
+			w.finishUpdate(ctx, timeoutCtx, p, nil)
 		} else {
 			for i := range p.ops {
 				p.ops[i].OutOfSync = true
 			}
-			l.requeueUpdate(p, false, func(h *schedule.History) {
+			w.requeueUpdate(p, false, func(h *schedule.History) {
 				h.NeedsRead = true                                                               // a resync has no operation to carry the flag
 				if f := armerror.FromError(err); f != nil && f.Code != armerror.CodeRetryAfter { // its pools may not be throttled
 					h.NotBefore = ratelimit.MaxTime(h.NotBefore, f.RetryAt)
@@ -60,26 +60,26 @@ func (l *worker) checkPools(ctx context.Context, due []lb.PoolKey) {
 }
 
 // readLoadBalancer also delays overlapping updates by a Retry-After: they end with this read.
-func (l *worker) readLoadBalancer(ctx context.Context) (lb.LoadBalancer, error) {
+func (w *worker) readLoadBalancer(ctx context.Context) (lb.LoadBalancer, error) {
 	timeoutCtx, cancel := context.WithTimeout(ctx, sharedReadTimeout)
 	defer cancel()
-	b, err := l.cfg.LoadBalancers.GetLoadBalancer(timeoutCtx, l.id)
+	b, err := w.cfg.LoadBalancers.GetLoadBalancer(timeoutCtx, w.id)
 	if f := armerror.FromError(err); f != nil {
-		l.overlapAfter = ratelimit.MaxTime(l.overlapAfter, f.RetryAt)
+		w.overlapAfter = ratelimit.MaxTime(w.overlapAfter, f.RetryAt)
 	}
 	return b, err
 }
 
-func (l *worker) isInSync(ctx context.Context, p *poolUpdate, observed lb.Pool) bool {
-	want, err := l.cfg.desiredPool(p.ops[0].Ref)
+func (w *worker) isInSync(ctx context.Context, p *poolUpdate, observed lb.Pool) bool {
+	want, err := w.cfg.desiredPool(p.ops[0].Ref)
 	if err == nil && want.Machines != nil { // the membership has to be handed over, too
-		write, _, err := l.cfg.prepareMembers(ctx, observed, want, &p.result)
+		write, _, err := w.cfg.prepareMembers(ctx, observed, want, &p.result)
 		return err == nil && !write && p.result.MachineTarget.IsInSync() && p.result.MachineTarget.Fingerprint() == p.history.TargetHash
 	}
 	if err != nil || observed.NIC || p.result.RecordRead(observed, false) != nil {
 		return false
 	}
-	write, _, err := p.result.PrepareAddresses(observed, want, l.cfg.AdminState)
+	write, _, err := p.result.PrepareAddresses(observed, want, w.cfg.AdminState)
 	return !write && err == nil
 }
 

@@ -22,14 +22,14 @@ const sendTimeout = diff.AttemptDeadline / 2
 
 // updatePipelined sends each write once Azure has accepted the one before, awaits the end, and settles all by one read
 // of the load balancer. The caller holds l.slot and the lease.
-func (l *worker) updatePipelined(ctx context.Context, due []lb.PoolKey, valid func() bool) {
+func (w *worker) updatePipelined(ctx context.Context, due []lb.PoolKey, valid func() bool) {
 	all, cancel := context.WithTimeout(ctx, diff.AttemptDeadline)
 	timeoutCtx, sent := context.WithTimeout(all, sendTimeout)
 	defer sent()
-	p := pipelinedUpdate{worker: l, ctx: ctx, attemptCtx: all, sendCtx: timeoutCtx, valid: valid, awaitsEach: l.overlap.AwaitsEach()}
+	p := pipelinedUpdate{worker: w, ctx: ctx, attemptCtx: all, sendCtx: timeoutCtx, valid: valid, awaitsEach: w.overlap.AwaitsEach()}
 	defer func() { cancel(); p.pending.Wait() }()
 	p.sendAll(due)
-	l.reportWaits(blocker{cause: CauseBehind}, time.Now()) // those not in the batch
+	w.reportWaits(blocker{cause: CauseBehind}, time.Now()) // those not in the batch
 	p.sendCtx = all
 	p.waitAndResolve()
 }

@@ -97,14 +97,14 @@ func (q *queue) dueAt(key lb.PoolKey, w *poolEntry, now time.Time) (at time.Time
 	return q.groupAt(key, w, now).ReadyAt(q.interval), true
 }
 
-func (w *poolEntry) restoreState(op schedule.Operation, isNew bool) {
+func (p *poolEntry) restoreState(op schedule.Operation, isNew bool) {
 	if isNew {
-		w.history.FinalError = op.LastNotification.FailureReason
+		p.history.FinalError = op.LastNotification.FailureReason
 	}
-	if w.notified.Of(op.Service) != "" || !op.LastNotification.IsFailure {
+	if p.notified.Of(op.Service) != "" || !op.LastNotification.IsFailure {
 		return
 	}
-	w.notified = w.notified.With(op.Service, schedule.NotifyRetrying) // or Failed: either has the next success reported
+	p.notified = p.notified.With(op.Service, schedule.NotifyRetrying) // or Failed: either has the next success reported
 }
 
 // The caller holds q.mu.
@@ -288,10 +288,10 @@ func (q *queue) groupAt(key lb.PoolKey, w *poolEntry, now time.Time) schedule.Gr
 	return groups[0]
 }
 
-func (w *poolEntry) newGroup(key lb.PoolKey, c schedule.Debouncer) schedule.Group {
-	g := schedule.NewGroup(key, w.ops, w.history)
-	if len(w.ops) == 0 {
-		g = schedule.NewCheckGroup(key, w.subject.Ref.Namespace, w.resyncDueSince, w.history)
+func (p *poolEntry) newGroup(key lb.PoolKey, c schedule.Debouncer) schedule.Group {
+	g := schedule.NewGroup(key, p.ops, p.history)
+	if len(p.ops) == 0 {
+		g = schedule.NewCheckGroup(key, p.subject.Ref.Namespace, p.resyncDueSince, p.history)
 	}
 	g.DebouncedUntil = c.ReadyAt()
 	return g
@@ -313,8 +313,8 @@ func (q *queue) wakeWorker() {
 
 // NotifyMachinesDone ends a pool's wait for its machines. A pool that lacks some machines is checked: they may have
 // joined.
-func (ls *Workers) NotifyMachinesDone(pool lb.PoolID) {
-	if l := ls.findWorker(pool); l != nil {
+func (ws *Workers) NotifyMachinesDone(pool lb.PoolID) {
+	if l := ws.findWorker(pool); l != nil {
 		endMachineWait(l.queue, pool.Key())
 	}
 }
@@ -336,28 +336,28 @@ func endMachineWait(q *queue, pool lb.PoolKey) {
 }
 
 // endWait ends the wait for machines, also of a running attempt. The caller holds q.mu.
-func (w *poolEntry) endWait() (woken bool) {
-	if w.wakePending = w.inFlight; !w.inFlight {
-		w.history, woken = w.history.EndMachineWait()
+func (p *poolEntry) endWait() (woken bool) {
+	if p.wakePending = p.inFlight; !p.inFlight {
+		p.history, woken = p.history.EndMachineWait()
 	}
 	return woken
 }
 
 // The caller holds q.mu.
-func (w *poolEntry) storeHistory(h schedule.History) {
-	w.history = h
-	if !w.wakePending {
+func (p *poolEntry) storeHistory(h schedule.History) {
+	p.history = h
+	if !p.wakePending {
 		return
 	}
-	if w.history, _ = h.EndMachineWait(); h.HasUnusable {
-		w.requestCheck(time.Now())
+	if p.history, _ = h.EndMachineWait(); h.HasUnusable {
+		p.requestCheck(time.Now())
 	}
 }
 
 // The caller holds q.mu.
-func (w *poolEntry) requestCheck(now time.Time) {
-	if !w.resyncDue {
-		w.resyncDue, w.resyncDueSince = true, now
+func (p *poolEntry) requestCheck(now time.Time) {
+	if !p.resyncDue {
+		p.resyncDue, p.resyncDueSince = true, now
 	}
 }
 

@@ -69,35 +69,35 @@ func New(cfg Config) *Workers {
 }
 
 // Run processes operations until ctx is done, and returns after the last attempt.
-func (ls *Workers) Run(ctx context.Context) {
+func (ws *Workers) Run(ctx context.Context) {
 	var running sync.WaitGroup
-	ls.mu.Lock()
-	ls.startWorker = func(l *worker) { running.Go(func() { l.run(ctx) }) }
-	for _, l := range ls.workers {
-		ls.startWorker(l)
+	ws.mu.Lock()
+	ws.startWorker = func(l *worker) { running.Go(func() { l.run(ctx) }) }
+	for _, l := range ws.workers {
+		ws.startWorker(l)
 	}
-	ls.mu.Unlock()
+	ws.mu.Unlock()
 
 	<-ctx.Done()
-	ls.mu.Lock()
-	ls.startWorker = nil
-	ls.mu.Unlock()
+	ws.mu.Lock()
+	ws.startWorker = nil
+	ws.mu.Unlock()
 	running.Wait()
 }
 
 // Add queues operations without blocking. A worker sees all of its operations at once.
-func (ls *Workers) Add(ops ...schedule.Operation) {
+func (ws *Workers) Add(ops ...schedule.Operation) {
 	now, byWorker := time.Now(), map[*worker][]schedule.Operation{}
 	var behind []lb.PoolID // their workers are busy
-	ls.mu.Lock()           // held throughout, so that no worker ends in between
+	ws.mu.Lock()           // held throughout, so that no worker ends in between
 	for _, op := range ops {
-		l := ls.getWorker(op.Pool.LoadBalancer)
+		l := ws.getWorker(op.Pool.LoadBalancer)
 		byWorker[l] = append(byWorker[l], op)
 		if !op.Exempt {
-			ls.cfg.Writes.RecordNamespace(l.id.SubscriptionID, op.Ref.Namespace, now)
+			ws.cfg.Writes.RecordNamespace(l.id.SubscriptionID, op.Ref.Namespace, now)
 		}
 		if !op.Admin && !op.IsCheck() {
-			ls.cfg.Writes.CountChange(op.Pool, op.Ref.Namespace, now)
+			ws.cfg.Writes.CountChange(op.Pool, op.Ref.Namespace, now)
 		}
 		if l.isLocked() {
 			behind = append(behind, op.Pool)
@@ -105,105 +105,105 @@ func (ls *Workers) Add(ops ...schedule.Operation) {
 	}
 	for l, ops := range byWorker {
 		queued, sooner := l.queue.enqueue(now, ops...)
-		ls.coalescedCount.Add(uint64(len(ops) - queued))
+		ws.coalescedCount.Add(uint64(len(ops) - queued))
 		if queued > 0 || sooner {
 			l.queue.wakeWorker()
 		}
 	}
-	ls.mu.Unlock()
+	ws.mu.Unlock()
 	for _, pool := range behind {
-		if l := ls.findWorker(pool); l != nil {
+		if l := ws.findWorker(pool); l != nil {
 			if w, isNew := l.queue.behindWait(pool.Key()); isNew {
-				ls.cfg.Reporter.ReportWait(w)
+				ws.cfg.Reporter.ReportWait(w)
 			}
 		}
 	}
 }
 
-func (ls *Workers) findWorker(pool lb.PoolID) *worker {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	return ls.workers[pool.LoadBalancer.Key()]
+func (ws *Workers) findWorker(pool lb.PoolID) *worker {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	return ws.workers[pool.LoadBalancer.Key()]
 }
 
 // RemoveService removes a Service's operations, parked ones included, and returns their number.
-func (ls *Workers) RemoveService(name schedule.ServiceName) int {
+func (ws *Workers) RemoveService(name schedule.ServiceName) int {
 	n := 0
-	for _, l := range ls.listWorkers() {
+	for _, l := range ws.listWorkers() {
 		n += l.queue.removeMatching(func(op schedule.Operation) bool { return op.Service == name })
 	}
 	return n
 }
 
 // Resume ends the waits for Weir's own dependencies once they are ready.
-func (ls *Workers) Resume() {
-	for _, l := range ls.listWorkers() {
+func (ws *Workers) Resume() {
+	for _, l := range ws.listWorkers() {
 		l.queue.releaseHeld()
 	}
 }
 
 // Retry makes a BackendPool's operations due with all retries, once per interval. Retry-After and pace apply.
-func (ls *Workers) Retry(ref schedule.Ref) {
-	for _, l := range ls.listWorkers() {
+func (ws *Workers) Retry(ref schedule.Ref) {
+	for _, l := range ws.listWorkers() {
 		resetRetries(l.queue, ref, time.Now())
 	}
 }
 
 // Drop removes a BackendPool's operations and stops its machine writes. Retry-After is kept.
-func (ls *Workers) Drop(ref schedule.Ref) {
-	for _, l := range ls.listWorkers() {
+func (ws *Workers) Drop(ref schedule.Ref) {
+	for _, l := range ws.listWorkers() {
 		l.queue.removeMatching(func(op schedule.Operation) bool { return op.Ref == ref })
 		for _, pool := range releasePools(l.queue, ref) {
-			ls.cfg.Members.Forget(pool)
+			ws.cfg.Members.Forget(pool)
 		}
 	}
 }
 
 // Forget drops a pool with its history, and stops a worker without pools once it is idle.
-func (ls *Workers) Forget(pool lb.PoolID) {
-	ls.cfg.Writes.RemovePool(pool)
-	if ls.cfg.Members != nil {
-		ls.cfg.Members.Forget(pool)
+func (ws *Workers) Forget(pool lb.PoolID) {
+	ws.cfg.Writes.RemovePool(pool)
+	if ws.cfg.Members != nil {
+		ws.cfg.Members.Forget(pool)
 	}
-	if l := ls.findWorker(pool); l != nil {
+	if l := ws.findWorker(pool); l != nil {
 		l.queue.removePool(pool.Key())
-		ls.removeIfIdle(l)
+		ws.removeIfIdle(l)
 	}
 }
 
-func (ls *Workers) removeIfIdle(l *worker) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	if ls.workers[l.id.Key()] != l || !l.queue.isEmpty() {
+func (ws *Workers) removeIfIdle(l *worker) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if ws.workers[l.id.Key()] != l || !l.queue.isEmpty() {
 		return
 	}
 	select {
 	case l.slot <- struct{}{}: // never released, so nobody else acquires it
-		delete(ls.workers, l.id.Key())
+		delete(ws.workers, l.id.Key())
 		close(l.stopped)
 	default:
 	}
 }
 
 // IsInSync reports whether a pool is known to hold this membership, and nothing pending could change it.
-func (ls *Workers) IsInSync(pool lb.PoolID, fingerprint uint64) bool {
-	l := ls.findWorker(pool)
+func (ws *Workers) IsInSync(pool lb.PoolID, fingerprint uint64) bool {
+	l := ws.findWorker(pool)
 	if l == nil || !l.queue.isInSync(pool.Key(), fingerprint) {
 		return false
 	}
-	ls.knownCount.Add(1)
+	ws.knownCount.Add(1)
 	return true
 }
 
 // Lock excludes pool writes of a load balancer until unlock. The holder passes pools to StagePools.
-func (ls *Workers) Lock(ctx context.Context, id lb.LoadBalancerID) (unlock func(), err error) {
+func (ws *Workers) Lock(ctx context.Context, id lb.LoadBalancerID) (unlock func(), err error) {
 	for {
-		ls.mu.Lock()
-		l := ls.getWorker(id)
-		ls.mu.Unlock()
+		ws.mu.Lock()
+		l := ws.getWorker(id)
+		ws.mu.Unlock()
 		switch err := l.lock(ctx); {
 		case err == nil:
-			return func() { l.unlock(); ls.removeIfIdle(l) }, nil
+			return func() { l.unlock(); ws.removeIfIdle(l) }, nil
 		case !errors.Is(err, errWorkerStopped):
 			return nil, err
 		}
@@ -211,23 +211,23 @@ func (ls *Workers) Lock(ctx context.Context, id lb.LoadBalancerID) (unlock func(
 }
 
 // Backlog returns what waits now, in O(pools).
-func (ls *Workers) Backlog() Backlog {
+func (ws *Workers) Backlog() Backlog {
 	var b Backlog
 	now := time.Now()
-	for _, l := range ls.listWorkers() {
+	for _, l := range ws.listWorkers() {
 		b = l.queue.addBacklog(b, now)
 	}
 	return b
 }
 
 // CountAvoided counts operations that cost nothing: coalesced ones, and those for pools in sync.
-func (ls *Workers) CountAvoided() (coalesced, known uint64) {
-	return ls.coalescedCount.Load(), ls.knownCount.Load()
+func (ws *Workers) CountAvoided() (coalesced, known uint64) {
+	return ws.coalescedCount.Load(), ws.knownCount.Load()
 }
 
 // CountSerial counts the load balancers where pool writes do not overlap now.
-func (ls *Workers) CountSerial() (n int) {
-	for _, l := range ls.listWorkers() {
+func (ws *Workers) CountSerial() (n int) {
+	for _, l := range ws.listWorkers() {
 		if l.isSerial.Load() {
 			n++
 		}
@@ -236,33 +236,33 @@ func (ls *Workers) CountSerial() (n int) {
 }
 
 // getWorker returns the worker of a load balancer, started if new. The caller holds ls.mu.
-func (ls *Workers) getWorker(id lb.LoadBalancerID) *worker {
-	l := ls.workers[id.Key()]
+func (ws *Workers) getWorker(id lb.LoadBalancerID) *worker {
+	l := ws.workers[id.Key()]
 	if l == nil {
-		l = newWorker(id, &ls.cfg)
-		l.removeIfIdle = func() { ls.removeIfIdle(l) }
-		ls.workers[id.Key()] = l
-		if ls.startWorker != nil {
-			ls.startWorker(l)
+		l = newWorker(id, &ws.cfg)
+		l.removeIfIdle = func() { ws.removeIfIdle(l) }
+		ws.workers[id.Key()] = l
+		if ws.startWorker != nil {
+			ws.startWorker(l)
 		}
 	}
 	return l
 }
 
-func (ls *Workers) listWorkers() []*worker {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	return slices.Collect(maps.Values(ls.workers))
+func (ws *Workers) listWorkers() []*worker {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	return slices.Collect(maps.Values(ws.workers))
 }
 
 // StagePools returns the pools for a write of the whole load balancer. New pools, which have no etag, are made empty:
 // Azure was seen to ignore existing pools in such a write, and to create new ones empty. The caller holds Lock, also
 // when it calls written with the pools after the write, or with nil if the write failed or was not sent; mayLand is then
 // true if it may still take effect.
-func (ls *Workers) StagePools(id lb.LoadBalancerID, pools []lb.Pool) (next []lb.Pool, written func(shown []lb.Pool, mayLand bool)) {
-	ls.mu.Lock()
-	l := ls.getWorker(id)
-	ls.mu.Unlock()
+func (ws *Workers) StagePools(id lb.LoadBalancerID, pools []lb.Pool) (next []lb.Pool, written func(shown []lb.Pool, mayLand bool)) {
+	ws.mu.Lock()
+	l := ws.getWorker(id)
+	ws.mu.Unlock()
 	next = slices.Clone(pools)
 	var created []lb.PoolKey
 	for i, p := range next {

@@ -187,8 +187,8 @@ func (m *Members) addSet(set ScaleSet, managed nic.ManagedPools) {
 	}
 }
 
-func (of InterfaceMembers) resourceID(name string) lb.ResourceID {
-	return lb.ResourceID{SubscriptionID: of.Subscription, ResourceGroup: of.Group, Type: lb.TypeNetworkInterface, Name: name}
+func (i InterfaceMembers) resourceID(name string) lb.ResourceID {
+	return lb.ResourceID{SubscriptionID: i.Subscription, ResourceGroup: i.Group, Type: lb.TypeNetworkInterface, Name: name}
 }
 
 // ResourceIDs accepts a nil receiver.

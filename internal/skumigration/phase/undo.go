@@ -136,13 +136,13 @@ func (m Members) reattachInstance(steps *nic.ScaleSetPlan, of ScaleSetMembers, s
 }
 
 // of also reports whether the pools are those of the model.
-func (of ScaleSetMembers) instancePools(instance string) (in PoolIndexes, asModel bool) {
-	for _, o := range of.Overrides {
+func (s ScaleSetMembers) instancePools(instance string) (in PoolIndexes, asModel bool) {
+	for _, o := range s.Overrides {
 		if slices.Contains(o.IDs, instance) {
 			return o.Pools, false
 		}
 	}
-	return of.Model, true
+	return s.Model, true
 }
 
 // withPools keeps pools that are not in Pools.

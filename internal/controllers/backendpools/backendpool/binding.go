@@ -46,18 +46,18 @@ type Binding struct {
 }
 
 // RemovesMembers reports whether Weir's addresses must be removed from the pool; false if Weir never took it.
-func (e Binding) RemovesMembers() bool {
-	return e.HasRecord && (e.State == ServiceMissing || e.Deleting && e.State == Active)
+func (b Binding) RemovesMembers() bool {
+	return b.HasRecord && (b.State == ServiceMissing || b.Deleting && b.State == Active)
 }
 
 // AllowsUpdates reports whether the updater may write to the pool for this BackendPool.
-func (e Binding) AllowsUpdates() bool {
-	return e.State == Active && !e.Deleting || e.RemovesMembers()
+func (b Binding) AllowsUpdates() bool {
+	return b.State == Active && !b.Deleting || b.RemovesMembers()
 }
 
-func (e Binding) withState(state State, reason, why string) Binding {
-	e.State, e.Reason, e.Message = state, reason, why
-	return e
+func (b Binding) withState(state State, reason, why string) Binding {
+	b.State, b.Reason, b.Message = state, reason, why
+	return b
 }
 
 // Permission ranks a BackendPool's claim to an Azure pool; the highest-ranked BackendPool owns it.

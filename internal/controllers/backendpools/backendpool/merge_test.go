@@ -27,47 +27,47 @@ import (
 // version.
 type versioned struct{ stored *v1alpha1.BackendPool }
 
-func (a *versioned) Load(context.Context, schedule.Ref) (*v1alpha1.BackendPool, error) {
-	return a.stored.DeepCopy(), nil
+func (v *versioned) Load(context.Context, schedule.Ref) (*v1alpha1.BackendPool, error) {
+	return v.stored.DeepCopy(), nil
 }
 
-func (a *versioned) Apply(_ context.Context, _ schedule.Ref, version string, status *v1alpha1.BackendPoolStatus) (string, error) {
-	if version != a.stored.ResourceVersion {
+func (v *versioned) Apply(_ context.Context, _ schedule.Ref, version string, status *v1alpha1.BackendPoolStatus) (string, error) {
+	if version != v.stored.ResourceVersion {
 		return "", metadata.ErrConflict
 	}
 	text, err := json.Marshal(status)
 	if err != nil {
 		return "", err
 	}
-	a.stored.Status = v1alpha1.BackendPoolStatus{}
-	if err := json.Unmarshal(text, &a.stored.Status); err != nil {
+	v.stored.Status = v1alpha1.BackendPoolStatus{}
+	if err := json.Unmarshal(text, &v.stored.Status); err != nil {
 		return "", err
 	}
-	a.changeObject()
-	return a.stored.ResourceVersion, nil
+	v.changeObject()
+	return v.stored.ResourceVersion, nil
 }
 
-func (a *versioned) All(context.Context) ([]*v1alpha1.BackendPool, error) {
-	return []*v1alpha1.BackendPool{a.stored.DeepCopy()}, nil
+func (v *versioned) All(context.Context) ([]*v1alpha1.BackendPool, error) {
+	return []*v1alpha1.BackendPool{v.stored.DeepCopy()}, nil
 }
 
-func (a *versioned) SetFinalizer(_ context.Context, p *v1alpha1.BackendPool, want bool) (*v1alpha1.BackendPool, error) {
-	if hasFinalizer(a.stored) != want {
-		a.stored.Finalizers = nil
+func (v *versioned) SetFinalizer(_ context.Context, p *v1alpha1.BackendPool, want bool) (*v1alpha1.BackendPool, error) {
+	if hasFinalizer(v.stored) != want {
+		v.stored.Finalizers = nil
 		if want {
-			a.stored.Finalizers = []string{v1alpha1.Finalizer}
+			v.stored.Finalizers = []string{v1alpha1.Finalizer}
 		}
-		a.changeObject()
+		v.changeObject()
 	}
-	return a.stored.DeepCopy(), nil
+	return v.stored.DeepCopy(), nil
 }
 
-func (a *versioned) changeObject() {
-	n, _ := strconv.Atoi(a.stored.ResourceVersion)
-	a.stored.ResourceVersion = strconv.Itoa(n + 1)
+func (v *versioned) changeObject() {
+	n, _ := strconv.Atoi(v.stored.ResourceVersion)
+	v.stored.ResourceVersion = strconv.Itoa(n + 1)
 }
 
-func (a *versioned) writtenAddresses() []string { return a.stored.Status.WrittenAddresses }
+func (v *versioned) writtenAddresses() []string { return v.stored.Status.WrittenAddresses }
 
 func newReplica(t *testing.T, api *versioned) *cluster {
 	t.Helper()

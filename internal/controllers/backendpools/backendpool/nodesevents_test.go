@@ -18,19 +18,19 @@ func asNodePool(p *v1alpha1.BackendPool) {
 	p.Spec.ServiceRef, p.Spec.Nodes = nil, &v1alpha1.NodeMembers{}
 }
 
-func (d *fixture) takeEvents() string {
-	d.Helper()
+func (fx *fixture) takeEvents() string {
+	fx.Helper()
 	var said []string
-	for e, waits := d.world.nextEvent(); waits; e, waits = d.world.nextEvent() {
+	for e, waits := fx.world.nextEvent(); waits; e, waits = fx.world.nextEvent() {
 		word, attempt := strings.CutPrefix(e.Reason, EventUpdated[:len(EventUpdated)-len("Updated")])
 		if !attempt {
 			continue
 		}
 		if e.about != "BackendPool" || (e.Kind == corev1.EventTypeNormal) != (e.Reason == EventUpdated) {
-			d.Errorf("event %s %s on %s", e.Kind, e.Reason, e.about)
+			fx.Errorf("event %s %s on %s", e.Kind, e.Reason, e.about)
 		}
 		if e.Reason == EventFailed && !strings.HasSuffix(e.Text, "Bad: no way. To retrigger: weir retry.") {
-			d.Errorf("event %q", e.Text)
+			fx.Errorf("event %q", e.Text)
 		}
 		said = append(said, word)
 	}

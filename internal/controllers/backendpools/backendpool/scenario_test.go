@@ -370,9 +370,9 @@ func sortedLines(all ...map[string]string) []string {
 type logRecorder struct{ *life }
 
 func (logRecorder) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
-func (g logRecorder) Handle(_ context.Context, r slog.Record) error {
-	g.AddLine("log: %s", r.Message)
+func (l logRecorder) Handle(_ context.Context, r slog.Record) error {
+	l.AddLine("log: %s", r.Message)
 	return nil
 }
-func (g logRecorder) WithAttrs([]slog.Attr) slog.Handler { return g }
-func (g logRecorder) WithGroup(string) slog.Handler      { return g }
+func (l logRecorder) WithAttrs([]slog.Attr) slog.Handler { return l }
+func (l logRecorder) WithGroup(string) slog.Handler      { return l }

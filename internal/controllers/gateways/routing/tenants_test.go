@@ -24,39 +24,39 @@ type tenant struct {
 	t         *rapid.T
 }
 
-func (o tenant) meta(name string) metav1.ObjectMeta {
+func (t tenant) meta(name string) metav1.ObjectMeta {
 	age := 100
-	if o.namespace == "rogue" {
+	if t.namespace == "rogue" {
 		age = 0
 	}
-	at := time.Unix(int64(1000-age+rapid.IntRange(0, 50).Draw(o.t, "age of "+name)), 0)
-	return metav1.ObjectMeta{Namespace: o.namespace, Name: name, CreationTimestamp: metav1.NewTime(at)}
+	at := time.Unix(int64(1000-age+rapid.IntRange(0, 50).Draw(t.t, "age of "+name)), 0)
+	return metav1.ObjectMeta{Namespace: t.namespace, Name: name, CreationTimestamp: metav1.NewTime(at)}
 }
 
-func (o tenant) gateway() *gatewayv1.Gateway {
-	gw := &gatewayv1.Gateway{ObjectMeta: o.meta("edge")}
-	for i := range rapid.IntRange(1, 3).Draw(o.t, "listeners") {
-		allowed := rapid.SampledFrom([]gatewayv1.FromNamespaces{gatewayv1.NamespacesFromSame, gatewayv1.NamespacesFromAll, gatewayv1.NamespacesFromSelector, gatewayv1.NamespacesFromNone}).Draw(o.t, "from")
+func (t tenant) gateway() *gatewayv1.Gateway {
+	gw := &gatewayv1.Gateway{ObjectMeta: t.meta("edge")}
+	for i := range rapid.IntRange(1, 3).Draw(t.t, "listeners") {
+		allowed := rapid.SampledFrom([]gatewayv1.FromNamespaces{gatewayv1.NamespacesFromSame, gatewayv1.NamespacesFromAll, gatewayv1.NamespacesFromSelector, gatewayv1.NamespacesFromNone}).Draw(t.t, "from")
 		gw.Spec.Listeners = append(gw.Spec.Listeners, listener(fmt.Sprint("l", i), 80+i, gatewayv1.TCPProtocolType, from(allowed)))
 	}
 	return gw
 }
 
 // routes refer to Gateways and Services of any of the namespaces.
-func (o tenant) routes(gateways, services []string) (all []Route) {
-	for i := range rapid.IntRange(1, 4).Draw(o.t, "routes of "+o.namespace) {
-		r := &gatewayv1.TCPRoute{ObjectMeta: o.meta(fmt.Sprint("r", i))}
-		of := gatewayv1.Namespace(rapid.SampledFrom(gateways).Draw(o.t, "Gateway"))
+func (t tenant) routes(gateways, services []string) (all []Route) {
+	for i := range rapid.IntRange(1, 4).Draw(t.t, "routes of "+t.namespace) {
+		r := &gatewayv1.TCPRoute{ObjectMeta: t.meta(fmt.Sprint("r", i))}
+		of := gatewayv1.Namespace(rapid.SampledFrom(gateways).Draw(t.t, "Gateway"))
 		parent := gatewayv1.ParentReference{Namespace: &of, Name: "edge"}
-		if rapid.Bool().Draw(o.t, "has sectionName") {
-			parent.SectionName = new(gatewayv1.SectionName(fmt.Sprint("l", rapid.IntRange(0, 2).Draw(o.t, "listener"))))
+		if rapid.Bool().Draw(t.t, "has sectionName") {
+			parent.SectionName = new(gatewayv1.SectionName(fmt.Sprint("l", rapid.IntRange(0, 2).Draw(t.t, "listener"))))
 		}
 		r.Spec.ParentRefs = []gatewayv1.ParentReference{parent}
-		for range rapid.IntRange(1, 2).Draw(o.t, "backends") {
-			ns := gatewayv1.Namespace(rapid.SampledFrom(services).Draw(o.t, "namespace of the Service"))
+		for range rapid.IntRange(1, 2).Draw(t.t, "backends") {
+			ns := gatewayv1.Namespace(rapid.SampledFrom(services).Draw(t.t, "namespace of the Service"))
 			r.Spec.Rules = append(r.Spec.Rules, gatewayv1.TCPRouteRule{BackendRefs: []gatewayv1.BackendRef{{
-				BackendObjectReference: gatewayv1.BackendObjectReference{Namespace: &ns, Name: rapid.SampledFrom([]gatewayv1.ObjectName{"a", "b"}).Draw(o.t, "Service"), Port: new(gatewayv1.PortNumber(80))},
-				Weight:                 new(rapid.Int32Range(0, 3).Draw(o.t, "weight")),
+				BackendObjectReference: gatewayv1.BackendObjectReference{Namespace: &ns, Name: rapid.SampledFrom([]gatewayv1.ObjectName{"a", "b"}).Draw(t.t, "Service"), Port: new(gatewayv1.PortNumber(80))},
+				Weight:                 new(rapid.Int32Range(0, 3).Draw(t.t, "weight")),
 			}}})
 		}
 		route, _ := RouteOf(r)
@@ -66,16 +66,16 @@ func (o tenant) routes(gateways, services []string) (all []Route) {
 }
 
 // grants are in the namespace, and permit references from any namespace.
-func (o tenant) grants() (all []gatewayv1.ReferenceGrant) {
-	for range rapid.IntRange(0, 2).Draw(o.t, "grants of "+o.namespace) {
-		g := gatewayv1.ReferenceGrant{ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace}}
+func (t tenant) grants() (all []gatewayv1.ReferenceGrant) {
+	for range rapid.IntRange(0, 2).Draw(t.t, "grants of "+t.namespace) {
+		g := gatewayv1.ReferenceGrant{ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace}}
 		g.Spec.From = []gatewayv1.ReferenceGrantFrom{{
-			Group: gatewayv1.GroupName, Kind: rapid.SampledFrom([]gatewayv1.Kind{KindTCPRoute, KindTCPRoute, KindTCPRoute, KindUDPRoute}).Draw(o.t, "kind"),
-			Namespace: rapid.SampledFrom([]gatewayv1.Namespace{"rogue", "rogue", "shop", "third"}).Draw(o.t, "from namespace"),
+			Group: gatewayv1.GroupName, Kind: rapid.SampledFrom([]gatewayv1.Kind{KindTCPRoute, KindTCPRoute, KindTCPRoute, KindUDPRoute}).Draw(t.t, "kind"),
+			Namespace: rapid.SampledFrom([]gatewayv1.Namespace{"rogue", "rogue", "shop", "third"}).Draw(t.t, "from namespace"),
 		}}
 		to := gatewayv1.ReferenceGrantTo{Kind: KindService}
-		if rapid.Bool().Draw(o.t, "names a Service") {
-			to.Name = new(rapid.SampledFrom([]gatewayv1.ObjectName{"a", "b"}).Draw(o.t, "to"))
+		if rapid.Bool().Draw(t.t, "names a Service") {
+			to.Name = new(rapid.SampledFrom([]gatewayv1.ObjectName{"a", "b"}).Draw(t.t, "to"))
 		}
 		g.Spec.To = []gatewayv1.ReferenceGrantTo{to}
 		all = append(all, g)
