@@ -262,12 +262,12 @@ const minCell = 16
 
 // trimMiddle shortens text to width characters, and keeps its ends, which names differ in.
 func trimMiddle(text string, width int) string {
-	all := []rune(text)
-	if len(all) <= width {
+	runes := []rune(text)
+	if len(runes) <= width {
 		return text
 	}
 	head := (width - 1) / 3
-	return string(all[:head]) + "…" + string(all[len(all)-(width-1-head):])
+	return string(runes[:head]) + "…" + string(runes[len(runes)-(width-1-head):])
 }
 
 // resourceNames are kinds of resources in the words of other messages, by the path of their IDs.
@@ -307,9 +307,9 @@ func trimResourceID(id string) string {
 	return id
 }
 
-func describeCauses(all []requestlog.Cause) string {
-	named := make([]string, len(all))
-	for i, c := range all {
+func describeCauses(causes []requestlog.Cause) string {
+	named := make([]string, len(causes))
+	for i, c := range causes {
 		kind := strings.ToLower(c.Kind)
 		if kind == "backendpool" {
 			kind = "pool"

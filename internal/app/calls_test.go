@@ -85,8 +85,8 @@ func TestResourcesOfCalls(t *testing.T) {
 
 func TestCallsThatCannotBeAskedFor(t *testing.T) {
 	for _, tt := range []struct {
-		o    CallsOptions
-		says string
+		o        CallsOptions
+		wantText string
 	}{
 		{CallsOptions{Service: "web"}, `--service "web": want NAMESPACE/NAME`},
 		{CallsOptions{Pool: "shop/"}, `--pool "shop/": want NAMESPACE/NAME`},
@@ -95,7 +95,7 @@ func TestCallsThatCannotBeAskedFor(t *testing.T) {
 		{CallsOptions{Connection: Connection{Server: "127.0.0.1:8082"}}, `--operator-url "127.0.0.1:8082"`},
 	} {
 		err := PrintCalls(t.Context(), tt.o)
-		if _, usage := errors.AsType[*UsageError](err); !usage || !strings.Contains(err.Error(), tt.says) {
+		if _, usage := errors.AsType[*UsageError](err); !usage || !strings.Contains(err.Error(), tt.wantText) {
 			t.Errorf("%+v: %v", tt.o, err)
 		}
 	}
@@ -173,8 +173,8 @@ func TestKeptCallsAreBounded(t *testing.T) {
 	if kept > 8<<20 {
 		t.Errorf("%d bytes", kept)
 	}
-	one := call()
-	if n := testing.AllocsPerRun(1000, func() { log.Add(one) }); n != 0 {
+	single := call()
+	if n := testing.AllocsPerRun(1000, func() { log.Add(single) }); n != 0 {
 		t.Errorf("%v allocations a call", n)
 	}
 }

@@ -138,15 +138,15 @@ type (
 // ListLoadBalancers implements skumigration.Azure. Members of Basic pools are reported in every form Azure
 // returns: such pools are read and deleted, never written.
 func (m migrationClient) ListLoadBalancers(ctx context.Context, subscription, resourceGroup string) ([]lb.LoadBalancer, error) {
-	all, err := m.armClient.ListLoadBalancers(ctx, subscription, resourceGroup)
-	for _, b := range all {
+	loadBalancers, err := m.armClient.ListLoadBalancers(ctx, subscription, resourceGroup)
+	for _, b := range loadBalancers {
 		for at, p := range b.Pools {
 			if b.SKU == lb.Basic {
 				b.Pools[at].Addresses = codec.PoolMembers(p)
 			}
 		}
 	}
-	return all, err
+	return loadBalancers, err
 }
 
 func (m migrationClient) UpgradeInstances(ctx context.Context, scaleSet lb.ResourceID, instances []string) error {

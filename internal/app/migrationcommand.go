@@ -88,9 +88,9 @@ func (m MigrationCommand) WatchStatus(ctx context.Context, show func(skumigratio
 }
 
 // RequestStop requests a stop before the next step and returns the effective request: an earlier one is retained.
-func (m MigrationCommand) RequestStop(ctx context.Context, why string) (phase.UserRequest, error) {
+func (m MigrationCommand) RequestStop(ctx context.Context, reason string) (phase.UserRequest, error) {
 	var effective phase.UserRequest
-	err := m.updateRequest(ctx, why, func(_ store.Record, a *phase.UserRequests, request phase.UserRequest) error {
+	err := m.updateRequest(ctx, reason, func(_ store.Record, a *phase.UserRequests, request phase.UserRequest) error {
 		if a.Stop == nil {
 			a.Stop = &request
 		}
@@ -101,9 +101,9 @@ func (m MigrationCommand) RequestStop(ctx context.Context, why string) (phase.Us
 }
 
 // RequestRollback requests a rollback; it replaces an earlier stop. It fails once a step is irreversible.
-func (m MigrationCommand) RequestRollback(ctx context.Context, why string) (phase.UserRequest, error) {
+func (m MigrationCommand) RequestRollback(ctx context.Context, reason string) (phase.UserRequest, error) {
 	var effective phase.UserRequest
-	err := m.updateRequest(ctx, why, func(r store.Record, a *phase.UserRequests, request phase.UserRequest) error {
+	err := m.updateRequest(ctx, reason, func(r store.Record, a *phase.UserRequests, request phase.UserRequest) error {
 		j, err := r.MigrationJournal()
 		if err != nil {
 			return err
@@ -127,8 +127,8 @@ func (m MigrationCommand) CancelStop(ctx context.Context) (*phase.UserRequest, e
 }
 
 // ReplaceAddress gives a Service a new address when Azure has rejected its old one since a migration.
-func (m MigrationCommand) ReplaceAddress(ctx context.Context, ip netip.Addr, why string) error {
-	return m.updateRequest(ctx, why, func(r store.Record, a *phase.UserRequests, request phase.UserRequest) error {
+func (m MigrationCommand) ReplaceAddress(ctx context.Context, ip netip.Addr, reason string) error {
+	return m.updateRequest(ctx, reason, func(r store.Record, a *phase.UserRequests, request phase.UserRequest) error {
 		j, err := r.MigrationJournal()
 		if err != nil {
 			return err
@@ -149,13 +149,13 @@ func (m MigrationCommand) RequestStart(ctx context.Context) error {
 // maxReasonLength is in characters.
 const maxReasonLength = 200
 
-func (m MigrationCommand) updateRequest(ctx context.Context, why string, change func(store.Record, *phase.UserRequests, phase.UserRequest) error) error {
-	if n := utf8.RuneCountInString(why); n > maxReasonLength {
+func (m MigrationCommand) updateRequest(ctx context.Context, reason string, change func(store.Record, *phase.UserRequests, phase.UserRequest) error) error {
+	if n := utf8.RuneCountInString(reason); n > maxReasonLength {
 		return &UsageError{Err: fmt.Errorf("--why has %d letters: want %d at most", n, maxReasonLength)}
 	}
-	for _, r := range why {
+	for _, r := range reason {
 		if !unicode.IsPrint(r) {
-			return &UsageError{Err: fmt.Errorf("--why %q: want one line of text", why)}
+			return &UsageError{Err: fmt.Errorf("--why %q: want one line of text", reason)}
 		}
 	}
 	api, err := m.newClient()
@@ -166,7 +166,7 @@ func (m MigrationCommand) updateRequest(ctx context.Context, why string, change 
 	if err := api.Create(ctx, review); err != nil {
 		return fmt.Errorf("requesting user: %w", err)
 	}
-	request := phase.UserRequest{At: time.Now().UTC().Truncate(time.Second), By: review.Status.UserInfo.Username, Reason: why}
+	request := phase.UserRequest{At: time.Now().UTC().Truncate(time.Second), By: review.Status.UserInfo.Username, Reason: reason}
 	return store.UpdateRequests(ctx, api, m.recordNamespace(), func(r store.Record) (phase.UserRequests, error) {
 		requested := r.MigrationRequests()
 		return requested, change(r, &requested, request)

@@ -285,8 +285,8 @@ func TestWithoutGuards(t *testing.T) {
 func TestAnEmptyListMayBeNull(t *testing.T) {
 	for body, empty := range map[string]bool{`{"value":null}`: true, `{"value":[]}`: true, `{}`: false, `null`: false, `[]`: false} {
 		client := newClient(t, &fakeARM{answer: replySequence(newReply(200, body))})
-		if all, err := client.ListLoadBalancers(t.Context(), "s1", "rg"); (err == nil) != empty || len(all) > 0 {
-			t.Errorf("%s: %v, %v", body, all, err)
+		if loadBalancers, err := client.ListLoadBalancers(t.Context(), "s1", "rg"); (err == nil) != empty || len(loadBalancers) > 0 {
+			t.Errorf("%s: %v, %v", body, loadBalancers, err)
 		}
 	}
 }
@@ -320,12 +320,12 @@ func TestWhatIsSentBackOfABusyLoadBalancer(t *testing.T) {
 			t.Errorf("%s is sent in %s", azures, body)
 		}
 	}
-	for _, theirs := range []string{
+	for _, foreign := range []string{
 		`"gatewayLoadBalancer":{"id":"/gateway"}`, `"enableConnectionTracking":true`, `"noHealthyBackendsBehavior":"AllProbedUp"`, `"scope":"Public"`, `"tier":"Regional"`,
 		`"networkInterfaceIPConfiguration":{"id":"/nic"}`, `"adminState":"Up"`, `"drainPeriodInSeconds":7`, `"publicIPPrefix":{"id":"/prefix"}`, `/frontendIPConfigurations/Web"`,
 	} {
-		if !strings.Contains(body, theirs) {
-			t.Errorf("%s is lost in %s", theirs, body)
+		if !strings.Contains(body, foreign) {
+			t.Errorf("%s is lost in %s", foreign, body)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func TestWhatAClientKeepsAfterChurn(t *testing.T) {
 		if len(g.closed) > maxGates || len(g.limiters) > maxGates || len(client.retryAfters.entries) > maxRetryAfterEntries {
 			t.Errorf("kept: %d gates, %d turns, %d rests", len(g.closed), len(g.limiters), len(client.retryAfters.entries))
 		}
-		if until, why := client.Enter(own); until.IsZero() || why == "" {
+		if until, reason := client.Enter(own); until.IsZero() || reason == "" {
 			t.Error("the gate of the own subscription is forgotten")
 		}
 	})

@@ -134,9 +134,9 @@ func TestCredentialsThatCannotBe(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
-		name string
-		c    Credentials
-		says []string
+		name     string
+		c        Credentials
+		wantText []string
 	}{
 		{"nothing", Credentials{ClientID: "c", TenantID: "t"}, []string{"useFederatedWorkloadIdentityExtension", "useManagedIdentityExtension", "aadClientSecret", "aadClientCertPath"}},
 		{"no token file", Credentials{WorkloadIdentity: true, ClientID: "c", TenantID: "t"}, []string{"aadFederatedTokenFile"}},
@@ -151,7 +151,7 @@ func TestCredentialsThatCannotBe(t *testing.T) {
 			if err == nil || cred != nil {
 				t.Fatalf("got %v, %v", cred, err)
 			}
-			for _, want := range tt.says {
+			for _, want := range tt.wantText {
 				if !strings.Contains(err.Error(), want) {
 					t.Errorf("%q does not name %s", err, want)
 				}

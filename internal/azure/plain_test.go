@@ -228,9 +228,9 @@ func TestEnterResource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := newClient(t, &fakeARM{answer: replySequence(throttledByCompute, reply{status: 429, header: map[string]string{"Retry-After": "30"}, body: subBody})})
 		_, _ = client.ReadResource(t.Context(), blueSet)
-		until, why := client.EnterResource(blueSet.ID)
-		if want := time.Now().Add(600 * time.Second); !until.Equal(want) || why != "the subscription's reads in Microsoft.Compute are closed until "+want.UTC().Format(time.RFC3339)+" after 429 TooManyRequests" {
-			t.Errorf("scale set until %v: %s", until, why)
+		until, reason := client.EnterResource(blueSet.ID)
+		if want := time.Now().Add(600 * time.Second); !until.Equal(want) || reason != "the subscription's reads in Microsoft.Compute are closed until "+want.UTC().Format(time.RFC3339)+" after 429 TooManyRequests" {
+			t.Errorf("scale set until %v: %s", until, reason)
 		}
 		if until, _ := client.EnterResource(nicOfN1.ID); !until.IsZero() {
 			t.Errorf("interface until %v", until)
@@ -240,8 +240,8 @@ func TestEnterResource(t *testing.T) {
 		}
 		_, _ = client.WriteResource(t.Context(), nicOfN1, http.MethodPut, asRead(nicOfN1), "e", bodyOf(struct{}{}))
 		closed := time.Now().Add(30 * time.Second)
-		if until, why := client.EnterResource(nicOfN1.ID); !until.Equal(closed) || why == "" {
-			t.Errorf("interface until %v: %s", until, why)
+		if until, message := client.EnterResource(nicOfN1.ID); !until.Equal(closed) || message == "" {
+			t.Errorf("interface until %v: %s", until, message)
 		}
 		time.Sleep(30 * time.Second)
 		var turns []time.Time

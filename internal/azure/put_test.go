@@ -29,11 +29,11 @@ func slower(r reply, seconds string) reply {
 func (f *fakeARM) timeline(start time.Time) string {
 	var lines []string
 	for _, call := range f.calls {
-		what := call.method
+		name := call.method
 		if strings.Contains(call.path, "/operations/") {
-			what = "poll"
+			name = "poll"
 		}
-		lines = append(lines, call.at.Sub(start).String()+" "+what)
+		lines = append(lines, call.at.Sub(start).String()+" "+name)
 	}
 	return strings.Join(lines, ", ")
 }

@@ -47,12 +47,12 @@ type Pool struct {
 }
 
 // PausePools pauses the pools for length; 0 means until they are resumed.
-func (c PauseCommand) PausePools(ctx context.Context, length time.Duration, why string, now time.Time) error {
+func (c PauseCommand) PausePools(ctx context.Context, length time.Duration, reason string, now time.Time) error {
 	pools, err := c.selectPools(ctx, verbPause)
 	if err != nil {
 		return err
 	}
-	pause := &v1alpha1.Pause{Why: why, By: c.userName(ctx)}
+	pause := &v1alpha1.Pause{Why: reason, By: c.userName(ctx)}
 	if length > 0 {
 		pause.Until = new(metav1.NewTime(humanize.RoundUpSecond(now.Add(length)).UTC()))
 	}

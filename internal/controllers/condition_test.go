@@ -78,10 +78,10 @@ func TestAConditionOfADrainSetsItsNodeDown(t *testing.T) {
 	s.createSlice("a", "web", s.endpointOn(1), s.endpointOn(2))
 	s.createBackendPool("web", "web")
 	s.waitForMembers("web", s.ip(1), s.ip(2))
-	drains := func(status corev1.ConditionStatus, why string, down ...string) {
+	drains := func(status corev1.ConditionStatus, reason string, down ...string) {
 		s.Helper()
 		s.setNodeCondition(1, corev1.NodeCondition{Type: "DrainInProgress", Status: status, Reason: "Drain", LastTransitionTime: metav1.Now()})
-		s.waitForDraining(1, why)
+		s.waitForDraining(1, reason)
 		s.waitForDown("web", down...)
 	}
 	drains(corev1.ConditionTrue, "DrainInProgress", s.node(1))

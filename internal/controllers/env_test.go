@@ -281,8 +281,8 @@ func (env *testEnv) waitForDeletion(name string) {
 }
 
 func (env *testEnv) countCalls(kinds ...armemu.Kind) int {
-	mine := func(c armemu.Call) bool { return strings.HasPrefix(c.Resource+"/", env.lbID()+"/") }
-	return len(cloud.Calls(mine, armemu.ByKind(kinds...)))
+	own := func(c armemu.Call) bool { return strings.HasPrefix(c.Resource+"/", env.lbID()+"/") }
+	return len(cloud.Calls(own, armemu.ByKind(kinds...)))
 }
 
 func (env *testEnv) countWrites() int { return env.countCalls(armemu.KindPut, armemu.KindDelete) }
@@ -293,13 +293,13 @@ func (env *testEnv) countEvents(kind, name string) map[string]int {
 	if err := api.List(env.Context(), &list, client.InNamespace(env.ns)); err != nil {
 		env.Fatal(err)
 	}
-	said := map[string]int{}
+	output := map[string]int{}
 	for _, e := range list.Items {
 		if e.InvolvedObject.Kind == kind && e.InvolvedObject.Name == name {
-			said[e.Reason] += int(max(e.Count, 1))
+			output[e.Reason] += int(max(e.Count, 1))
 		}
 	}
-	return said
+	return output
 }
 
 func (env *testEnv) messages(kind, name, reason string) []string {

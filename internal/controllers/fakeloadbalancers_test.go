@@ -239,15 +239,15 @@ func (env *testEnv) waitForAddresses(name string, addresses int) *corev1.Service
 // waitForRequests waits for a number of requests that deploy or remove a Service, and returns them.
 func (env *testEnv) waitForRequests(name string, times int) []loadbalancer.Request {
 	env.Helper()
-	var all []loadbalancer.Request
+	var requests []loadbalancer.Request
 	env.waitUntil(func() string {
-		all = slices.DeleteFunc(deployer.requests(env.ns+"/"+name), func(req loadbalancer.Request) bool { return req.CloseOnly })
-		if len(all) != times {
-			return fmt.Sprintf("%d requests for %s, want %d", len(all), name, times)
+		requests = slices.DeleteFunc(deployer.requests(env.ns+"/"+name), func(req loadbalancer.Request) bool { return req.CloseOnly })
+		if len(requests) != times {
+			return fmt.Sprintf("%d requests for %s, want %d", len(requests), name, times)
 		}
 		return ""
 	})
-	return all
+	return requests
 }
 
 // waitForClosing waits for a request that closes the security group, and fails if it is not the second one: it
@@ -255,8 +255,8 @@ func (env *testEnv) waitForRequests(name string, times int) []loadbalancer.Reque
 func (env *testEnv) waitForClosing(name string) {
 	env.Helper()
 	env.waitUntil(func() string {
-		if all := deployer.requests(env.ns + "/" + name); len(all) < 2 || !all[1].CloseOnly {
-			return fmt.Sprintf("%d requests for %s, and the second one closes nothing", len(all), name)
+		if requests := deployer.requests(env.ns + "/" + name); len(requests) < 2 || !requests[1].CloseOnly {
+			return fmt.Sprintf("%d requests for %s, and the second one closes nothing", len(requests), name)
 		}
 		return ""
 	})

@@ -53,12 +53,12 @@ func (env *testEnv) checkLastRequest(name string, times int, check func(loadbala
 	env.waitUntil(func() string {
 		deployer.mu.Lock()
 		defer deployer.mu.Unlock()
-		all := deployer.asked[name]
+		requests := deployer.asked[name]
 		switch {
-		case len(all) < times:
-			return fmt.Sprintf("asked %d times, want %d", len(all), times)
-		case !check(all[times-1]):
-			return fmt.Sprintf("request %d is %+v", times, all[times-1])
+		case len(requests) < times:
+			return fmt.Sprintf("asked %d times, want %d", len(requests), times)
+		case !check(requests[times-1]):
+			return fmt.Sprintf("request %d is %+v", times, requests[times-1])
 		}
 		return ""
 	})

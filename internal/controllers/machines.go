@@ -20,16 +20,16 @@ import (
 // Machines implements nicupdate.Cluster.
 func (c *Controllers) Machines() []nic.Node {
 	on := c.configurationOf()
-	var all []nic.Node
+	var nodes []nic.Node
 	for _, n := range cache.All[corev1.Node](c.View.Nodes) {
 		if machine, err := nic.ParseMachine(n.Spec.ProviderID); err == nil && (len(c.Ownership.Configurations) == 0 || !c.View.IsDuplicate(n, on)) {
-			all = append(all, nic.Node{Machine: machine, Configuration: on(n)})
+			nodes = append(nodes, nic.Node{Machine: machine, Configuration: on(n)})
 		}
 	}
-	slices.SortFunc(all, func(a, b nic.Node) int {
+	slices.SortFunc(nodes, func(a, b nic.Node) int {
 		return cmp.Or(cmp.Compare(a.Machine.Key(), b.Machine.Key()), cmp.Compare(a.Configuration, b.Configuration))
 	})
-	return all
+	return nodes
 }
 
 // configurationOf returns the load balancer configuration of a node: by label, or the single one
@@ -74,16 +74,16 @@ func (c *Controllers) places(p *v1alpha1.BackendPool) func(*corev1.Node) string 
 
 // InterfacePools implements nicupdate.Cluster.
 func (c *Controllers) InterfacePools() []lb.PoolID {
-	var all []lb.PoolID
+	var pools []lb.PoolID
 	for _, p := range cache.All[v1alpha1.BackendPool](c.View.Pools) {
 		if !c.Ownership.UsesInterfaces(p) {
 			continue
 		}
 		binding := c.Pools.ResolveBinding(p, time.Now())
-		if binding.AllowsUpdates() && !slices.ContainsFunc(all, func(id lb.PoolID) bool { return id.Key() == binding.Pool.Key() }) {
-			all = append(all, binding.Pool)
+		if binding.AllowsUpdates() && !slices.ContainsFunc(pools, func(id lb.PoolID) bool { return id.Key() == binding.Pool.Key() }) {
+			pools = append(pools, binding.Pool)
 		}
 	}
-	slices.SortFunc(all, func(a, b lb.PoolID) int { return cmp.Compare(a.Key(), b.Key()) })
-	return all
+	slices.SortFunc(pools, func(a, b lb.PoolID) int { return cmp.Compare(a.Key(), b.Key()) })
+	return pools
 }

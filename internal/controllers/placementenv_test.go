@@ -258,11 +258,11 @@ func (env *placementEnv) armWrites() []string {
 
 func (env *placementEnv) nodeVersions(n int) []string {
 	env.Helper()
-	var all []string
+	var versions []string
 	for i := 1; i <= n; i++ {
-		all = append(all, get[corev1.Node](env.testEnv, "", env.node(i)).ResourceVersion)
+		versions = append(versions, get[corev1.Node](env.testEnv, "", env.node(i)).ResourceVersion)
 	}
-	return all
+	return versions
 }
 
 func (env *placementEnv) waitForReads() {

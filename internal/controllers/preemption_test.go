@@ -74,13 +74,13 @@ func (env *testEnv) setTaints(n int, taints ...string) {
 
 func (env *testEnv) taints(n int) string {
 	env.Helper()
-	var all []string
+	var taints []string
 	for _, t := range get[corev1.Node](env, "", env.node(n)).Spec.Taints {
 		if t.Key != corev1.TaintNodeNotReady { // set by the API server on each new node
-			all = append(all, t.ToString())
+			taints = append(taints, t.ToString())
 		}
 	}
-	return strings.Join(all, " ")
+	return strings.Join(taints, " ")
 }
 
 func (env *testEnv) waitForTaints(n int, want string) {
@@ -93,11 +93,11 @@ func (env *testEnv) waitForTaints(n int, want string) {
 	})
 }
 
-func (env *testEnv) waitForDraining(n int, why string) {
+func (env *testEnv) waitForDraining(n int, reason string) {
 	env.Helper()
 	env.waitUntil(func() string {
-		if got := strings.Join(controller.kube.Draining.Reasons(env.node(n)), " "); got != why {
-			return fmt.Sprintf("node %d drains for %q, want %q", n, got, why)
+		if got := strings.Join(controller.kube.Draining.Reasons(env.node(n)), " "); got != reason {
+			return fmt.Sprintf("node %d drains for %q, want %q", n, got, reason)
 		}
 		return ""
 	})
@@ -266,7 +266,7 @@ func TestWhatIsKeptOfEvents(t *testing.T) {
 	s.waitForTaints(1, spotTaint)
 	var names []string
 	for _, e := range controller.kube.Preemptions() {
-		if name, mine := strings.CutPrefix(e.Name, s.ns+"."); mine {
+		if name, own := strings.CutPrefix(e.Name, s.ns+"."); own {
 			names = append(names, name)
 			if len(e.Message) > 64 || len(e.ManagedFields) > 0 || len(e.Annotations) > 0 || e.Source.Component != "" {
 				t.Errorf("kept: %+v", e)

@@ -94,10 +94,10 @@ func (r *requestRecorder) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-func (r *requestRecorder) sent(what string) int {
+func (r *requestRecorder) sent(about string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.about[what]
+	return r.about[about]
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

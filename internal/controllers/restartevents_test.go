@@ -38,9 +38,9 @@ func TestRestartRepeatsNoEvent(t *testing.T) {
 	if err := controller.stop(); err != nil { // which writes its remaining events
 		t.Fatal(err)
 	}
-	said, remaining := map[string]string{}, map[string]int{}
+	output, remaining := map[string]string{}, map[string]int{}
 	for name := range failing {
-		said[name], remaining[name] = about(name), s.remainingResults(name)
+		output[name], remaining[name] = about(name), s.remainingResults(name)
 	}
 	// One pool was fixed by hand, and the lost write of another had landed.
 	s.azurePool("mended", s.ip(1))
@@ -65,8 +65,8 @@ func TestRestartRepeatsNoEvent(t *testing.T) {
 	s.bindPool("fence")
 	s.waitForEvent("Service", "fence", backendpool.EventUpdated, 1)
 	for _, name := range []string{"refused", "spent", "nodes"} {
-		if current := about(name); current != said[name] {
-			t.Errorf("%s: before the restart %s, and after it %s", name, said[name], current)
+		if current := about(name); current != output[name] {
+			t.Errorf("%s: before the restart %s, and after it %s", name, output[name], current)
 		}
 		if n := remaining[name] - s.remainingResults(name); n != 1 {
 			t.Errorf("%s: %d attempts, of which nobody was told", name, n)

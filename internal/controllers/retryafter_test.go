@@ -177,9 +177,9 @@ func TestAPodThatIsReplacedStartsAnotherAttemptWhereOneFailed(t *testing.T) {
 	if n := len(s.requestTimes("web")) - sent; n > 4 { // one change: a read, a write, and a check
 		t.Errorf("%d requests, want those of the node that came", n)
 	}
-	for _, said := range s.messages("Service", "web", backendpool.EventUpdated) {
-		if said != "Load balancer backend pool updated successfully" {
-			t.Errorf("event %q", said)
+	for _, output := range s.messages("Service", "web", backendpool.EventUpdated) {
+		if output != "Load balancer backend pool updated successfully" {
+			t.Errorf("event %q", output)
 		}
 	}
 }

@@ -26,8 +26,8 @@ func TestSecurityRulesFollowTheNodes(t *testing.T) {
 		}
 		return ""
 	})
-	all := s.requestsOf("web")
-	if shown := all[len(all)-1].StatusAddresses; len(shown) != 1 || shown[0] != netip.MustParseAddr(svc.Status.LoadBalancer.Ingress[0].IP) {
+	requests := s.requestsOf("web")
+	if shown := requests[len(requests)-1].StatusAddresses; len(shown) != 1 || shown[0] != netip.MustParseAddr(svc.Status.LoadBalancer.Ingress[0].IP) {
 		t.Errorf("shown %v, want %v", shown, svc.Status.LoadBalancer.Ingress)
 	}
 	s.waitForRequests("plain", 1)

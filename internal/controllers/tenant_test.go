@@ -203,15 +203,15 @@ func TestServiceReportsBackendPoolThatCannotBeCreated(t *testing.T) {
 	}
 	s.createLoadBalanced("web")
 	s.waitUntil(func() string {
-		for _, said := range s.messages("Service", "web", services.EventSyncFailed) {
-			if strings.Contains(said, "BackendPool "+s.ns+"/web.kubernetes") && strings.Contains(said, "delete it") {
+		for _, output := range s.messages("Service", "web", services.EventSyncFailed) {
+			if strings.Contains(output, "BackendPool "+s.ns+"/web.kubernetes") && strings.Contains(output, "delete it") {
 				return ""
 			}
 		}
 		return "nothing is said"
 	})
-	if said := s.countEvents("Service", "web"); said[services.EventEnsured] > 0 {
-		t.Errorf("said %v", said)
+	if output := s.countEvents("Service", "web"); output[services.EventEnsured] > 0 {
+		t.Errorf("said %v", output)
 	}
 	s.delete(&v1alpha1.BackendPool{}, "web.kubernetes")
 	s.waitForEvent("Service", "web", services.EventEnsured, 1)

@@ -76,11 +76,11 @@ func TestEventsAndSetTimesAreNotLimited(t *testing.T) {
 			limiter.When(web)
 		}
 		start := time.Now()
-		next := func(what string, want reconcile.Request, after time.Duration) {
+		next := func(about string, want reconcile.Request, after time.Duration) {
 			t.Helper()
 			got, _ := queue.Get()
 			if waited := time.Since(start).Round(time.Millisecond); got != want || waited != after {
-				t.Errorf("%s: %s after %s, want %s after %s", what, got, waited, want, after)
+				t.Errorf("%s: %s after %s, want %s after %s", about, got, waited, want, after)
 			}
 			queue.Done(got)
 		}

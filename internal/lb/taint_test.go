@@ -11,12 +11,12 @@ import (
 )
 
 // taints parses "key=value key".
-func taints(text string) (all []lb.NodeTaint) {
+func taints(text string) (items []lb.NodeTaint) {
 	for _, t := range strings.Fields(text) {
 		key, value, _ := strings.Cut(t, "=")
-		all = append(all, lb.NodeTaint{Key: key, Value: value})
+		items = append(items, lb.NodeTaint{Key: key, Value: value})
 	}
-	return all
+	return items
 }
 
 func signals(t *testing.T, further string) (s lb.DrainSignals) {
@@ -103,12 +103,12 @@ func TestWhichConditionsSayThatANodeLeaves(t *testing.T) {
 }
 
 // conditions parses "type=status type=status".
-func conditions(text string) (all []lb.NodeCondition) {
+func conditions(text string) (items []lb.NodeCondition) {
 	for _, t := range strings.Fields(text) {
 		name, status, _ := strings.Cut(t, "=")
-		all = append(all, lb.NodeCondition{Type: name, Status: status, Message: "a drain"})
+		items = append(items, lb.NodeCondition{Type: name, Status: status, Message: "a drain"})
 	}
-	return all
+	return items
 }
 
 // A cordon is not a drain, in any form.

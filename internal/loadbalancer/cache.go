@@ -198,11 +198,11 @@ func (c *stateCache) putLocked(key string, s placement) {
 }
 
 func lowerCase(names []string) []string {
-	all := make([]string, len(names))
+	values := make([]string, len(names))
 	for i, name := range names {
-		all[i] = strings.ToLower(name)
+		values[i] = strings.ToLower(name)
 	}
-	return all
+	return values
 }
 
 func (c *stateCache) removePlacement(key string) {
@@ -350,10 +350,10 @@ func (b *LoadBalancers) NodeConfigurations(ctx context.Context) (map[string]stri
 }
 
 // nodeConfigurations reads the shared pools. A node in several configurations counts for the first.
-func (s Settings) nodeConfigurations(ctx context.Context, azure Azure, all []lb.LoadBalancer) (map[string]string, error) {
+func (s Settings) nodeConfigurations(ctx context.Context, azure Azure, loadBalancers []lb.LoadBalancer) (map[string]string, error) {
 	places := map[string]string{}
 	for _, c := range s.Configurations {
-		for _, balancer := range all {
+		for _, balancer := range loadBalancers {
 			if of, ok := service.ConfigurationOf(balancer.ID.Name, s.Configurations); !ok || of.Name != c.Name {
 				continue
 			}

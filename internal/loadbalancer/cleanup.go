@@ -126,7 +126,7 @@ func (b *LoadBalancers) forgetLeftPools(ctx context.Context, recorded []lb.PoolK
 // balancers known to have such parts.
 func (b *LoadBalancers) CleanUp(ctx context.Context) (CleanupResult, error) {
 	record, err := b.leftPools.LoadRecord(ctx)
-	failed, all := []error{err}, CleanupResult{}
+	failed, total := []error{err}, CleanupResult{}
 	for _, id := range b.cfg.loadBalancerIDs() {
 		observed, _ := b.cache.latestState(id.Name)
 		if !b.cleanup.hasRetained(id.Name) && lb.TagValue(observed.Tags, plan.TagRetained) == "" && len(record.NamesOn(id)) == 0 {
@@ -142,15 +142,15 @@ func (b *LoadBalancers) CleanUp(ctx context.Context) (CleanupResult, error) {
 			if len(r.Missing) > 0 {
 				b.cleanup.setOrphans(true)
 			}
-			all.Missing, all.DrainingPools = append(all.Missing, r.Missing...), append(all.DrainingPools, r.DrainingPools...)
+			total.Missing, total.DrainingPools = append(total.Missing, r.Missing...), append(total.DrainingPools, r.DrainingPools...)
 		case <-ctx.Done():
-			return all, ctx.Err()
+			return total, ctx.Err()
 		}
 	}
 	missing, orphans := b.cleanup.remainingWork()
 	for _, id := range missing {
 		if observed, _ := b.cache.latestState(id.Name); observed.Etag == "" { // it was not recreated since
-			all.Missing = append(all.Missing, id)
+			total.Missing = append(total.Missing, id)
 		}
 	}
 	if orphans {
@@ -160,7 +160,7 @@ func (b *LoadBalancers) CleanUp(ctx context.Context) (CleanupResult, error) {
 			ips.RemoveOrphans(ctx, b.requestedIPs())
 		}
 	}
-	return all, errors.Join(failed...)
+	return total, errors.Join(failed...)
 }
 
 // requestedIPs returns which public IPs a Service has or requests.
@@ -205,11 +205,11 @@ func (q *queue) addCleanup(r *cleanupRequest) {
 // runCleanups deletes what is no longer needed. It runs between rounds, because a Service may need it again.
 func (q *queue) runCleanups(ctx context.Context) {
 	q.mu.Lock()
-	all := q.cleanups
+	cleanups := q.cleanups
 	q.cleanups = nil
 	q.mu.Unlock()
 	l, _ := q.of.(*loadBalancer) // no other queue has cleanups
-	for _, r := range all {
+	for _, r := range cleanups {
 		ips, err := l.publicIPManager.ReadRound(ctx, l.id)
 		if err == nil {
 			err = l.runLocked(ctx, func(ctx context.Context, valid func() bool) (err error) {

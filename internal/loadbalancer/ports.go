@@ -154,19 +154,19 @@ type Settings struct {
 }
 
 func (s Settings) loadBalancerNames() []string {
-	var all []string
+	var names []string
 	for _, c := range s.Configurations {
-		all = append(all, service.LoadBalancerName(c.Name, false), service.LoadBalancerName(c.Name, true))
+		names = append(names, service.LoadBalancerName(c.Name, false), service.LoadBalancerName(c.Name, true))
 	}
-	return all
+	return names
 }
 
 func (s Settings) loadBalancerIDs() []lb.LoadBalancerID {
-	var all []lb.LoadBalancerID
+	var ids []lb.LoadBalancerID
 	for _, name := range s.loadBalancerNames() {
 		id := s.Place
 		id.Name = name
-		all = append(all, id)
+		ids = append(ids, id)
 	}
-	return all
+	return ids
 }

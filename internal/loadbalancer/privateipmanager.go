@@ -147,10 +147,10 @@ func (p *PrivateIPManager) RecordUsers(ctx context.Context, loadBalancer string,
 // holds the lock.
 func (p *PrivateIPManager) save(ctx context.Context, s loadBalancerState, now time.Time) error {
 	s.others = slices.DeleteFunc(slices.Clone(p.cfg.LoadBalancers), func(name string) bool { return strings.EqualFold(name, s.name) })
-	all := nextRecord(p.record.Reservations, s, p.cfg.Limit, now)
+	next := nextRecord(p.record.Reservations, s, p.cfg.Limit, now)
 	known := maps.Clone(p.record.Reservations)
 	maps.DeleteFunc(known, func(_ string, r PrivateIPReservation) bool { return r.isExpired(now) }) // removed with the next change
-	if maps.Equal(all, known) {
+	if maps.Equal(next, known) {
 		return nil
 	}
 	version := ""
@@ -158,7 +158,7 @@ func (p *PrivateIPManager) save(ctx context.Context, s loadBalancerState, now ti
 		ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 		defer cancel()
 		var err error
-		version, err = p.cfg.Store.WriteReservations(ctx, PrivateIPRecord{Version: p.record.Version, Reservations: all})
+		version, err = p.cfg.Store.WriteReservations(ctx, PrivateIPRecord{Version: p.record.Version, Reservations: next})
 		if err != nil {
 			p.record, p.readErr = PrivateIPRecord{}, nil
 			err = fmt.Errorf("the reservations of private addresses cannot be written: %w", err)
@@ -166,6 +166,6 @@ func (p *PrivateIPManager) save(ctx context.Context, s loadBalancerState, now ti
 			return err
 		}
 	}
-	p.record = PrivateIPRecord{Version: version, Reservations: all}
+	p.record = PrivateIPRecord{Version: version, Reservations: next}
 	return nil
 }

@@ -162,23 +162,23 @@ func (tc *twoClusters) claimName(t *testing.T, addr netip.Addr, next formerStage
 
 // addresses counts the public IPs, and the private frontends by address.
 func (tc *twoClusters) addresses() map[string]int {
-	all := map[string]int{}
+	addresses := map[string]int{}
 	for _, line := range strings.Split(tc.clusters[0].cloud().spell(), "\n") {
 		fields := strings.Fields(line)
 		switch {
 		case len(fields) > 1 && strings.HasPrefix(line, "publicIPAddresses/"):
-			all[fields[1]]++
+			addresses[fields[1]]++
 		case len(fields) > 3 && fields[0] == "frontend" && (fields[2] == "static" || fields[2] == "dynamic"):
-			all[fields[3]]++
+			addresses[fields[3]]++
 		}
 	}
-	return all
+	return addresses
 }
 
 func retainedFields(name string, port int) map[string]string {
-	all := map[string]string{"ports": fmt.Sprint(port)}
+	fields := map[string]string{"ports": fmt.Sprint(port)}
 	for key, value := range retainedServices[name] {
-		all[key] = value
+		fields[key] = value
 	}
-	return all
+	return fields
 }

@@ -222,13 +222,13 @@ func TestNodesOfAnOwnPoolAreAdmittedUntilNoRuleHasIt(t *testing.T) {
 				s.put("networkSecurityGroups/nsg", `{location: eastus, properties: {securityRules: []}}`)
 				s.applyAll(`shop/a: {ports: 80, local: yes, azure-disable-load-balancer-floating-ip: "true"}`)
 				s.settle(time.Hour)
-				state := func() (all string) {
+				state := func() (nodes string) {
 					for line := range strings.Lines(s.cloud().spell()) {
 						if strings.HasPrefix(line, "  rule ") || strings.Contains(line, " Allow ") {
-							all += strings.Split(line, " probe ")[0] + "\n"
+							nodes += strings.Split(line, " probe ")[0] + "\n"
 						}
 					}
-					return all
+					return nodes
 				}
 				before := state()
 				if !strings.Contains(before, " to shop-a:") || !strings.Contains(before, "10.0.9.1,10.0.9.2") {

@@ -53,8 +53,8 @@ func (c *usageCounter) PeerCounts(name string) plan.Counts {
 
 func (c *usageCounter) peerCountsLocked(name string) plan.Counts {
 	peer := plan.Counts{}
-	for _, all := range []map[string]plan.Counts{c.observed, c.pendingWrites} {
-		for other, counts := range all {
+	for _, peers := range []map[string]plan.Counts{c.observed, c.pendingWrites} {
+		for other, counts := range peers {
 			if other == strings.ToLower(name) || peerKey(other) != peerKey(name) {
 				continue
 			}

@@ -31,15 +31,15 @@ func (c *usageCounter) ListUsages(s usageState, isNIC func(name string) bool) us
 		}
 	}
 	withMembers := func(s usageState) usageList {
-		all := plan.ListLimitUsages(s)
-		for i, u := range all {
+		usages := plan.ListLimitUsages(s)
+		for i, u := range usages {
 			for _, m := range members[strings.ToLower(u.Resource)] {
 				if m.Name == u.Name && (u.CountsMembers() || s.Interfaces) {
-					all[i] = m
+					usages[i] = m
 				}
 			}
 		}
-		return all
+		return usages
 	}
 	return slices.Concat(withMembers(byInterfaces), withMembers(s))
 }
@@ -52,10 +52,10 @@ func (b *LoadBalancers) ListRegions() []string {
 func (c *usageCounter) listRegions(ofNew string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all := map[string]bool{plan.NormalizeLocation(ofNew): true}
+	regions := map[string]bool{plan.NormalizeLocation(ofNew): true}
 	for _, balancer := range c.balancers {
-		all[plan.NormalizeLocation(balancer.Location)] = true
+		regions[plan.NormalizeLocation(balancer.Location)] = true
 	}
-	delete(all, "")
-	return slices.Sorted(maps.Keys(all))
+	delete(regions, "")
+	return slices.Sorted(maps.Keys(regions))
 }

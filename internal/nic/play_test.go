@@ -93,10 +93,10 @@ func TestStepsComeToAnEnd(t *testing.T) {
 			}
 		}
 		wasModel := foreign(p.set.Interfaces)
-		want, ours := newDesired(members, nodes, ""), nic.NewManagedPools(nil, poolIDs(k8s))
+		want, own := newDesired(members, nodes, ""), nic.NewManagedPools(nil, poolIDs(k8s))
 		rounds := 0
 		for ; ; rounds++ {
-			steps := nic.PlanScaleSet(p.set, p.instances, want, ours, known)
+			steps := nic.PlanScaleSet(p.set, p.instances, want, own, known)
 			if steps.IsDone() {
 				break
 			}
@@ -123,7 +123,7 @@ func TestStepsComeToAnEnd(t *testing.T) {
 				t.Fatalf("foreign pools of instance %s were %v and are %v", i.ID, p.was[i.ID], foreign(i.Interfaces))
 			}
 		}
-		if p.writes > 0 && !nic.PlanScaleSet(p.set, p.instances, want, ours, known).IsDone() {
+		if p.writes > 0 && !nic.PlanScaleSet(p.set, p.instances, want, own, known).IsDone() {
 			t.Fatal("what is done is not done a second time")
 		}
 	})

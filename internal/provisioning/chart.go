@@ -70,8 +70,8 @@ func (r *run) readChart(ctx context.Context, step *v1alpha1.HelmStep) (charts.Re
 
 func readKey(ctx context.Context, a *run, k v1alpha1.KeySource) ([]byte, error) {
 	source := v1alpha1.ManifestSource{ConfigMap: k.ConfigMap, Secret: k.Secret}
-	all, err := a.readSource(ctx, source)
-	if value, ok := all[k.Key]; ok || err != nil {
+	data, err := a.readSource(ctx, source)
+	if value, ok := data[k.Key]; ok || err != nil {
 		return value, err
 	}
 	return nil, fmt.Errorf("%s has no key %s", sourceName(source), k.Key)

@@ -38,7 +38,7 @@ func fakeAPI(t *testing.T, of interceptor.Funcs, objects ...client.Object) clien
 		}
 	}
 	for _, obj := range objects {
-		if ns, is := obj.(*corev1.Namespace); is {
+		if ns, current := obj.(*corev1.Namespace); current {
 			delete(namespaces, ns.Name)
 		}
 	}

@@ -207,11 +207,11 @@ func (j *jobStep) finishJob(ctx context.Context, job *batchv1.Job, end policy.Re
 	if end == policy.ResultSucceeded {
 		return nil
 	}
-	why := j.reader.FailureMessage(job, pod)
+	reason := j.reader.FailureMessage(job, pod)
 	if end == policy.ResultInvalid {
-		return newInvalidError("has failed: %s", why)
+		return newInvalidError("has failed: %s", reason)
 	}
-	return fmt.Errorf("has failed: %s", why)
+	return fmt.Errorf("has failed: %s", reason)
 }
 
 // expireJob deletes a Job that missed the deadline, so that it does not block the next attempt.

@@ -197,7 +197,7 @@ func (r *run) maskError(o object, err error) error {
 func (r *run) waitUntilReady(ctx context.Context, objects []object, status *v1alpha1.StepStatus) error {
 	waiting, reported := slices.Clone(objects), ""
 	for n := 1; ; n++ {
-		var why []string
+		var reason []string
 		var still []object
 		for _, o := range waiting {
 			current := o.newUnstructured()
@@ -206,32 +206,32 @@ func (r *run) waitUntilReady(ctx context.Context, objects []object, status *v1al
 				status.Applied = 0 // it was deleted: apply all again
 			}
 			if err != nil {
-				return errors.Join(notReadyError(why), fmt.Errorf("%s: %w", o, r.maskError(o, err)))
+				return errors.Join(notReadyError(reason), fmt.Errorf("%s: %w", o, r.maskError(o, err)))
 			}
 			ready, message, err := checkReadiness(current, o.secret, false)
 			if err != nil {
 				return fmt.Errorf("%s: %w", o, err)
 			}
 			if !ready {
-				still, why = append(still, o), append(why, o.String()+": "+message)
+				still, reason = append(still, o), append(reason, o.String()+": "+message)
 			}
 		}
 		if waiting = still; len(waiting) == 0 {
 			return nil
 		}
-		if current := humanize.FormatList(why, 5); current != reported {
+		if current := humanize.FormatList(reason, 5); current != reported {
 			reported = current
 			r.logf("not ready yet: %s", current)
 		}
 		if err := ratelimit.Sleep(ctx, pollInterval.DelayAfter(n)); err != nil {
-			return errors.Join(notReadyError(why), err)
+			return errors.Join(notReadyError(reason), err)
 		}
 	}
 }
 
-func notReadyError(why []string) error {
-	if len(why) == 0 {
+func notReadyError(reason []string) error {
+	if len(reason) == 0 {
 		return nil
 	}
-	return errors.New("not ready: " + humanize.FormatList(why, 5))
+	return errors.New("not ready: " + humanize.FormatList(reason, 5))
 }

@@ -34,8 +34,8 @@ func (r *run) runMigration(ctx context.Context, step *v1alpha1.ProvisionStep) er
 		Logf: r.logf,
 	}
 	err := asker.Run(ctx)
-	if why, ok := errors.AsType[MigrationRejectedError](err); ok {
-		return newInvalidError("%w", why)
+	if reason, ok := errors.AsType[MigrationRejectedError](err); ok {
+		return newInvalidError("%w", reason)
 	}
 	if err != nil {
 		return err

@@ -55,18 +55,18 @@ func (m *MigrationRequester) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		do, why := policy.NextMigrationAction(migration, m.migrationStep())
-		if why != reported && why != "" {
-			reported = why
-			m.Logf("migration: %s", why)
+		do, reason := policy.NextMigrationAction(migration, m.migrationStep())
+		if reason != reported && reason != "" {
+			reported = reason
+			m.Logf("migration: %s", reason)
 		}
 		switch do {
 		case policy.FinishMigration:
 			return nil
 		case policy.RejectMigration:
-			return MigrationRejectedError(why)
+			return MigrationRejectedError(reason)
 		case policy.FailMigration:
-			return errors.New(why)
+			return errors.New(reason)
 		case policy.RequestMigration:
 			err = m.sendRequest(ctx)
 		case policy.WaitForMigration:
@@ -78,7 +78,7 @@ func (m *MigrationRequester) Run(ctx context.Context) error {
 			return err
 		}
 		if err := ratelimit.Sleep(ctx, migrationPollInterval.DelayAfter(n)); err != nil {
-			return fmt.Errorf("%s: %w", why, err)
+			return fmt.Errorf("%s: %w", reason, err)
 		}
 	}
 }

@@ -90,19 +90,19 @@ func (r *run) readSource(ctx context.Context, s v1alpha1.ManifestSource) (map[st
 }
 
 func objectBodies(objects []object) []json.RawMessage {
-	all := make([]json.RawMessage, len(objects))
+	messages := make([]json.RawMessage, len(objects))
 	for i, o := range objects {
-		all[i] = o.body
+		messages[i] = o.body
 	}
-	return all
+	return messages
 }
 
 func objectIDs(objects []object) []string {
-	var all []string
+	var ids []string
 	for _, o := range objects {
-		all = append(all, strings.Join([]string{o.gvk.Group, o.gvk.Kind, o.namespace, o.name}, "/"))
+		ids = append(ids, strings.Join([]string{o.gvk.Group, o.gvk.Kind, o.namespace, o.name}, "/"))
 	}
-	return mergeIDs(nil, all)
+	return mergeIDs(nil, ids)
 }
 
 func mergeIDs(a, b []string) []string {

@@ -28,9 +28,9 @@ func (s *stage) setSteps(steps string) {
 	}
 	p.Spec.Steps = nil
 	for word := range strings.FieldsSeq(steps) {
-		name, on, says := strings.Cut(word, ":")
+		name, on, want := strings.Cut(word, ":")
 		step := v1alpha1.ProvisionStep{Name: name, Manifests: &v1alpha1.ManifestsStep{Sources: []v1alpha1.ManifestSource{{ConfigMap: name}}}}
-		if says {
+		if want {
 			step.DependsOn = append([]string{}, strings.FieldsFunc(on, func(r rune) bool { return r == ',' })...)
 		}
 		p.Spec.Steps = append(p.Spec.Steps, step)
@@ -41,14 +41,14 @@ func (s *stage) setSteps(steps string) {
 }
 
 func doneSteps(p *v1alpha1.Provision) string {
-	var all []string
+	var steps []string
 	for _, step := range p.Status.Steps {
 		if step.DoneAt != nil {
-			all = append(all, step.Name)
+			steps = append(steps, step.Name)
 		}
 	}
-	slices.Sort(all)
-	return strings.Join(all, " ")
+	slices.Sort(steps)
+	return strings.Join(steps, " ")
 }
 
 // Steps independent of a failed one run; dependent ones run in the attempt that fixes it.

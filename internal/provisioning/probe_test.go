@@ -54,8 +54,8 @@ func TestATargetThatAnswersAgain(t *testing.T) {
 		answered, _ := w.room.ProbeCounts()
 		w.room.probes.mu.Lock()
 		defer w.room.probes.mu.Unlock()
-		if all, under := w.room.probes.states, w.room.probes.running; answered != 1 || len(all) > 0 || len(under) > 0 {
-			t.Errorf("%d answered; %v, under way %v", answered, all, under)
+		if states, under := w.room.probes.states, w.room.probes.running; answered != 1 || len(states) > 0 || len(under) > 0 {
+			t.Errorf("%d answered; %v, under way %v", answered, states, under)
 		}
 	})
 }

@@ -33,17 +33,17 @@ func (r *run) recordObjects(step string, objects []object) error {
 	if r.objectsByStep == nil {
 		r.objectsByStep, r.fromSecret = map[string]objectSet{}, map[objectID]bool{}
 	}
-	all := objectSet{}
+	recorded := objectSet{}
 	for _, o := range objects {
 		id := objectID{o.gvk.GroupKind(), o.name}
 		// The namespace is empty if the kind is unknown so far, or cluster-scoped.
-		all[id] = append(all[id], "", cmp.Or(o.namespace, o.defaultNamespace, r.target.namespace))
+		recorded[id] = append(recorded[id], "", cmp.Or(o.namespace, o.defaultNamespace, r.target.namespace))
 		r.fromSecret[id] = r.fromSecret[id] || o.secret
 	}
 	if r.objectCount += len(objects); r.objectCount > maxProvisionObjects {
 		return newInvalidError("with it the steps have %d objects, and at most %d: make several Provisions of it", r.objectCount, maxProvisionObjects)
 	}
-	r.objectsByStep[step] = all
+	r.objectsByStep[step] = recorded
 	return nil
 }
 

@@ -61,7 +61,7 @@ func (r *run) runWait(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 	}
 	reported := ""
 	for n := 1; ; n++ {
-		ready, why, err := r.checkWait(ctx, step.Wait)
+		ready, reason, err := r.checkWait(ctx, step.Wait)
 		if err != nil {
 			return err
 		}
@@ -69,12 +69,12 @@ func (r *run) runWait(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 			status.Input = input
 			return r.completeStep(ctx, status)
 		}
-		if why != reported {
-			reported = why
-			r.logf("%s", why)
+		if reason != reported {
+			reported = reason
+			r.logf("%s", reason)
 		}
 		if err := ratelimit.Sleep(ctx, pollInterval.DelayAfter(n)); err != nil {
-			return fmt.Errorf("%s: %w", why, err)
+			return fmt.Errorf("%s: %w", reason, err)
 		}
 	}
 }
@@ -83,13 +83,13 @@ func (r *run) checkWait(ctx context.Context, w *v1alpha1.WaitStep) (bool, string
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(w.APIVersion)
 	u.SetKind(w.Kind)
-	what := w.Kind + " " + w.Name
+	object := w.Kind + " " + w.Name
 	namespaced, err := r.target.IsObjectNamespaced(u)
 	if meta.IsNoMatchError(err) {
 		return false, "the target knows no " + w.Kind + " of " + w.APIVersion, nil
 	}
 	if err != nil {
-		return false, "", fmt.Errorf("%s: %w", what, err)
+		return false, "", fmt.Errorf("%s: %w", object, err)
 	}
 	key := client.ObjectKey{Name: w.Name}
 	if namespaced {
@@ -97,23 +97,23 @@ func (r *run) checkWait(ctx context.Context, w *v1alpha1.WaitStep) (bool, string
 	}
 	err = r.target.Get(ctx, key, u)
 	if client.IgnoreNotFound(err) != nil {
-		return false, "", fmt.Errorf("%s: %w", what, err)
+		return false, "", fmt.Errorf("%s: %w", object, err)
 	}
 	if err != nil {
-		return false, what + " is not there", nil
+		return false, object + " is not there", nil
 	}
 	if w.Condition == "" {
-		ready, why, err := checkReadiness(u, r.fromSecret[objectID{u.GroupVersionKind().GroupKind(), w.Name}], true)
+		ready, reason, err := checkReadiness(u, r.fromSecret[objectID{u.GroupVersionKind().GroupKind(), w.Name}], true)
 		if err != nil {
-			return false, "", fmt.Errorf("%s: %w", what, err)
+			return false, "", fmt.Errorf("%s: %w", object, err)
 		}
-		return ready, what + " is not ready: " + why, nil
+		return ready, object + " is not ready: " + reason, nil
 	}
-	if why := checkGeneration(u); why != "" {
-		return false, what + ": " + why, nil
+	if reason := checkGeneration(u); reason != "" {
+		return false, object + ": " + reason, nil
 	}
 	if conditionOf(u, w.Condition) == "True" {
 		return true, "", nil
 	}
-	return false, what + " has no condition " + w.Condition + " that is True", nil
+	return false, object + " has no condition " + w.Condition + " that is True", nil
 }

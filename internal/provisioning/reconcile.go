@@ -162,13 +162,13 @@ func (r *Reconciler) nextDecision(ctx context.Context, p *v1alpha1.Provision, at
 		state, d.decision = state.NextInvalid(in, now)
 	}
 	d.decision.Events = append(events, d.decision.Events...)
-	if why := d.decision.TimeoutReason; why != "" {
+	if reason := d.decision.TimeoutReason; reason != "" {
 		began := old.StartedAt
 		if began.IsZero() {
 			began = now
 		}
 		p.Status.LastAttempt = &v1alpha1.ProvisionAttempt{
-			Number: old.Number, StartedAt: *microTime(began), EndedAt: *microTime(now), Result: string(policy.ResultFailed), Message: why,
+			Number: old.Number, StartedAt: *microTime(began), EndedAt: *microTime(now), Result: string(policy.ResultFailed), Message: reason,
 		}
 	}
 	if d.decision.Repeat {

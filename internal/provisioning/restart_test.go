@@ -249,8 +249,8 @@ func (r *restartCase) writesWhenDone(d *crashingProcess, status v1alpha1.Provisi
 func (r *restartCase) expect(d *crashingProcess, status v1alpha1.ProvisionStatus, how string) {
 	d.t.Helper()
 	want := cmp.Or(r.state, v1alpha1.ProvisionSucceeded)
-	one := status.AttemptNumber == 1 && status.LastAttempt != nil && status.LastAttempt.Number == 1
-	if status.State != want || !one && (r.most == 0 || status.AttemptNumber > int64(r.most)) {
+	single := status.AttemptNumber == 1 && status.LastAttempt != nil && status.LastAttempt.Number == 1
+	if status.State != want || !single && (r.most == 0 || status.AttemptNumber > int64(r.most)) {
 		d.t.Errorf("%s: %s after %d attempts, last %+v", how, status.State, status.AttemptNumber, status.LastAttempt)
 	}
 	if d.applied > 4 || r.done > 0 && d.applied > r.done {

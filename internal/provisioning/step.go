@@ -100,21 +100,21 @@ func (f *failures) toError() error {
 type stepError struct{ *failures }
 
 func (e stepError) Error() string {
-	var all []string
+	var names []string
 	for _, err := range e.errs {
-		all = append(all, err.Error())
+		names = append(names, err.Error())
 	}
 	if len(e.skipped) > 0 {
-		all = append(all, "not begun for it: "+strings.Join(e.skipped, ", "))
+		names = append(names, "not begun for it: "+strings.Join(e.skipped, ", "))
 	}
-	return strings.Join(all, "; ")
+	return strings.Join(names, "; ")
 }
 
 // Unwrap returns the last error first: only that one can carry a Retry-After.
 func (e stepError) Unwrap() []error {
-	all := slices.Clone(e.errs)
-	slices.Reverse(all)
-	return all
+	errs := slices.Clone(e.errs)
+	slices.Reverse(errs)
+	return errs
 }
 
 func (r *run) runStep(ctx context.Context, step *v1alpha1.ProvisionStep) error {
@@ -133,10 +133,10 @@ func (r *run) runStep(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 	return newInvalidError("it is of a kind that this program does not know")
 }
 
-func filterSteps(all []v1alpha1.StepStatus, wanted []v1alpha1.ProvisionStep) []v1alpha1.StepStatus {
+func filterSteps(statuses []v1alpha1.StepStatus, wanted []v1alpha1.ProvisionStep) []v1alpha1.StepStatus {
 	var kept []v1alpha1.StepStatus
 	for _, step := range wanted {
-		for _, s := range all {
+		for _, s := range statuses {
 			if s.Name == step.Name {
 				kept = append(kept, s)
 			}

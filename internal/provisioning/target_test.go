@@ -69,11 +69,11 @@ func TestAddressesOfTargets(t *testing.T) {
 			t.Errorf("%s: %v, want %v", address, err, want)
 		}
 	}
-	all, err := net.InterfaceAddrs()
+	addrs, err := net.InterfaceAddrs()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, a := range all {
+	for _, a := range addrs {
 		ip := netip.MustParsePrefix(a.String()).Addr()
 		if err := (dialPolicy{}).checkAddress("tcp", netip.AddrPortFrom(ip, 10250).String(), nil); err == nil {
 			t.Errorf("%s is this machine's", ip)
@@ -137,11 +137,11 @@ func TestNoTargetIsOnLoopback(t *testing.T) {
 	}
 	for api, want := range map[string]bool{"https://127.0.0.1:6443": true, "https://10.0.0.1": false} {
 		r := New(Config{API: &rest.Config{Host: api}})
-		all, err := net.InterfaceAddrs()
+		addrs, err := net.InterfaceAddrs()
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, a := range all {
+		for _, a := range addrs {
 			ip := netip.MustParsePrefix(a.String()).Addr()
 			if err := r.targetPolicy().checkAddress("tcp", netip.AddrPortFrom(ip, 443).String(), nil); ip.IsGlobalUnicast() && (err == nil) != want {
 				t.Errorf("%s beside %s: %v", ip, api, err)
@@ -205,9 +205,9 @@ func TestTargetBlocksNoOther(t *testing.T) {
 
 // A Retry-After of years does not block: the attempt fails at once and records the time.
 func TestATargetThatAsksForPatience(t *testing.T) {
-	asked := 0
+	requested := 0
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked++
+		requested++
 		w.Header().Set("Retry-After", "100000000")
 		w.WriteHeader(http.StatusTooManyRequests)
 	}))
@@ -223,8 +223,8 @@ func TestATargetThatAsksForPatience(t *testing.T) {
 	select {
 	case err := <-done:
 		now := time.Now()
-		if at := a.retryAfter(err, now); err == nil || at.Before(now.Add(ratelimit.MaxRetryAfter-time.Minute)) || asked > 2 {
-			t.Errorf("%v: not before %s, after %d requests", err, at, asked)
+		if at := a.retryAfter(err, now); err == nil || at.Before(now.Add(ratelimit.MaxRetryAfter-time.Minute)) || requested > 2 {
+			t.Errorf("%v: not before %s, after %d requests", err, at, requested)
 		}
 	case <-time.After(15 * time.Second):
 		t.Fatal("it is still waited for")

@@ -71,23 +71,23 @@ func runProvisioner(server string) error {
 		go func() {
 			workers <- struct{}{}
 			defer func() { <-workers }()
-			again, err := r.reconcile(ctx, reconcile.Request{NamespacedName: key})
+			second, err := r.reconcile(ctx, reconcile.Request{NamespacedName: key})
 			switch {
 			case ctx.Err() != nil:
 			case err != nil:
 				time.AfterFunc(time.Second, func() { look(key) })
-			case again.RequeueAfter > 0:
-				time.AfterFunc(again.RequeueAfter, func() { look(key) })
+			case second.RequeueAfter > 0:
+				time.AfterFunc(second.RequeueAfter, func() { look(key) })
 			}
 		}()
 	}
 	r.attempts.requeue, r.probes.requeue = look, look
-	var all v1alpha1.ProvisionList
-	if err := api.List(ctx, &all); err != nil {
+	var list v1alpha1.ProvisionList
+	if err := api.List(ctx, &list); err != nil {
 		return err
 	}
-	for i := range all.Items {
-		look(client.ObjectKeyFromObject(&all.Items[i]))
+	for i := range list.Items {
+		look(client.ObjectKeyFromObject(&list.Items[i]))
 	}
 	r.Run(ctx)
 	return nil
@@ -117,8 +117,8 @@ func (s *fakeAPIServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	defer s.mu.Unlock()
 	path := strings.TrimSuffix(req.URL.Path, "/status")
 	w.Header().Set("Content-Type", "application/json")
-	resources := func(gv string, all ...metav1.APIResource) {
-		writeJSON(w, metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv, APIResources: all})
+	resources := func(gv string, resources ...metav1.APIResource) {
+		writeJSON(w, metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv, APIResources: resources})
 	}
 	switch {
 	case path == "/api":
@@ -262,12 +262,12 @@ func startProvisioner(t *testing.T, server string) *child {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := &strings.Builder{}
-	cmd.Stderr, cmd.Stdout = said, said
+	output := &strings.Builder{}
+	cmd.Stderr, cmd.Stdout = output, output
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	return &child{cmd, in, said}
+	return &child{cmd, in, output}
 }
 
 func (c *child) processorTime(t *testing.T) time.Duration {
@@ -304,14 +304,14 @@ func (c *child) peakMemory(t *testing.T) int {
 
 func lastBytes(text string) string { return text[max(0, len(text)-2000):] }
 
-func (c *child) waitFor(t *testing.T, what string, is func() bool) {
+func (c *child) waitFor(t *testing.T, about string, expect func() bool) {
 	t.Helper()
-	for !is() {
+	for !expect() {
 		c.peakMemory(t)
 		select {
 		case <-time.After(50 * time.Millisecond):
 		case <-t.Context().Done():
-			t.Fatalf("it does not come about: %s", what)
+			t.Fatalf("it does not come about: %s", about)
 		}
 	}
 }

@@ -71,11 +71,11 @@ func (d dialPolicy) checkAddress(_, address string, _ syscall.RawConn) error {
 }
 
 func isHostAddress(ip netip.Addr) bool {
-	all, err := net.InterfaceAddrs()
+	addrs, err := net.InterfaceAddrs()
 	if err != nil {
 		return true // unknown: reject
 	}
-	return slices.ContainsFunc(all, func(a net.Addr) bool {
+	return slices.ContainsFunc(addrs, func(a net.Addr) bool {
 		prefix, err := netip.ParsePrefix(a.String())
 		return err == nil && prefix.Addr().Unmap() == ip
 	})

@@ -53,8 +53,8 @@ func (a Access) isNarrower(old Access, internal bool) bool {
 	})
 }
 
-func isSubset[T comparable](subset, all []T) bool {
-	return !slices.ContainsFunc(subset, func(v T) bool { return !slices.Contains(all, v) })
+func isSubset[T comparable](subset, items []T) bool {
+	return !slices.ContainsFunc(subset, func(v T) bool { return !slices.Contains(items, v) })
 }
 
 // IsNarrower reports whether s differs from old only in admitting fewer clients.
@@ -138,7 +138,7 @@ func splitWords(text string) []string {
 }
 
 func (r *reader) parseRanges(field string, texts []string) []netip.Prefix {
-	var all []netip.Prefix
+	var prefixes []netip.Prefix
 	for _, text := range texts {
 		text = strings.TrimSpace(text)
 		p, err := netip.ParsePrefix(text)
@@ -150,22 +150,22 @@ func (r *reader) parseRanges(field string, texts []string) []netip.Prefix {
 		case p != p.Masked():
 			r.addFlaw(field, text, "the range as "+p.Masked().String()+", or the one address as "+singlePrefix(p.Addr()).String(), effectIgnoreValue)
 		default:
-			all = append(all, p)
+			prefixes = append(prefixes, p)
 		}
 	}
-	return all
+	return prefixes
 }
 
 func singlePrefix(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
 // removeContained removes ranges within others, because Azure rejects overlapping ranges in a rule. In this order a
 // range precedes those it contains.
-func removeContained(all []netip.Prefix) []netip.Prefix {
-	slices.SortFunc(all, func(a, b netip.Prefix) int {
+func removeContained(prefixes []netip.Prefix) []netip.Prefix {
+	slices.SortFunc(prefixes, func(a, b netip.Prefix) int {
 		return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
 	})
 	var kept []netip.Prefix
-	for _, p := range all {
+	for _, p := range prefixes {
 		if len(kept) == 0 || !kept[len(kept)-1].Overlaps(p) {
 			kept = append(kept, p)
 		}
@@ -199,7 +199,7 @@ func (r *reader) parseServiceTags() []string {
 
 // parseAdditional returns the addresses of load balancers in front of this one.
 func (r *reader) parseAdditional() []netip.Addr {
-	var all []netip.Addr
+	var addresses []netip.Addr
 	known := map[netip.Addr]bool{}
 	for _, text := range r.readList(AdditionalIPs) {
 		family := lb.IPv4
@@ -212,13 +212,13 @@ func (r *reader) parseAdditional() []netip.Addr {
 			r.addProblem(AdditionalIPs, text, "a public address: those of nodes, pods and private networks are opened by no Service")
 		case !known[ip]:
 			known[ip] = true
-			all = append(all, ip)
+			addresses = append(addresses, ip)
 		}
 	}
-	if r.exceedsLimit(AdditionalIPs, len(all), maxAdditional, "addresses", "Azure's limit of destinations of all rules of a security group") {
+	if r.exceedsLimit(AdditionalIPs, len(addresses), maxAdditional, "addresses", "Azure's limit of destinations of all rules of a security group") {
 		return nil
 	}
-	return all
+	return addresses
 }
 
 // notPublic are ranges that a load balancer in front cannot use: private, link-local, Azure platform
@@ -245,13 +245,13 @@ const maxParsedAddresses = 100
 
 // ParseAdditional returns the valid addresses in a value of annotation AdditionalIPs.
 func ParseAdditional(value string) []netip.Addr {
-	var all []netip.Addr
+	var addresses []netip.Addr
 	for _, text := range strings.SplitN(value, ",", maxParsedAddresses+1)[:min(maxParsedAddresses, strings.Count(value, ",")+1)] {
 		if a, err := netip.ParseAddr(strings.TrimSpace(text)); err == nil && isPublicAddress(a) {
-			all = append(all, a)
+			addresses = append(addresses, a)
 		}
 	}
-	return all
+	return addresses
 }
 
 // Limits of one Service. Each is an Azure limit, so more would fail only after delaying other Services. See

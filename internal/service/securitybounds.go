@@ -30,8 +30,8 @@ func newServiceIndex(in SecurityInput) serviceIndex {
 				continue
 			}
 			for _, a := range p.Addresses {
-				if all := h.at[a]; len(all) == 0 || all[len(all)-1] != ref {
-					h.at[a] = append(all, ref)
+				if services := h.at[a]; len(services) == 0 || services[len(services)-1] != ref {
+					h.at[a] = append(services, ref)
 				}
 			}
 		}
@@ -44,15 +44,15 @@ func newServiceIndex(in SecurityInput) serviceIndex {
 
 // servicesAtNodePorts returns the Services with a node port in a rule. Managed rules list single ports.
 func (s serviceIndex) servicesAtNodePorts(r lb.SecurityRule) map[serviceRef]bool {
-	all := map[serviceRef]bool{}
+	refs := map[serviceRef]bool{}
 	for _, text := range r.DestinationPorts {
 		if first, last, ok := parsePortRange(text); ok && first == last {
 			if ref, ok := s.nodes[int32(first)]; ok { //nolint:gosec // a port
-				all[ref] = true
+				refs[ref] = true
 			}
 		}
 	}
-	return all
+	return refs
 }
 
 // entry is the usage of a rule by a namespace.
@@ -210,7 +210,7 @@ func namespaceLimitError(namespace string, old, would capacity, set NamespaceSet
 	part := set.ShareOf(MaxSecurityRules, rules, addresses, shared)
 	for _, d := range []struct {
 		had, would int
-		what       string
+		noun       string
 		bound      NamespaceBound
 	}{
 		{old.rules, would.rules, "rules", set.NamespaceBound(MaxSecurityRules, rules, shared)},
@@ -218,7 +218,7 @@ func namespaceLimitError(namespace string, old, would capacity, set NamespaceSet
 		{old.destinations, would.destinations, "addresses as destinations of rules", part},
 	} {
 		if !d.bound.CanChange(d.had, d.would) {
-			return NewBoundExceededError(namespace, d.would, d.what, "the security group", d.bound, MaxSecurityRules)
+			return NewBoundExceededError(namespace, d.would, d.noun, "the security group", d.bound, MaxSecurityRules)
 		}
 	}
 	return nil
@@ -274,15 +274,15 @@ func (u *SecurityUsage) CheckClaim(service string, c SecurityClaim, claimed map[
 		}
 		of[m] = true
 	}
-	all := map[ruleKey]bool{} // what the group lacks and is already counted
+	keys := map[ruleKey]bool{} // what the group lacks and is already counted
 	count := func(c SecurityClaim, owns bool) {
 		for m, sources := range c.sources {
 			if owns && !of[m] {
 				of[m] = true
 				would = *would.plus(capacity{rules: 1, sources: sources})
 			}
-			if !u.all[m] && !all[m] {
-				all[m] = true
+			if !u.all[m] && !keys[m] {
+				keys[m] = true
 				total = *total.plus(capacity{rules: 1, sources: sources})
 			}
 		}

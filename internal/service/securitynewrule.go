@@ -34,7 +34,7 @@ func (g *group) newRule(a AccessRule, m ruleKey) lb.SecurityRule {
 // same sources and ports, so that it recognizes the rule.
 func (g *group) ruleName(a AccessRule, m ruleKey) string {
 	name := SecurityRulePrefix + "deny-all_" + string(a.Family)
-	if all := (ruleKey{lb.Deny, a.Family, lb.Any, lb.Any, lb.Any}); m != all {
+	if key := (ruleKey{lb.Deny, a.Family, lb.Any, lb.Any, lb.Any}); m != key {
 		as := func(text string) string { return text }
 		sum := md5.Sum([]byte(strings.Join([]string{a.Protocol, normalizeList(a.Sources, as), normalizeList(a.Ports, as)}, "_"))) //nolint:gosec // see above
 		name = SecurityRulePrefix + strings.ToLower(string(a.Access)) + "_" + string(a.Family) + "_" + hex.EncodeToString(sum[:])
@@ -76,15 +76,15 @@ var ErrSecurityGroupFull = errors.New("the security group has no room for the Se
 // exceededLimit returns which Azure limit is exceeded, or nil.
 func (c *capacity) exceededLimit() error {
 	for _, limit := range []struct {
-		is, most int
-		what     string
+		count, most int
+		noun        string
 	}{
 		{c.rules, lb.MaxSecurityRules, "rules"},
 		{c.sources, lb.MaxSecurityPrefixes, "addresses and ranges as sources"},
 		{c.destinations, lb.MaxSecurityPrefixes, "addresses as destinations"},
 	} {
-		if limit.is > limit.most {
-			return fmt.Errorf("%w: it would have %d %s, and Azure allows %d", ErrSecurityGroupFull, limit.is, limit.what, limit.most)
+		if limit.count > limit.most {
+			return fmt.Errorf("%w: it would have %d %s, and Azure allows %d", ErrSecurityGroupFull, limit.count, limit.noun, limit.most)
 		}
 	}
 	return nil

@@ -17,11 +17,11 @@ type parsedShare struct {
 }
 
 func parseShares(shares []SecurityShare) []parsedShare {
-	all := make([]parsedShare, len(shares))
+	items := make([]parsedShare, len(shares))
 	for i, s := range shares {
-		all[i] = parsedShare{s, ruleKeys(s.AccessRules)}
+		items[i] = parsedShare{s, ruleKeys(s.AccessRules)}
 	}
-	return all
+	return items
 }
 
 // parsedGroup is the parsed observed group.

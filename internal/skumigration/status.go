@@ -64,8 +64,8 @@ type UndoInfo struct {
 }
 
 func newUndoInfo(j phase.Journal, snapshot phase.Snapshot) UndoInfo {
-	until, why := j.UndoLimit(snapshot)
-	return UndoInfo{until, why}
+	until, reason := j.UndoLimit(snapshot)
+	return UndoInfo{until, reason}
 }
 
 // String implements fmt.Stringer.

@@ -177,8 +177,8 @@ func rulePools(props fields) []string {
 
 func checkRulePools(s *validationTarget) string {
 	return s.eachRule(func(id string, props fields) string {
-		one, list := referenceID(props, "backendAddressPool"), objectList(props, pools)
-		if one == "" || len(list) == 0 || len(list) == 1 && strings.EqualFold(stringField(list[0], "id"), one) {
+		single, list := referenceID(props, "backendAddressPool"), objectList(props, pools)
+		if single == "" || len(list) == 0 || len(list) == 1 && strings.EqualFold(stringField(list[0], "id"), single) {
 			return ""
 		}
 		return fmt.Sprintf("Load balancing rule %s has BackendAddressPool and BackendAddressPools with different values.", id)

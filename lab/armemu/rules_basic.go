@@ -74,16 +74,16 @@ func checkBasicSet(s *validationTarget) string {
 	return ""
 }
 
-func (v *validationTarget) skuResources() (all []*aggregate) {
+func (v *validationTarget) skuResources() (aggregates []*aggregate) {
 	for _, m := range v.memberships() {
-		all = append(all, m.loadBalancer)
+		aggregates = append(aggregates, m.loadBalancer)
 	}
 	for _, props := range v.ipConfigs {
 		if ip := v.e.aggregates[referenceID(props, "publicIPAddress")]; ip != nil {
-			all = append(all, ip)
+			aggregates = append(aggregates, ip)
 		}
 	}
-	return all
+	return aggregates
 }
 
 func checkSetSKU(s *validationTarget) string {

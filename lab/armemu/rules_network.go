@@ -29,9 +29,9 @@ func addressPrefixes(props fields) []string {
 	if space := objectField(props, "addressSpace"); space != nil {
 		props = space
 	}
-	one, many := singleAndList(fields{"properties": props}, "addressPrefix", "addressPrefixes")
-	if one != "" {
-		many = append([]string{one}, many...)
+	single, many := singleAndList(fields{"properties": props}, "addressPrefix", "addressPrefixes")
+	if single != "" {
+		many = append([]string{single}, many...)
 	}
 	return many
 }

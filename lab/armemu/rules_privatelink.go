@@ -172,14 +172,14 @@ func checkPoolWithLink(s *validationTarget) string {
 }
 
 func (v *validationTarget) privateLinks() []string {
-	var all []string
+	var links []string
 	for key, ids := range v.e.references().privateLinks {
 		if strings.HasPrefix(key, v.self.rootKey()+frontendPathSegment) {
-			all = append(all, ids...)
+			links = append(links, ids...)
 		}
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	slices.Sort(links)
+	return slices.Compact(links)
 }
 
 func checkLinkIPConfigs(s *validationTarget) string {

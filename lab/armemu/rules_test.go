@@ -163,8 +163,8 @@ func TestValidationTable(t *testing.T) {
 	for _, r := range armemu.Rules() {
 		codes[r.Name], untested[r.Name] = cmp.Or(r.Under, r.Code), true
 	}
-	all := slices.Concat(poolViolations(), memberViolations(), rootViolations(), frontendViolations(), balancingViolations(), publicIPViolations(), interfaceViolations(), membershipViolations(), basicViolations(), availabilitySetViolations(), backendPortViolations(), healthViolations(), globalViolations(), securityViolations(), networkViolations(), deleteViolations(), privateLinkViolations(), zoneViolations(), edgeZoneViolations())
-	for _, b := range all {
+	violations := slices.Concat(poolViolations(), memberViolations(), rootViolations(), frontendViolations(), balancingViolations(), publicIPViolations(), interfaceViolations(), membershipViolations(), basicViolations(), availabilitySetViolations(), backendPortViolations(), healthViolations(), globalViolations(), securityViolations(), networkViolations(), deleteViolations(), privateLinkViolations(), zoneViolations(), edgeZoneViolations())
+	for _, b := range violations {
 		delete(untested, b.rule)
 		t.Run(b.rule, func(t *testing.T) { b.runViolation(t, codes[b.rule]) })
 	}

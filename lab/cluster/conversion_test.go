@@ -139,18 +139,18 @@ func setDualStack(svc *corev1.Service) {
 func (s *Stage) events(reason string) string {
 	f, err := s.readObjects()
 	failOn(err)
-	var all []string
+	var events []string
 	for _, e := range f.events {
 		if e.Reason == reason {
-			all = append(all, e.Message)
+			events = append(events, e.Message)
 		}
 	}
-	return strings.Join(all, "\n")
+	return strings.Join(events, "\n")
 }
 
 func (s *Stage) expectEvent(reason, text string) {
-	if told := s.events(reason); !strings.Contains(told, text) {
-		failOn(fmt.Errorf("told of %s: %q, want %q", reason, told, text))
+	if reported := s.events(reason); !strings.Contains(reported, text) {
+		failOn(fmt.Errorf("told of %s: %q, want %q", reason, reported, text))
 	}
 }
 

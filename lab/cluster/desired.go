@@ -139,11 +139,11 @@ func (o objects) formatLines() []string {
 			}
 		}
 	}
-	var all []string
+	var lines []string
 	for line := range set {
-		all = append(all, line)
+		lines = append(lines, line)
 	}
-	return all
+	return lines
 }
 
 // isUnusedNodePool reports whether a line is about a pool of all nodes without a rule. It is deleted with
@@ -200,14 +200,14 @@ func formatRule(svc *corev1.Service, p corev1.ServicePort) string {
 // formatMembers renders the members of a pool; draining members are Down.
 func (o objects) formatMembers(members []string) string {
 	down := o.downAddresses(members)
-	var all []string
+	var names []string
 	for _, m := range members {
 		if slices.Contains(down, m) {
 			m += "(Down)"
 		}
-		all = append(all, m)
+		names = append(names, m)
 	}
-	return strings.Join(all, " ")
+	return strings.Join(names, " ")
 }
 
 // serviceAddresses returns the addresses that receive traffic for a Service.
@@ -232,7 +232,7 @@ func (o objects) loadBalancerNodes(configuration string, family corev1.IPFamily)
 
 // filterNodes returns the addresses of nodes that are not excluded.
 func (o objects) filterNodes(family corev1.IPFamily, which func(*corev1.Node) bool) []string {
-	var all []string
+	var nodes []string
 	for i := range o.nodes {
 		n := &o.nodes[i]
 		if _, excluded := n.Labels[corev1.LabelNodeExcludeBalancers]; excluded || !which(n) {
@@ -242,11 +242,11 @@ func (o objects) filterNodes(family corev1.IPFamily, which func(*corev1.Node) bo
 			return a.Type == corev1.NodeInternalIP && isInFamily(a.Address, family)
 		})
 		if at >= 0 {
-			all = append(all, n.Status.Addresses[at].Address)
+			nodes = append(nodes, n.Status.Addresses[at].Address)
 		}
 	}
-	slices.Sort(all)
-	return all
+	slices.Sort(nodes)
+	return nodes
 }
 
 // hasEndpoint reports whether a node has an endpoint of the Service that accepts traffic.
@@ -266,11 +266,11 @@ func (o objects) hasEndpoint(node string, svc *corev1.Service, family corev1.IPF
 
 // sourceRanges returns the source ranges of a Service; none means all.
 func sourceRanges(svc *corev1.Service) []netip.Prefix {
-	var all []netip.Prefix
+	var prefixes []netip.Prefix
 	for _, text := range svc.Spec.LoadBalancerSourceRanges {
-		all = append(all, netip.MustParsePrefix(text))
+		prefixes = append(prefixes, netip.MustParsePrefix(text))
 	}
-	return all
+	return prefixes
 }
 
 // sampledSources are source addresses of the tested flows.
@@ -292,7 +292,7 @@ func (f flow) String() string {
 // sampledFlows returns the tested flows to public Services and whether they are allowed. A flow that one
 // Service allows is not denied by another at the same address.
 func (o objects) sampledFlows(addressOf func(label string) string) map[flow]bool {
-	all := map[flow]bool{}
+	flows := map[flow]bool{}
 	for i := range o.services {
 		svc := &o.services[i]
 		if !isManaged(svc) || isInternal(svc) {
@@ -310,15 +310,15 @@ func (o objects) sampledFlows(addressOf func(label string) string) map[flow]bool
 						continue // reported by another check
 					}
 					for _, from := range sampledSources[family] {
-						one := flow{from, ip, string(p.Protocol), port}
+						sample := flow{from, ip, string(p.Protocol), port}
 						ranges := sourceRanges(svc)
-						all[one] = all[one] || len(ranges) == 0 || slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Contains(from) })
+						flows[sample] = flows[sample] || len(ranges) == 0 || slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Contains(from) })
 						other := flow{from, ip, string(p.Protocol), 9} // a port without a Service
-						all[other] = false
+						flows[other] = false
 					}
 				}
 			}
 		}
 	}
-	return all
+	return flows
 }

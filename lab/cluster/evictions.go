@@ -75,14 +75,14 @@ func (s *Stage) recordTaintsCleared(n *corev1.Node) {
 // checkEvictionTaints finds nodes with an announced eviction but no taint. A taint cleared by a user ends the
 // announcement.
 func (s *Stage) checkEvictionTaints(f objects) []error {
-	var all []error
+	var errs []error
 	for i := range f.nodes {
 		n := &f.nodes[i]
 		if f.adminStates && s.evictionNotices[string(n.UID)] && !slices.ContainsFunc(n.Spec.Taints, isEviction) {
-			all = append(all, fmt.Errorf("the eviction of node %s was announced, and it has no taint", n.Name))
+			errs = append(errs, fmt.Errorf("the eviction of node %s was announced, and it has no taint", n.Name))
 		}
 	}
-	return all
+	return errs
 }
 
 // downAddresses returns the addresses that take no new flows: those out of service, and of those with an
@@ -92,7 +92,7 @@ func (o objects) downAddresses(members []string) []string {
 		name, address string
 		at            time.Time
 	}
-	var all []string
+	var addresses []string
 	var announced []leaving
 	for i := range o.nodes {
 		n := &o.nodes[i]
@@ -100,7 +100,7 @@ func (o objects) downAddresses(members []string) []string {
 		switch {
 		case !o.adminStates || at < 0:
 		case slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService }):
-			all = append(all, n.Status.Addresses[at].Address)
+			addresses = append(addresses, n.Status.Addresses[at].Address)
 		case slices.ContainsFunc(n.Spec.Taints, isEviction):
 			var record struct{ At time.Time }
 			_ = json.Unmarshal([]byte(n.Annotations[preemptionAnnotation]), &record) // invalid JSON: no time
@@ -112,10 +112,10 @@ func (o objects) downAddresses(members []string) []string {
 	if o.minAvailablePercent > 0 {
 		stay = max(1, (len(members)*o.minAvailablePercent+99)/100)
 	}
-	for _, l := range announced[:min(len(announced), max(0, len(members)-len(all)-stay))] {
-		all = append(all, l.address)
+	for _, l := range announced[:min(len(announced), max(0, len(members)-len(addresses)-stay))] {
+		addresses = append(addresses, l.address)
 	}
-	return all
+	return addresses
 }
 
 // isInFamily reports whether an address belongs to a family.

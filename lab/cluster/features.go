@@ -31,14 +31,14 @@ func (b *scheduleBuilder) applyFeatures(ofInterfaces bool) {
 
 // mergeSteps inserts steps at random positions and keeps their order.
 func (b *scheduleBuilder) mergeSteps(others []Step) []Step {
-	var all []Step
+	var steps []Step
 	for _, step := range b.steps {
 		for len(others) > 0 && b.IntN(len(others)+len(b.steps)) >= len(b.steps) {
-			all, others = append(all, others[0]), others[1:]
+			steps, others = append(steps, others[0]), others[1:]
 		}
-		all = append(all, step)
+		steps = append(steps, step)
 	}
-	return append(all, others...)
+	return append(steps, others...)
 }
 
 // ignoreIfMatch is an Azure that ignores If-Match on pools. Foreign writes can be lost and requests of dead

@@ -97,37 +97,37 @@ func (t gatewayTenant) edgeOfBlog() *gatewayv1.Gateway {
 
 // renderBlog renders what the Gateway of blog has: its listeners, frontend, rules with their probes and pools, and the clients
 // that the security group admits.
-func (t gatewayTenant) renderBlog() (all []string) {
+func (t gatewayTenant) renderBlog() (names []string) {
 	gw := t.edgeOfBlog()
 	c, err := t.readAzure()
 	failOn(err)
 	for _, l := range gw.Status.Listeners {
 		text, err := json.Marshal(l)
 		failOn(err)
-		all = append(all, "listener "+string(text))
+		names = append(names, "listener "+string(text))
 	}
 	owner := ownerOfGateway(gw)
 	for _, b := range c.balancers {
 		for _, f := range b.Properties.Frontends {
 			if f.Name == owner {
-				all = append(all, fmt.Sprintf("frontend %s of %s: %s", f.Name, b.Name, c.frontendAddress(f)))
+				names = append(names, fmt.Sprintf("frontend %s of %s: %s", f.Name, b.Name, c.frontendAddress(f)))
 			}
 		}
 		for _, r := range b.Properties.Rules {
 			if strings.HasPrefix(r.Name, owner) {
 				text, err := json.Marshal(r)
 				failOn(err)
-				all = append(all, "rule "+string(text))
+				names = append(names, "rule "+string(text))
 			}
 		}
 	}
 	to := netip.MustParseAddr(gw.Status.Addresses[0].Value)
 	for _, from := range []string{"192.0.2.1", "203.0.113.1"} {
 		for _, port := range []int32{80, 443, 8443} {
-			all = append(all, fmt.Sprintf("admits %s at %d: %t", from, port, c.isAllowed(netip.MustParseAddr(from), to, "Tcp", port)))
+			names = append(names, fmt.Sprintf("admits %s at %d: %t", from, port, c.isAllowed(netip.MustParseAddr(from), to, "Tcp", port)))
 		}
 	}
-	return all
+	return names
 }
 
 func ownerOfGateway(gw *gatewayv1.Gateway) string {
@@ -206,15 +206,15 @@ func playGatewayTenants(t *testing.T, s *Stage, seed uint64, dir string) {
 	s.Sleep(5 * time.Minute)
 	before := a.renderBlog()
 	for step := range 60 {
-		what, err := a.runAction()
-		s.logs.addAction("%s: %v", what, err)
+		name, err := a.runAction()
+		s.logs.addAction("%s: %v", name, err)
 		failOn(ignoreRejected(err))
 		s.Sleep(oneOf(a.Rand, 0, 3*time.Second, 20*time.Second))
 		for _, wrong := range slices.Concat(diffLines(before, a.renderBlog()), a.checkBackends("shared"), []error{s.Violations()}) {
 			if wrong == nil {
 				continue
 			}
-			failOn(fmt.Errorf("step %d, after %s: %w", step, what, wrong))
+			failOn(fmt.Errorf("step %d, after %s: %w", step, name, wrong))
 		}
 	}
 	for _, name := range []string{"edge", "web"} {

@@ -97,11 +97,11 @@ func (s azureState) withMembers(b loadBalancer) loadBalancer {
 // checkOutbound checks that every machine is in the outbound pool.
 func (s azureState) checkOutbound() []error {
 	in := s.interfaceMembers[strings.ToLower(outboundPool)]
-	var all []error
+	var errs []error
 	for _, id := range *s.firstConfigIDs {
 		if in[id] == "" {
-			all = append(all, fmt.Errorf("%s has no way out: another owner's pool is lost", id))
+			errs = append(errs, fmt.Errorf("%s has no way out: another owner's pool is lost", id))
 		}
 	}
-	return all
+	return errs
 }

@@ -27,9 +27,9 @@ func addSecondLoadBalancer(d *scheduleBuilder) {
 		return &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
 	}
 	other := config.LoadBalancerConfiguration{Name: secondName}
-	what := d.IntN(4)
-	d.hasSelector = what < 2
-	switch what {
+	kind := d.IntN(4)
+	d.hasSelector = kind < 2
+	switch kind {
 	case 0:
 		other.ServiceNamespaceSelector = selects("team", "blog")
 	case 1:
@@ -105,11 +105,11 @@ func (o objects) recordedPlacement(svc *corev1.Service) string {
 
 // checkPlacements checks the recorded placements of Services and nodes.
 func (o objects) checkPlacements() []error {
-	var all []error
+	var errs []error
 	for i := range o.services {
 		svc := &o.services[i]
 		if may := o.eligibleForService(svc); isManaged(svc) && len(o.configurations) > 0 && !slices.Contains(may, o.recordedPlacement(svc)) {
-			all = append(all, fmt.Errorf("%s/%s is on %q, and may be on %v", svc.Namespace, svc.Name, svc.Annotations[placementLabel], may))
+			errs = append(errs, fmt.Errorf("%s/%s is on %q, and may be on %v", svc.Namespace, svc.Name, svc.Annotations[placementLabel], may))
 		}
 	}
 	for i := range o.nodes {
@@ -118,10 +118,10 @@ func (o objects) checkPlacements() []error {
 			continue
 		}
 		if may := o.eligibleForNode(n); !slices.Contains(may, n.Labels[placementLabel]) {
-			all = append(all, fmt.Errorf("node %s is on %q, and may be on %v", n.Name, n.Labels[placementLabel], may))
+			errs = append(errs, fmt.Errorf("node %s is on %q, and may be on %v", n.Name, n.Labels[placementLabel], may))
 		}
 	}
-	return all
+	return errs
 }
 
 // eligibleForService returns the eligible load balancers of a Service: the named ones that select it, else

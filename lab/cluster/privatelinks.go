@@ -57,15 +57,15 @@ type linkService struct {
 }
 
 func (s *Stage) listLinkServices() ([]linkService, error) {
-	var all []struct {
+	var resources []struct {
 		ID   string          `json:"id"`
 		Body json.RawMessage `json:"body"`
 	}
-	if err := json.Unmarshal(s.emulator.Snapshot(), &all); err != nil {
+	if err := json.Unmarshal(s.emulator.Snapshot(), &resources); err != nil {
 		return nil, fmt.Errorf("snapshot: %w", err)
 	}
 	var links []linkService
-	for _, r := range all {
+	for _, r := range resources {
 		if !strings.Contains(strings.ToLower(r.ID), "/privatelinkservices/") {
 			continue
 		}
@@ -94,7 +94,7 @@ func (s *Stage) checkLinkServices(f objects, c azureState) []error {
 	if err != nil {
 		return []error{err}
 	}
-	var all []error
+	var errs []error
 	of := map[string]linkService{} // by load balancer and frontend
 	for _, l := range links {
 		for _, id := range l.Properties.Frontends {
@@ -123,16 +123,16 @@ func (s *Stage) checkLinkServices(f objects, c azureState) []error {
 			switch by := l.Tags["k8s-azure-owner-service"]; {
 			case six: // Azure accepts none and keeps the previous one
 			case published && len(asks) == 0:
-				all = append(all, fmt.Errorf("frontend %s of %s is published for %s, and nobody of %v asks for that", front.Name, b.Name, by, on))
+				errs = append(errs, fmt.Errorf("frontend %s of %s is published for %s, and nobody of %v asks for that", front.Name, b.Name, by, on))
 			case !published && len(asks) > 0:
-				all = append(all, fmt.Errorf("frontend %s of %s is not published, and %v ask for that", front.Name, b.Name, asks))
+				errs = append(errs, fmt.Errorf("frontend %s of %s is not published, and %v ask for that", front.Name, b.Name, asks))
 			case published && !slices.Contains(asks, by):
-				all = append(all, fmt.Errorf("what publishes frontend %s of %s is of %s, and %v ask for that", front.Name, b.Name, by, asks))
+				errs = append(errs, fmt.Errorf("what publishes frontend %s of %s is of %s, and %v ask for that", front.Name, b.Name, by, asks))
 			}
 		}
 	}
 	for at := range of {
-		all = append(all, fmt.Errorf("frontend %s is published, and not there", at))
+		errs = append(errs, fmt.Errorf("frontend %s is published, and not there", at))
 	}
-	return all
+	return errs
 }

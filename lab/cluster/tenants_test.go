@@ -150,8 +150,8 @@ func (t *tenant) runAction() (string, error) {
 			return "has 1000 service tags", t.annotateService(key, "azure-allowed-service-tags", serviceTags(1000))
 		},
 	}
-	what, err := acts[t.IntN(len(acts))]()
-	return "Service " + key + " " + what, err
+	subject, err := acts[t.IntN(len(acts))]()
+	return "Service " + key + " " + subject, err
 }
 
 func oneOf[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
@@ -194,11 +194,11 @@ func (t *tenant) hasRanges(key string, count int) error {
 }
 
 func serviceTags(count int) string {
-	all := make([]string, count)
-	for i := range all {
-		all[i] = fmt.Sprintf("Storage.Region%d", i)
+	tags := make([]string, count)
+	for i := range tags {
+		tags[i] = fmt.Sprintf("Storage.Region%d", i)
 	}
-	return strings.Join(all, ",")
+	return strings.Join(tags, ",")
 }
 
 // renderState renders all Azure resources of the neighbor's Services: addresses, frontends, rules,
@@ -206,48 +206,48 @@ func serviceTags(count int) string {
 func (n *neighbor) renderState(keys ...string) []string {
 	c, err := n.readAzure()
 	failOn(err)
-	var all []string
+	var names []string
 	for _, key := range keys {
 		svc := &corev1.Service{}
 		failOn(n.userClient.Get(ctx, parseKey(key), svc))
 		for _, in := range svc.Status.LoadBalancer.Ingress {
-			all = append(all, key+" shows "+in.IP)
+			names = append(names, key+" shows "+in.IP)
 		}
 		label, got := frontendLabel(svc, corev1.IPv4Protocol), ownerName(svc)
 		for _, b := range c.balancers {
 			for _, f := range b.Properties.Frontends {
 				if f.publicLabel() == label {
-					all = append(all, fmt.Sprintf("%s: frontend %s of %s: %s", key, f.Name, b.Name, c.frontendAddress(f)))
+					names = append(names, fmt.Sprintf("%s: frontend %s of %s: %s", key, f.Name, b.Name, c.frontendAddress(f)))
 				}
 			}
 			for _, r := range b.Properties.Rules {
 				if strings.HasPrefix(r.Name, got) {
 					text, err := json.Marshal(r)
 					failOn(err)
-					all = append(all, key+": rule "+string(text))
+					names = append(names, key+": rule "+string(text))
 				}
 			}
 			for _, p := range b.Properties.Probes {
 				if strings.HasPrefix(p.Name, got) {
 					text, err := json.Marshal(p)
 					failOn(err)
-					all = append(all, key+": probe "+string(text))
+					names = append(names, key+": probe "+string(text))
 				}
 			}
 		}
 		for id, ip := range c.addresses {
 			if ip.Name == publicIPName(svc, corev1.IPv4Protocol) {
-				all = append(all, fmt.Sprintf("%s: public IP %s: %s, label %q", key, id, ip.Properties.IP, ip.Properties.DNS.Label))
+				names = append(names, fmt.Sprintf("%s: public IP %s: %s, label %q", key, id, ip.Properties.IP, ip.Properties.DNS.Label))
 			}
 		}
-		one := objects{services: []corev1.Service{*svc}}
-		for flow := range one.sampledFlows(c.addressOf) {
+		single := objects{services: []corev1.Service{*svc}}
+		for flow := range single.sampledFlows(c.addressOf) {
 			if slices.ContainsFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == flow.port }) {
-				all = append(all, fmt.Sprintf("%s: admits %s: %t", key, flow, c.isAllowed(flow.from, flow.to, flow.protocol, flow.port)))
+				names = append(names, fmt.Sprintf("%s: admits %s: %t", key, flow, c.isAllowed(flow.from, flow.to, flow.protocol, flow.port)))
 			}
 		}
 	}
-	return all
+	return names
 }
 
 // writesPerWindow returns Weir's maximum number of writes in any five minutes.
@@ -277,15 +277,15 @@ func playTenants(t *testing.T, seed uint64, undisturbed lags) {
 		before := n.renderState(keys...)
 		s.emulator.ClearCalls()
 		for step := range tenantSteps {
-			what, err := a.runAction()
-			s.logs.addAction("%s: %v", what, err)
+			name, err := a.runAction()
+			s.logs.addAction("%s: %v", name, err)
 			if err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {
-				failOn(fmt.Errorf("%s: %w", what, err))
+				failOn(fmt.Errorf("%s: %w", name, err))
 			}
 			s.Sleep(oneOf(a.Rand, 0, 300*time.Millisecond, 3*time.Second, 20*time.Second))
 			for _, differs := range append(diffLines(before, n.renderState(keys...)), append(s.checkUserIPs(), s.Violations(), a.checkGateways())...) {
 				if differs != nil {
-					failOn(fmt.Errorf("step %d, after %s: neighbor: %w", step, what, differs))
+					failOn(fmt.Errorf("step %d, after %s: neighbor: %w", step, name, differs))
 				}
 			}
 			if step%8 != 7 {

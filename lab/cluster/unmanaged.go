@@ -121,7 +121,7 @@ func (s *Stage) checkUnmanagedPools(f objects, c azureState) []error {
 	if !s.hasUnmanaged {
 		return nil
 	}
-	var all []error
+	var errs []error
 	want := map[string]string{}
 	held := map[string]string{}
 	for i := range f.pools {
@@ -138,27 +138,27 @@ func (s *Stage) checkUnmanagedPools(f objects, c azureState) []error {
 		case synced != nil && synced.Reason == v1alpha1.ReasonDuplicate:
 			reason = v1alpha1.ReasonDuplicate
 		case other != "":
-			all = append(all, fmt.Errorf("BackendPools %s and %s/%s have one pool: %s", other, p.Namespace, p.Name, formatJSON(synced)))
+			errs = append(errs, fmt.Errorf("BackendPools %s and %s/%s have one pool: %s", other, p.Namespace, p.Name, formatJSON(synced)))
 		default:
 			want[p.Spec.PoolName], held[p.Spec.PoolName] = members, p.Namespace+"/"+p.Name
 		}
 		if synced == nil || synced.Reason != reason || p.DeletionTimestamp != nil {
-			all = append(all, fmt.Errorf("BackendPool %s/%s is to say %s: %s", p.Namespace, p.Name, reason, formatJSON(synced)))
+			errs = append(errs, fmt.Errorf("BackendPool %s/%s is to say %s: %s", p.Namespace, p.Name, reason, formatJSON(synced)))
 		}
 	}
 	there := slices.IndexFunc(c.balancers, func(b loadBalancer) bool { return b.Name == unmanagedName })
 	if there < 0 {
-		return append(all, fmt.Errorf("load balancer %s is gone", unmanagedName))
+		return append(errs, fmt.Errorf("load balancer %s is gone", unmanagedName))
 	}
-	return append(all, s.diffUnmanagedPools(c.balancers[there], want, held)...)
+	return append(errs, s.diffUnmanagedPools(c.balancers[there], want, held)...)
 }
 
 // diffUnmanagedPools compares pools by name. A BackendPool without permission leaves its members; the next
 // owner adopts those that are addresses of existing nodes.
 func (s *Stage) diffUnmanagedPools(b loadBalancer, want, held map[string]string) []error {
-	var all []error
+	var errs []error
 	if len(b.Properties.Frontends) != 1 || len(b.Properties.Pools) != len(unmanagedPools) {
-		all = append(all, fmt.Errorf("load balancer %s is not as somebody has made it", unmanagedName))
+		errs = append(errs, fmt.Errorf("load balancer %s is not as somebody has made it", unmanagedName))
 	}
 	for _, p := range b.Properties.Pools {
 		var got []string
@@ -169,8 +169,8 @@ func (s *Stage) diffUnmanagedPools(b loadBalancer, want, held map[string]string)
 			}
 		}
 		if spelled := strings.Join(got, " "); spelled != want[p.Name] {
-			all = append(all, fmt.Errorf("pool %s of %s, of BackendPool %q, has members %q, want %q", p.Name, unmanagedName, held[p.Name], spelled, want[p.Name]))
+			errs = append(errs, fmt.Errorf("pool %s of %s, of BackendPool %q, has members %q, want %q", p.Name, unmanagedName, held[p.Name], spelled, want[p.Name]))
 		}
 	}
-	return all
+	return errs
 }

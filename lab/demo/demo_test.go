@@ -113,12 +113,12 @@ func TestAPoolThatStaysBehindFailsTheStory(t *testing.T) {
 	if _, ok := errors.AsType[*syncTimeoutError](err); !ok || err.Error() != "paused: not in sync after 10s" {
 		t.Fatalf("%v\n%s", err, lines)
 	}
-	told := regexp.MustCompile(`\s+`).ReplaceAllString(lines.String(), " ")
+	reported := regexp.MustCompile(`\s+`).ReplaceAllString(lines.String(), " ")
 	for _, want := range []string{
 		"FAILED paused: not in sync after 10s", "pool shop-api lacks 10.224.0.", "BackendPool api.kubernetes: Synced=", "Paused: ",
 		"the controller's last lines: time=", "The logs of all processes are in ",
 	} {
-		if !strings.Contains(told, want) {
+		if !strings.Contains(reported, want) {
 			t.Errorf("nothing says %q:\n%s", want, lines)
 		}
 	}

@@ -71,12 +71,12 @@ func watchDesired(ctx context.Context, config *rest.Config, changed func(service
 }
 
 func (d *desiredState) loadBalancerServices() ([]*corev1.Service, error) {
-	all, err := d.services.Services(namespace).List(labels.Everything())
+	services, err := d.services.Services(namespace).List(labels.Everything())
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(all, func(a, b *corev1.Service) int { return strings.Compare(a.Name, b.Name) })
-	return slices.DeleteFunc(all, func(s *corev1.Service) bool { return s.Spec.Type != corev1.ServiceTypeLoadBalancer }), nil
+	slices.SortFunc(services, func(a, b *corev1.Service) int { return strings.Compare(a.Name, b.Name) })
+	return slices.DeleteFunc(services, func(s *corev1.Service) bool { return s.Spec.Type != corev1.ServiceTypeLoadBalancer }), nil
 }
 
 // reportDesired reports the desired members of each Service's pool.

@@ -43,8 +43,8 @@ func (i *idleCluster) pendingChange() string {
 }
 
 func TestUnrest(t *testing.T) {
-	if why := atRest().pendingChange(); why != "" {
-		t.Fatal(why)
+	if reason := atRest().pendingChange(); reason != "" {
+		t.Fatal(reason)
 	}
 	for want, disturb := range map[string]func(*idleCluster){
 		"Deployment web has 2 of 3":         func(s *idleCluster) { s.deployment.Spec.Replicas = new(int32(3)) },
@@ -85,8 +85,8 @@ func TestContradicts(t *testing.T) {
 		{"observes another number", status("True", "InSync", 2, 2), two, false},
 		{"its Service gone", status("False", "ServiceNotFound", 0, 3), two, false},
 	} {
-		if why := statusContradiction(c.status, c.seen); (why == "") != c.agrees {
-			t.Errorf("%s: %q", c.name, why)
+		if reason := statusContradiction(c.status, c.seen); (reason == "") != c.agrees {
+			t.Errorf("%s: %q", c.name, reason)
 		}
 	}
 }

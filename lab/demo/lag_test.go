@@ -206,11 +206,11 @@ func TestEveryChangeHasOneLag(t *testing.T) {
 				t.Fatalf("%d changes, %d lags, %d pending", pool.changes, len(pool.syncTimes), len(pool.pending))
 			}
 		}
-		all := addressSet(200)
+		addresses := addressSet(200)
 		for ip, name := range pool.desired {
-			all[ip] = name
+			addresses[ip] = name
 		}
-		pool.recordActual(pool.at(now+1), all, false)
+		pool.recordActual(pool.at(now+1), addresses, false)
 		if !pool.isInSync() || len(pool.syncTimes) != pool.changes || slices.ContainsFunc(pool.syncTimes, func(d syncTime) bool { return d.Duration <= 0 }) {
 			t.Fatalf("in sync %v, %d changes, lags %v", pool.isInSync(), pool.changes, pool.syncTimes)
 		}

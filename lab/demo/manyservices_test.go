@@ -100,15 +100,15 @@ func TestUnservedServicesOfManyAreListed(t *testing.T) {
 	if got := ask(); got != "0" {
 		t.Error(got)
 	}
-	if why, err := c.dataPathMismatch(); why != "" || err != nil {
-		t.Error(why, err)
+	if reason, err := c.dataPathMismatch(); reason != "" || err != nil {
+		t.Error(reason, err)
 	}
 	if err := c.emu.Put(provider+"publicIPAddresses/left", []byte(`{"location":"eastus"}`)); err != nil {
 		t.Fatal(err)
 	}
 	c.observer.mustLook(t)
-	if why, err := c.dataPathMismatch(); why != "Azure has 51 public IPs for 50 Services" || err != nil {
-		t.Error(why, err)
+	if reason, err := c.dataPathMismatch(); reason != "Azure has 51 public IPs for 50 Services" || err != nil {
+		t.Error(reason, err)
 	}
 	c.services[3].Status.LoadBalancer.Ingress = nil
 	c.all[7].members = nil
@@ -116,12 +116,12 @@ func TestUnservedServicesOfManyAreListed(t *testing.T) {
 	if got := ask(); got != "2: Service stall-04 has no address" {
 		t.Error(got)
 	}
-	if why, err := c.dataPathMismatch(); why != "Service stall-04 has no address" || err != nil {
-		t.Error(why, err)
+	if reason, err := c.dataPathMismatch(); reason != "Service stall-04 has no address" || err != nil {
+		t.Error(reason, err)
 	}
 	c.services[0].DeletionTimestamp = new(metav1.Now())
-	if why, _ := c.dataPathMismatch(); why != "Service stall-01 is still going" {
-		t.Error(why)
+	if reason, _ := c.dataPathMismatch(); reason != "Service stall-01 is still going" {
+		t.Error(reason)
 	}
 	if err := c.watched.Delete(c.services[0]); err != nil {
 		t.Fatal(err)

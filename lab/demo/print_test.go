@@ -74,16 +74,16 @@ func (c *closedPipe) Write(p []byte) (int, error) {
 }
 
 func TestPrinterReportsClosedOutputOnce(t *testing.T) {
-	var told []error
+	var reported []error
 	p := newPrinter(&closedPipe{left: 1})
-	p.onWriteError = func(err error) { told = append(told, err) }
+	p.onWriteError = func(err error) { reported = append(reported, err) }
 	p.printPlain("one")
-	if len(told) != 0 {
-		t.Error(told)
+	if len(reported) != 0 {
+		t.Error(reported)
 	}
 	p.printPlain("two", "three")
-	if len(told) != 1 || !errors.Is(told[0], syscall.EPIPE) {
-		t.Error(told)
+	if len(reported) != 1 || !errors.Is(reported[0], syscall.EPIPE) {
+		t.Error(reported)
 	}
 }
 

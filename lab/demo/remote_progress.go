@@ -84,12 +84,12 @@ func (r *remote) enableNetwork() {
 
 // printUpdates prints the news of each Provision.
 func (r *remote) printUpdates(ctx context.Context, seen map[string]*reportedState) error {
-	var all v1alpha1.ProvisionList
-	if err := r.cluster.api.List(ctx, &all, client.InNamespace(namespace)); err != nil {
+	var list v1alpha1.ProvisionList
+	if err := r.cluster.api.List(ctx, &list, client.InNamespace(namespace)); err != nil {
 		return fmt.Errorf("reading Provisions: %w", err)
 	}
-	for i := range all.Items {
-		p := &all.Items[i]
+	for i := range list.Items {
+		p := &list.Items[i]
 		if seen[p.Name] == nil {
 			seen[p.Name] = &reportedState{}
 		}
@@ -162,10 +162,10 @@ func joinSentences(text, more string) string { return strings.TrimPrefix(text+";
 func (r *reportedState) shortReason(message string) string {
 	message, _, _ = strings.Cut(message, "; not begun for it")
 	message, _, _ = strings.Cut(message, " - error from a previous attempt")
-	why := message[strings.LastIndex(message, ": ")+1:]
-	if why = strings.TrimSpace(why); why == r.failureReason {
+	reason := message[strings.LastIndex(message, ": ")+1:]
+	if reason = strings.TrimSpace(reason); reason == r.failureReason {
 		return "as before"
 	}
-	r.failureReason = why
-	return why
+	r.failureReason = reason
+	return reason
 }

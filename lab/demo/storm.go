@@ -197,20 +197,20 @@ func (s *stormState) missedError() error {
 			unreported = append(unreported, w.name)
 		}
 	}
-	what := ""
+	text := ""
 	switch {
 	case len(unhurt) > 0:
 		return fmt.Errorf("the storm passed by: no write was refused of %s", strings.Join(unhurt, ", "))
 	case len(unreported) > 0:
-		what = fmt.Sprintf("no event %s on Service %s, though Azure refused writes", reasonRetrying, strings.Join(unreported, ", "))
+		text = fmt.Sprintf("no event %s on Service %s, though Azure refused writes", reasonRetrying, strings.Join(unreported, ", "))
 	case !s.tablePrinted:
-		what = "the BackendPools were not all " + stateRetrying + " at any time, though Azure refused writes of all"
+		text = "the BackendPools were not all " + stateRetrying + " at any time, though Azure refused writes of all"
 	case !s.gatePrinted:
-		what = "the BackendPools did not say until when all are parked, though Azure takes no write"
+		text = "the BackendPools did not say until when all are parked, though Azure takes no write"
 	default:
 		return nil
 	}
-	return &notVisibleError{what, append([]string{"kubectl get backendpools showed at last:"}, s.latestTable.formatLines(width, optionalColumns...)...)}
+	return &notVisibleError{text, append([]string{"kubectl get backendpools showed at last:"}, s.latestTable.formatLines(width, optionalColumns...)...)}
 }
 
 // notVisibleError means that the storm was not visible to users.

@@ -39,9 +39,9 @@ func TestPage(t *testing.T) {
 		for _, latency := range []armemu.Latency{armemu.Quiet, armemu.Busy} {
 			for _, trace := range Traces() {
 				cost := StrategyCost(strategy, latency)
-				all := trace.runPlans(cost)
+				plans := trace.runPlans(cost)
 				for _, share := range Shares {
-					row := trace.newRow(all, cost, latency, share, weir(t, trace, strategy, latency, share))
+					row := trace.newRow(plans, cost, latency, share, weir(t, trace, strategy, latency, share))
 					t.Log(row)
 					rows = append(rows, row)
 				}

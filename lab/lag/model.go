@@ -76,7 +76,7 @@ func (p writePlan) runTrace(t Trace, cost Cost) []Write {
 		}
 		of[lb] = append(of[lb], pool)
 	}
-	var all []Write
+	var writes []Write
 	for _, pools := range of {
 		l := planRun{writePlan: p, cost: cost, changes: make([][]Change, len(pools)), states: make([]poolState, len(pools))}
 		at := map[int]int{}
@@ -84,7 +84,7 @@ func (p writePlan) runTrace(t Trace, cost Cost) []Write {
 			at[pool], l.states[i].members = i, t.Initial[pool]
 		}
 		for _, c := range t.Changes {
-			if i, its := at[c.Pool]; its {
+			if i, poolChanges := at[c.Pool]; poolChanges {
 				l.changes[i] = append(l.changes[i], c)
 			}
 		}
@@ -95,10 +95,10 @@ func (p writePlan) runTrace(t Trace, cost Cost) []Write {
 		}
 		for _, w := range l.writes {
 			w.Pool = pools[w.Pool]
-			all = append(all, w)
+			writes = append(writes, w)
 		}
 	}
-	return all
+	return writes
 }
 
 // runIntervals skips a tick while the previous round is running.

@@ -247,7 +247,7 @@ func TestStoppedWhileTheGroupIsMade(t *testing.T) {
 			if ok != row.unseen || ok && (!remaining.Uncertain || remaining.Group != "weir-probe-abc123" || !strings.Contains(err.Error(), "may come to be there yet")) {
 				t.Errorf("%s: %v", row.name, err)
 			}
-			if says := slices.Contains(c.said, "deleted"); says == row.unseen {
+			if want := slices.Contains(c.said, "deleted"); want == row.unseen {
 				t.Errorf("%s: it says %q", row.name, c.said)
 			}
 			time.Sleep(10 * time.Minute)

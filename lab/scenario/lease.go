@@ -144,7 +144,7 @@ func (c *leaseClient) isOverLimit() bool {
 
 func (c *leaseClient) Acquire(ctx context.Context) error {
 	c.process.waitAllRunning()
-	s, asked := c.process.stage, time.Now()
+	s, requestedAt := c.process.stage, time.Now()
 	if err := c.sendRequest(ctx); err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func (c *leaseClient) Acquire(ctx context.Context) error {
 	} else if lapsed {
 		c.leaseStart = now
 	}
-	c.termEnd = asked.Add(c.term)
+	c.termEnd = requestedAt.Add(c.term)
 	return nil
 }
 

@@ -16,9 +16,9 @@ type notificationStatus struct {
 }
 
 func (n notificationStatus) afterReport(r updater.Report) notificationStatus {
-	for _, said := range reportEvents(r) {
-		if len(said.to) > 0 {
-			n.lastReason = said.reason
+	for _, event := range reportEvents(r) {
+		if len(event.to) > 0 {
+			n.lastReason = event.reason
 		}
 	}
 	n.failureReason = r.FailureReason

@@ -58,13 +58,13 @@ func (s *Stage) idleSince(id lb.LoadBalancerID) (since time.Time, ok bool) {
 
 // poolsOf returns the pools of a load balancer, sorted by name. The caller holds s.mu.
 func (s *Stage) poolsOf(id lb.LoadBalancerID) []*pool {
-	var all []*pool
+	var pools []*pool
 	for _, k := range s.sortedPools() {
 		if k.id.LoadBalancer.Key() == id.Key() {
-			all = append(all, k)
+			pools = append(pools, k)
 		}
 	}
-	return all
+	return pools
 }
 
 // overdueChanges returns the overdue changes and postponed reads of an idle worker. The caller holds s.mu.
@@ -85,16 +85,16 @@ func (s *Stage) overdueChanges(id lb.LoadBalancerID, now time.Time) []string {
 	}
 	var late []string
 	for _, k := range s.poolsOf(id) {
-		what, since := "a change", k.queuedAt
+		noun, since := "a change", k.queuedAt
 		if since.IsZero() {
-			what, since = "a look that was put off", k.deferredAt
+			noun, since = "a look that was put off", k.deferredAt
 		}
 		at := s.allowedAt(k, since)
 		if at.IsZero() {
 			continue
 		}
 		if over := now.Sub(latest(at, free)); over > bound {
-			late = append(late, fmt.Sprintf("%s of %s waits since %s, is due since %s, and is not attempted at %s", what, k.id.Name, s.formatTime(since), s.formatTime(latest(at, free)), s.formatTime(now)))
+			late = append(late, fmt.Sprintf("%s of %s waits since %s, is due since %s, and is not attempted at %s", noun, k.id.Name, s.formatTime(since), s.formatTime(latest(at, free)), s.formatTime(now)))
 		}
 	}
 	return late

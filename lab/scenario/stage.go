@@ -130,13 +130,13 @@ func (s *Stage) Do(step Step) (string, error) {
 	}
 	args := newReader(step)
 	quiet := args.flagArg("quiet")
-	said, err := v.run(s, args)
+	output, err := v.run(s, args)
 	s.opts.Settle()
 	err = errors.Join(err, s.runChecks())
 	if err != nil {
 		err = fmt.Errorf("%s: %w", s.formatTime(time.Now()), err)
 	}
-	return s.takeLines(quiet) + said, err
+	return s.takeLines(quiet) + output, err
 }
 
 // Close stops the process and waits for it. The stage is unusable afterwards.
@@ -159,8 +159,8 @@ func (s *Stage) sleepFor(d time.Duration) {
 }
 
 // addLine appends a line. The caller holds s.mu.
-func (s *Stage) addLine(who, format string, args ...any) {
-	s.history.lines = append(s.history.lines, line{time.Now(), who, fmt.Sprintf(format, args...)})
+func (s *Stage) addLine(subject, format string, args ...any) {
+	s.history.lines = append(s.history.lines, line{time.Now(), subject, fmt.Sprintf(format, args...)})
 }
 
 func (s *Stage) takeLines(quiet bool) string {

@@ -74,13 +74,13 @@ type eventKindSet []eventKind
 
 // chooseKinds omits a random third, so that the others occur often and together.
 func (sb *scheduleBuilder) chooseKinds() eventKindSet {
-	var all eventKindSet
+	var kinds eventKindSet
 	for _, h := range eventKinds() {
 		if h.name == "scale" || sb.r.IntN(3) > 0 {
-			all = append(all, h)
+			kinds = append(kinds, h)
 		}
 	}
-	return all
+	return kinds
 }
 
 func (e eventKindSet) pickKind(w *scheduleBuilder) func(*scheduleBuilder) []string {

@@ -141,40 +141,40 @@ func (r *reducer) replaceStep(at int, args []scenario.Arg, input string) bool {
 
 // reducedArgs returns replacements, shortest first.
 func reducedArgs(a scenario.Arg) [][]scenario.Arg {
-	all := [][]scenario.Arg{{}}
+	combinations := [][]scenario.Arg{{}}
 	if len(a.Values) == 0 {
 		for _, text := range roundValues(a.Key) {
-			all = append(all, []scenario.Arg{{Key: text}})
+			combinations = append(combinations, []scenario.Arg{{Key: text}})
 		}
-		return all
+		return combinations
 	}
 	if len(a.Values) > 1 {
 		for i := range a.Values {
-			all = append(all, []scenario.Arg{{Key: a.Key, Values: slices.Delete(slices.Clone(a.Values), i, i+1)}})
+			combinations = append(combinations, []scenario.Arg{{Key: a.Key, Values: slices.Delete(slices.Clone(a.Values), i, i+1)}})
 		}
-		return all
+		return combinations
 	}
 	for _, text := range roundValues(a.Values[0]) {
-		all = append(all, []scenario.Arg{{Key: a.Key, Values: []string{text}}})
+		combinations = append(combinations, []scenario.Arg{{Key: a.Key, Values: []string{text}}})
 	}
-	return all
+	return combinations
 }
 
 func roundValues(text string) []string {
-	var all []string
+	var values []string
 	if d, err := time.ParseDuration(text); err == nil && d > 0 {
 		for _, unit := range []time.Duration{time.Minute, 10 * time.Second, time.Second, 100 * time.Millisecond} {
 			for _, near := range []time.Duration{d.Truncate(unit), d.Truncate(unit) + unit} {
 				if short := formatDuration(near); near > 0 && len(short) < len(text) {
-					all = append(all, short)
+					values = append(values, short)
 				}
 			}
 		}
 	}
 	if n, err := strconv.Atoi(text); err == nil && n > 1 && len(text) < 3 {
-		all = append(all, "1")
+		values = append(values, "1")
 	}
-	return all
+	return values
 }
 
 // formatDuration returns 2m, not 2m0s.

@@ -37,9 +37,9 @@ type SkippedStep struct {
 func (r Result) HasFailed() bool { return r.Check != "" }
 
 func (r Result) failureKind() string {
-	for _, what := range []string{"not in sync: it does not exist", "not in sync", "writes in", "waits"} {
-		if r.Check == "expect" && strings.Contains(r.Detail, what) {
-			return r.Check + " " + what
+	for _, kind := range []string{"not in sync: it does not exist", "not in sync", "writes in", "waits"} {
+		if r.Check == "expect" && strings.Contains(r.Detail, kind) {
+			return r.Check + " " + kind
 		}
 	}
 	return r.Check

@@ -21,7 +21,7 @@ func WaitUntil(t testing.TB, ask func() (missing string)) {
 
 // Eventually polls until ask returns nil and fails the test with the last error after the timeout.
 // The pause grows from 20 ms to 250 ms: polls of parallel tests would otherwise keep the API server busy.
-func Eventually(t testing.TB, what string, limit time.Duration, ask func() error) {
+func Eventually(t testing.TB, condition string, limit time.Duration, ask func() error) {
 	t.Helper()
 	begun := time.Now()
 	for pause := 20 * time.Millisecond; ; pause = min(pause*5/4, 250*time.Millisecond) {
@@ -30,7 +30,7 @@ func Eventually(t testing.TB, what string, limit time.Duration, ask func() error
 			return
 		}
 		if time.Since(begun) > limit {
-			t.Fatalf("%s, still after %s: %v", what, limit, err)
+			t.Fatalf("%s, still after %s: %v", condition, limit, err)
 		}
 		time.Sleep(pause)
 	}

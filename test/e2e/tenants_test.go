@@ -43,9 +43,9 @@ func TestATenantReachesNothingOfAnother(t *testing.T) {
 				a.runAction()
 				if step == 3 { // random actions
 					for _, act := range []func() (string, error){a.shareAddress, a.closeNodes} {
-						what, err := act()
+						name, err := act()
 						l.must(err)
-						a.deeds = append(a.deeds, what)
+						a.deeds = append(a.deeds, name)
 					}
 				}
 				if step%10 == 9 {
@@ -208,9 +208,9 @@ func (n *neighbour) picture() picture {
 // pools returns the neighbor's BackendPools with a status.
 func (n *neighbour) pools() []v1alpha1.BackendPool {
 	n.t.Helper()
-	var all v1alpha1.BackendPoolList
-	n.must(n.cluster.List(n.t.Context(), &all, client.InNamespace(n.namespace)))
-	return slices.DeleteFunc(all.Items, func(p v1alpha1.BackendPool) bool {
+	var list v1alpha1.BackendPoolList
+	n.must(n.cluster.List(n.t.Context(), &list, client.InNamespace(n.namespace)))
+	return slices.DeleteFunc(list.Items, func(p v1alpha1.BackendPool) bool {
 		return !slices.ContainsFunc(p.Status.Conditions, func(c metav1.Condition) bool { return c.Type == v1alpha1.ConditionSynced })
 	})
 }
@@ -230,7 +230,7 @@ func (n *neighbour) owned(kind, owner string) string {
 	if raw := shown.Properties[kind]; raw != nil {
 		n.must(json.Unmarshal(raw, &parts))
 	}
-	var all []string
+	var names []string
 	for _, part := range parts {
 		name, _ := part["name"].(string)
 		if !strings.HasPrefix(name, owner) {
@@ -239,10 +239,10 @@ func (n *neighbour) owned(kind, owner string) string {
 		delete(part, "etag")
 		text, err := json.Marshal(part)
 		n.must(err)
-		all = append(all, string(text))
+		names = append(names, string(text))
 	}
-	slices.Sort(all)
-	return strings.Join(all, "\n")
+	slices.Sort(names)
+	return strings.Join(names, "\n")
 }
 
 // securityRules returns the security rules for each of these addresses; Services with equal sources
@@ -267,18 +267,18 @@ func (n *neighbour) securityRules(addresses []string) string {
 		} `json:"properties"`
 	}
 	n.must(json.Unmarshal(body, &shown))
-	var all []string
+	var rules []string
 	for _, r := range shown.Properties.Rules {
 		p := r.Properties
 		for _, to := range append(p.Destinations, p.Destination) {
 			atNodes := strings.HasPrefix(to, "10.0.0.") && slices.Contains(append(p.Ports, p.Port), "*")
 			if to == "*" || strings.Contains(to, "/") || slices.Contains(addresses, to) || atNodes {
-				all = append(all, fmt.Sprintf("%s %s from %v to %s at %v", p.Access, p.Protocol, append(p.Sources, p.Source), to, append(p.Ports, p.Port)))
+				rules = append(rules, fmt.Sprintf("%s %s from %v to %s at %v", p.Access, p.Protocol, append(p.Sources, p.Source), to, append(p.Ports, p.Port)))
 			}
 		}
 	}
-	slices.Sort(all)
-	return strings.Join(all, "\n")
+	slices.Sort(rules)
+	return strings.Join(rules, "\n")
 }
 
 // checkPromptChange moves the neighbor's endpoint and counts the writes of others before it is in the

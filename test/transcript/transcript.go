@@ -44,9 +44,9 @@ func Compare(t *testing.T, name string, plays func(t *testing.T, x *Transcript))
 }
 
 // BeginChapter begins a chapter one second later.
-func (t *Transcript) BeginChapter(what string) {
+func (t *Transcript) BeginChapter(title string) {
 	time.Sleep(time.Second)
-	fmt.Fprintf(&t.text, "\n%s\n", what)
+	fmt.Fprintf(&t.text, "\n%s\n", title)
 }
 
 // AddLine appends a line to the chapter.

@@ -222,8 +222,8 @@ func (r *runner) runBinary(ctx context.Context, dir string, n int, timeout time.
 }
 
 func (r *runner) newCommand(ctx context.Context, name string, args ...string) *exec.Cmd {
-	all := slices.Concat(r.commandPrefix, []string{name}, args)
-	cmd := exec.CommandContext(ctx, all[0], all[1:]...) //nolint:gosec // what the caller asks for
+	argv := slices.Concat(r.commandPrefix, []string{name}, args)
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...) //nolint:gosec // what the caller asks for
 	cmd.Dir = r.root
 	return cmd
 }

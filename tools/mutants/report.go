@@ -39,12 +39,12 @@ type report struct {
 	survivors       map[string][]string
 }
 
-func newReport(tree string, o options, simulated map[string]bool, all []mutant) *report {
+func newReport(tree string, o options, simulated map[string]bool, mutants []mutant) *report {
 	r := &report{
 		treeName: tree, seed: o.seed, seeds: o.seeds, simulatorDeps: simulated,
 		possibleCounts: map[string]int{}, countsByPackage: map[string]outcomeCounts{}, survivors: map[string][]string{},
 	}
-	for _, m := range all {
+	for _, m := range mutants {
 		r.possibleCounts[path.Dir(m.File)]++
 	}
 	return r

@@ -248,8 +248,8 @@ func (t *tab) waitUntil(expression string) {
 	t.t.Helper()
 	holds := chromedp.Evaluate[bool]("(() => { try { return !!(" + expression + "); } catch { return false; } })()")
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		is, err := chromedp.Run(t, holds)
-		if is && err == nil {
+		current, err := chromedp.Run(t, holds)
+		if current && err == nil {
 			return
 		}
 		if time.Now().After(deadline) {
@@ -288,15 +288,15 @@ func reduceColors(picture []byte) ([]byte, error) {
 			n[color.RGBAModel.Convert(in.At(x, y)).(color.RGBA)]++
 		}
 	}
-	all := slices.SortedFunc(maps.Keys(n), func(a, b color.RGBA) int {
+	colors := slices.SortedFunc(maps.Keys(n), func(a, b color.RGBA) int {
 		return cmp.Or(n[b]-n[a], int(a.R)-int(b.R), int(a.G)-int(b.G), int(a.B)-int(b.B))
 	})
 	var palette color.Palette
-	for _, c := range all[:min(len(all), 256)] {
+	for _, c := range colors[:min(len(colors), 256)] {
 		palette = append(palette, c)
 	}
 	nearest := map[color.RGBA]uint8{}
-	for _, c := range all {
+	for _, c := range colors {
 		nearest[c] = uint8(palette.Index(c))
 	}
 	out := image.NewPaletted(area, palette)

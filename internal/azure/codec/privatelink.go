@@ -126,21 +126,21 @@ func EncodePrivateLinkService(next lb.PrivateLinkService) (any, error) {
 }
 
 func linkRefs(ids []string) []*jsonObject {
-	all := make([]*jsonObject, len(ids))
+	items := make([]*jsonObject, len(ids))
 	for i, id := range ids {
-		all[i] = newObject("id", id)
+		items[i] = newObject("id", id)
 	}
-	return all
+	return items
 }
 
 func encodeNAT(configurations []*jsonObject, old, next []lb.NATAddress) []*jsonObject {
-	all := make([]*jsonObject, 0, len(next))
+	items := make([]*jsonObject, 0, len(next))
 	for _, n := range next {
 		if i := slices.Index(old, n); i >= 0 {
 			if properties := removeReadOnly(configurations[i]); !n.Static {
 				deleteKeys(properties, "privateIPAddress")
 			}
-			all = append(all, configurations[i])
+			items = append(items, configurations[i])
 			continue
 		}
 		properties := newObject("subnet", newObject("id", n.Subnet))
@@ -152,9 +152,9 @@ func encodeNAT(configurations []*jsonObject, old, next []lb.NATAddress) []*jsonO
 		}
 		part := newObject("name", n.Name)
 		part.set(keyProperties, properties)
-		all = append(all, part)
+		items = append(items, part)
 	}
-	return all
+	return items
 }
 
 // setSubscriptionList sets a changed list. Azure omits an empty list, and an empty list clears it.

@@ -258,12 +258,12 @@ func TestTheStatusKnowsWhatIsMissing(t *testing.T) {
 		}})
 		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{"10.1.0.1"}, NodeName: &name})
 	}
-	theirs := Member{Address: "10.9.9.9", Is: Foreign}
-	want := []Member{theirs, {Node: "n1", Address: "10.0.0.1", Is: Missing}, {Node: "n2", Address: "10.0.0.2", Is: InPool}}
+	foreign := Member{Address: "10.9.9.9", Is: Foreign}
+	want := []Member{foreign, {Node: "n1", Address: "10.0.0.1", Is: Missing}, {Node: "n2", Address: "10.0.0.2", Is: InPool}}
 	if got := memberStates(p, []discoveryv1.EndpointSlice{slice}, nodes, noon); !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	want = []Member{{Node: "n1", Address: "10.0.0.1", Is: Missing}, {Address: "10.0.0.2", Is: InPool}, theirs}
+	want = []Member{{Node: "n1", Address: "10.0.0.1", Is: Missing}, {Address: "10.0.0.2", Is: InPool}, foreign}
 	if got := recordedMembers(p); !slices.Equal(got, want) {
 		t.Errorf("without Nodes: %+v, want %+v", got, want)
 	}

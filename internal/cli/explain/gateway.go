@@ -232,12 +232,12 @@ func (r Reader) readController(ctx context.Context, name gatewayv1.ObjectName) (
 // describeBackends returns the backends of a route with their node ports and those of copies for the Gateway, where the
 // Services can be read.
 func (r Reader) describeBackends(ctx context.Context, gateway types.NamespacedName, route routing.Route) []string {
-	all := []string{}
+	backends := []string{}
 	for _, ref := range route.Backends() {
 		name, ok := route.ServiceOf(ref)
 		text := fmt.Sprintf("%s %s", ptr.Deref(ref.Kind, routing.KindService), ref.Name)
 		if !ok {
-			all = append(all, text)
+			backends = append(backends, text)
 			continue
 		}
 		text = fmt.Sprintf("Service %s:%d", name, ptr.Deref(ref.Port, 0))
@@ -252,20 +252,20 @@ func (r Reader) describeBackends(ctx context.Context, gateway types.NamespacedNa
 		if weight := ptr.Deref(ref.Weight, 1); weight != 1 {
 			text += fmt.Sprintf(" with weight %d", weight)
 		}
-		all = append(all, text)
+		backends = append(backends, text)
 	}
-	return all
+	return backends
 }
 
 // describeCopies returns the node ports of the copies of a backend for listeners of a Gateway; empty if there are none, or
 // the Services cannot be listed.
 func (r Reader) describeCopies(ctx context.Context, gateway, backend types.NamespacedName, port corev1.ServicePort) (text string) {
-	var all corev1.ServiceList
-	if err := r.API.List(ctx, &all, client.InNamespace(backend.Namespace), client.MatchingLabels{metadata.ManagedBy: "weir"}); err != nil {
+	var list corev1.ServiceList
+	if err := r.API.List(ctx, &list, client.InNamespace(backend.Namespace), client.MatchingLabels{metadata.ManagedBy: "weir"}); err != nil {
 		return ""
 	}
-	for i := range all.Items {
-		s := &all.Items[i]
+	for i := range list.Items {
+		s := &list.Items[i]
 		source, ok := routing.CopySourceOf(s)
 		if ok && source.Gateway == gateway && source.Backend == backend && s.Spec.Ports[0].Port == port.Port && s.Spec.Ports[0].Protocol == port.Protocol {
 			text += fmt.Sprintf(", for listener %s on node port %d of copy %s", source.Listener, s.Spec.Ports[0].NodePort, s.Name)

@@ -212,8 +212,8 @@ func newPool(p *v1alpha1.BackendPool) Pool {
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionSynced); c != nil {
 		out.State, out.Why, out.Since = c.Reason, c.Message, c.LastTransitionTime.Time
 	}
-	if cause, since, why := status.InSyncProblem(p); cause != "" && out.State == v1alpha1.ReasonInSync {
-		out.State, out.Since, out.Why = cause, since, why
+	if cause, since, reason := status.InSyncProblem(p); cause != "" && out.State == v1alpha1.ReasonInSync {
+		out.State, out.Since, out.Why = cause, since, reason
 	}
 	if p.Spec.ServiceRef != nil {
 		out.service = p.Spec.ServiceRef.Name
@@ -258,8 +258,8 @@ func memberStates(p *v1alpha1.BackendPool, slcs []discoveryv1.EndpointSlice, nod
 	family := lb.Family(cmp.Or(p.Spec.IPFamily, string(lb.IPv4)))
 	byName, names := map[string]membership.Node{}, map[netip.Addr]string{}
 	var selected []membership.Node
-	all := nodesIn(p, family, nodes)
-	for i, n := range all {
+	states := nodesIn(p, family, nodes)
+	for i, n := range states {
 		byName[n.Name] = n
 		for _, ip := range n.IPs {
 			names[ip] = n.Name
@@ -286,7 +286,7 @@ func memberStates(p *v1alpha1.BackendPool, slcs []discoveryv1.EndpointSlice, nod
 func nodesIn(p *v1alpha1.BackendPool, family lb.Family, nodes []corev1.Node) []membership.Node {
 	ofMachines := p.Spec.Membership == v1alpha1.MembershipNetworkInterface
 	record := poolmembers.RecordOf(&p.Status)
-	all, duplicates := make([]membership.Node, len(nodes)), map[string][]membership.Node{}
+	items, duplicates := make([]membership.Node, len(nodes)), map[string][]membership.Node{}
 	key := func(n membership.Node) (key, shared string) {
 		if ofMachines {
 			return n.Machine, "its machine"
@@ -302,21 +302,21 @@ func nodesIn(p *v1alpha1.BackendPool, family lb.Family, nodes []corev1.Node) []m
 		if ip, _ := n.Address(family); membership.ExcludedByLabel(nodes[i].Labels) {
 			n.StaysWhileServing = isExcluded(record.Down[ip].Reason)
 		}
-		all[i] = n
+		items[i] = n
 		k, _ := key(n)
 		duplicates[k] = append(duplicates[k], n)
 	}
 	if !takesPlaced(p) {
-		return all
+		return items
 	}
-	for i, n := range all {
+	for i, n := range items {
 		k, shared := key(n)
-		all[i] = membership.ResolveDuplicate(n, duplicates[k], shared)
+		items[i] = membership.ResolveDuplicate(n, duplicates[k], shared)
 		if place := cache.PlaceValue(strings.TrimSuffix(p.Spec.LoadBalancer.Name, "-internal")); n.Place != "" && n.Place != place {
-			all[i].Excluded = cmp.Or(n.Excluded, "it is on load balancer "+n.Place)
+			items[i].Excluded = cmp.Or(n.Excluded, "it is on load balancer "+n.Place)
 		}
 	}
-	return all
+	return items
 }
 
 // inputOf is what decides whether a node is a member of pools of addresses.
@@ -338,8 +338,8 @@ func selectsPlaced(p v1alpha1.BackendPool) bool {
 }
 
 // isExcluded reports whether a member is Down because a label excludes its node.
-func isExcluded(why string) bool {
-	return slices.Contains(strings.Split(why, ", "), membership.ReasonExcluded)
+func isExcluded(reason string) bool {
+	return slices.Contains(strings.Split(reason, ", "), membership.ReasonExcluded)
 }
 
 func mergeMembers(p *v1alpha1.BackendPool, set membership.Set, names map[netip.Addr]string) []Member {
@@ -354,8 +354,8 @@ func mergeMembers(p *v1alpha1.BackendPool, set membership.Set, names map[netip.A
 		if recorded, known := record[m.Address]; known {
 			m.Is, m.Why = recorded.Is, recorded.Why
 		}
-		if why := unusable[m.Address]; why != "" {
-			m.Is, m.Why = LeftOut, why
+		if reason := unusable[m.Address]; reason != "" {
+			m.Is, m.Why = LeftOut, reason
 		}
 		out = append(out, m)
 	}

@@ -126,11 +126,11 @@ func (svc *Service) OtherSteps() []Step {
 
 // distinctSteps returns the steps without equal ones.
 func distinctSteps(steps []Step) []Step {
-	var all []Step
+	var items []Step
 	for _, s := range steps {
-		if !slices.ContainsFunc(all, func(o Step) bool { return o.Do == s.Do && o.Why == s.Why }) {
-			all = append(all, s)
+		if !slices.ContainsFunc(items, func(o Step) bool { return o.Do == s.Do && o.Why == s.Why }) {
+			items = append(items, s)
 		}
 	}
-	return all
+	return items
 }

@@ -97,11 +97,11 @@ func TestNoGoroutineWithoutViewer(t *testing.T) {
 	for range 2 {
 		for deadline := time.Now().Add(10 * time.Second); ; runtime.Gosched() {
 			stacks := make([]byte, 1<<20)
-			all := string(stacks[:runtime.Stack(stacks, true)])
-			if n := strings.Count(all, "created by weir.dev/weir/internal/cli/page.") - strings.Count(all, "created by weir.dev/weir/internal/cli/page.Test"); n == 0 {
+			text := string(stacks[:runtime.Stack(stacks, true)])
+			if n := strings.Count(text, "created by weir.dev/weir/internal/cli/page.") - strings.Count(text, "created by weir.dev/weir/internal/cli/page.Test"); n == 0 {
 				break
 			} else if time.Now().After(deadline) {
-				t.Fatalf("%d still run:\n%s", n, all)
+				t.Fatalf("%d still run:\n%s", n, text)
 			}
 		}
 		resp, err := http.Get(address)

@@ -165,24 +165,24 @@ func (a *authenticator) findSession(r *http.Request) (session, int) {
 	return v, status
 }
 
-func (a *authenticator) showLogin(w http.ResponseWriter, r *http.Request, status int, why string) {
+func (a *authenticator) showLogin(w http.ResponseWriter, r *http.Request, status int, reason string) {
 	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	if why == "" {
-		why = map[int]string{
+	if reason == "" {
+		reason = map[int]string{
 			http.StatusForbidden:          "The API server accepts this token, but its account may not read this page: bind the ClusterRole weir-page-viewer to it.",
 			http.StatusTooManyRequests:    "Too many requests at the same time: retry in a few seconds.",
 			http.StatusServiceUnavailable: "The API server could not review this token: try again in a few seconds.",
 		}[status]
 	}
-	if why == "" && status == http.StatusUnauthorized && r.Method == http.MethodPost {
-		why = "The API server does not know this token, or it has expired."
+	if reason == "" && status == http.StatusUnauthorized && r.Method == http.MethodPost {
+		reason = "The API server does not know this token, or it has expired."
 	}
 	namespace, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, namespacePrefix), "/")
 	if !strings.HasPrefix(r.URL.Path, namespacePrefix) {
 		namespace = ""
 	}
 	s := &pageServer{Options: Options{Cluster: a.cluster}, root: "/"}
-	s.renderPage(w, status, "login", pageData{Title: "Sign in", Brief: why, At: time.Now(), Still: true, Body: struct{ Why, Namespace string }{why, namespace}})
+	s.renderPage(w, status, "login", pageData{Title: "Sign in", Brief: reason, At: time.Now(), Still: true, Body: struct{ Why, Namespace string }{reason, namespace}})
 }

@@ -61,9 +61,9 @@ func TestOneIsGatheredForAll(t *testing.T) {
 		if a.all != 3 {
 			t.Errorf("%d gathered while nobody looked", a.all)
 		}
-		one, err := getCached(t.Context(), s, "sheet 0", a.gather)
-		if err != nil || one != 4 || len(s.entries) != 1 {
-			t.Errorf("%d, %v, %d are kept", one, err, len(s.entries))
+		single, err := getCached(t.Context(), s, "sheet 0", a.gather)
+		if err != nil || single != 4 || len(s.entries) != 1 {
+			t.Errorf("%d, %v, %d are kept", single, err, len(s.entries))
 		}
 	})
 }

@@ -64,15 +64,15 @@ func groupDelays(pools []poolRow) []delay {
 			of[delay{Balancer: p.Balancer, Until: p.Next, Why: p.Gate}]++
 		}
 	}
-	all := make([]delay, 0, len(of))
+	delays := make([]delay, 0, len(of))
 	for g, n := range of {
 		g.Pools = n
-		all = append(all, g)
+		delays = append(delays, g)
 	}
-	slices.SortFunc(all, func(a, b delay) int {
+	slices.SortFunc(delays, func(a, b delay) int {
 		return cmp.Or(a.Until.Compare(b.Until), cmp.Compare(a.Balancer, b.Balancer), cmp.Compare(a.Why, b.Why))
 	})
-	return all
+	return delays
 }
 
 type callQuery struct {
@@ -102,11 +102,11 @@ func (c callQuery) Link() string {
 
 // Spans returns the same query for each age.
 func (c callQuery) Spans() []callQuery {
-	var all []callQuery
+	var queries []callQuery
 	for _, s := range callAges {
-		all = append(all, callQuery{Since: s, Cause: c.Cause, Failed: c.Failed})
+		queries = append(queries, callQuery{Since: s, Cause: c.Cause, Failed: c.Failed})
 	}
-	return all
+	return queries
 }
 
 // Other toggles the filter for failed calls.
@@ -226,13 +226,13 @@ func (t timeline) Columns() []chartSegment {
 	for i, s := range t.Slots {
 		y := chartTop + chartHeight
 		for _, p := range []struct {
-			n  int
-			is string
+			n     int
+			class string
 		}{{s.OK, "ok"}, {s.Refused, "refused"}, {s.Throttle, "throttled"}} {
 			if p.n > 0 {
 				high := max(2, p.n*(chartHeight-4)/t.maxRequests)
 				y -= high
-				out = append(out, chartSegment{rectangle{i * columnDistance, y, columnWidth, high}, p.is})
+				out = append(out, chartSegment{rectangle{i * columnDistance, y, columnWidth, high}, p.class})
 			}
 		}
 	}

@@ -101,11 +101,11 @@ type frontPage struct {
 }
 
 // setLimits keeps the limits that are near or reached.
-func (f *frontPage) setLimits(all []plan.LimitUsage, err error) {
+func (f *frontPage) setLimits(usages []plan.LimitUsage, err error) {
 	if err != nil {
 		f.LimitsUnknown = err.Error()
 	}
-	f.Limits = slices.DeleteFunc(all, func(u plan.LimitUsage) bool { return !u.IsNear() })
+	f.Limits = slices.DeleteFunc(usages, func(u plan.LimitUsage) bool { return !u.IsNear() })
 	slices.SortStableFunc(f.Limits, func(a, b plan.LimitUsage) int { return cmp.Compare(b.Ratio(), a.Ratio()) })
 }
 
@@ -214,9 +214,9 @@ func newPoolRow(p *v1alpha1.BackendPool, wrong map[string]status.Problem, now ti
 	return row
 }
 
-func newCauses(all []status.Cause, state string, pools map[string]*poolRow) []problemCause {
-	out := make([]problemCause, len(all))
-	for i, c := range all {
+func newCauses(causes []status.Cause, state string, pools map[string]*poolRow) []problemCause {
+	out := make([]problemCause, len(causes))
+	for i, c := range causes {
 		out[i] = problemCause{Name: c.Name, Why: c.Of[0].Why, Do: c.Do}
 		for _, o := range c.Of {
 			of := problemObject{Problem: o, Is: state}
@@ -236,7 +236,7 @@ func groupByLoadBalancer(pools []poolRow) []loadBalancer {
 		name := strings.ToLower(pools[i].Balancer) // Azure names are case-insensitive
 		of[name] = append(of[name], &pools[i])
 	}
-	all := make([]loadBalancer, 0, len(of))
+	balancers := make([]loadBalancer, 0, len(of))
 	for _, rows := range of {
 		b := loadBalancer{Name: rows[0].Balancer, All: len(rows)}
 		for _, p := range rows {
@@ -245,12 +245,12 @@ func groupByLoadBalancer(pools []poolRow) []loadBalancer {
 		for i := range min(len(rows), maxPoolsPerChart) {
 			b.Pools = append(b.Pools, *rows[i*len(rows)/min(len(rows), maxPoolsPerChart)])
 		}
-		all = append(all, b)
+		balancers = append(balancers, b)
 	}
-	slices.SortFunc(all, func(a, b loadBalancer) int {
+	slices.SortFunc(balancers, func(a, b loadBalancer) int {
 		return cmp.Or(b.Away-a.Away, b.UnderWay-a.UnderWay, cmp.Compare(a.Name, b.Name))
 	})
-	return all
+	return balancers
 }
 
 func (b *loadBalancer) countPool(p *poolRow) {

@@ -23,11 +23,11 @@ import (
 func many(n int) status.Snapshot {
 	seen := status.Snapshot{At: time.Now(), Leader: status.Leader{Known: true, Holder: "weir-0"}}
 	for i := range n {
-		state, why := v1alpha1.ReasonInSync, "in sync with 3 nodes"
+		state, reason := v1alpha1.ReasonInSync, "in sync with 3 nodes"
 		if i%4 == 0 {
-			state, why = v1alpha1.ReasonRetrying, fmt.Sprintf("the last attempt failed: write pool %d: 429 TooManyRequests", i)
+			state, reason = v1alpha1.ReasonRetrying, fmt.Sprintf("the last attempt failed: write pool %d: 429 TooManyRequests", i)
 		}
-		p := poolOf(fmt.Sprintf("team-%03d", i%100), fmt.Sprintf("pool-%05d", i), fmt.Sprintf("lb-%02d", i%80), state, why, 3, 2)
+		p := poolOf(fmt.Sprintf("team-%03d", i%100), fmt.Sprintf("pool-%05d", i), fmt.Sprintf("lb-%02d", i%80), state, reason, 3, 2)
 		p.ManagedFields = []metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(strings.Repeat("x", 4000))}}
 		p.Status.WrittenAddresses = []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}
 		if i%4 == 0 {
@@ -95,8 +95,8 @@ func TestWhatIsPausedIsShownApart(t *testing.T) {
 func TestWhetherWeirRuns(t *testing.T) {
 	renewed := time.Now().Add(-time.Hour)
 	for name, tt := range map[string]struct {
-		leader   status.Leader
-		is, text string
+		leader     status.Leader
+		want, text string
 	}{
 		"a leader":    {status.Leader{Known: true, Holder: "weir-0"}, stateInSync, "Weir runs: weir-0 leads."},
 		"no leader":   {status.Leader{Known: true, Namespace: "weir-system", Last: "weir-0", Renewed: renewed}, stateFailed, "Weir does not run: No process of Weir leads."},
@@ -106,7 +106,7 @@ func TestWhetherWeirRuns(t *testing.T) {
 	} {
 		p := poolOf("shop", "db", "kubernetes", v1alpha1.ReasonInSync, "in sync with 2 nodes", 2, 2)
 		f := newFrontPage(status.Snapshot{At: time.Now(), Leader: tt.leader, Pools: []v1alpha1.BackendPool{*p}})
-		if f.RunningIs != tt.is || !strings.HasPrefix(f.Running, tt.text) || strings.Contains(f.Verdict, "leads") {
+		if f.RunningIs != tt.want || !strings.HasPrefix(f.Running, tt.text) || strings.Contains(f.Verdict, "leads") {
 			t.Errorf("%s: %s, %q; %q", name, f.RunningIs, f.Running, f.Verdict)
 		}
 	}
@@ -118,8 +118,8 @@ func TestStatesOfServices(t *testing.T) {
 		return metav1.Condition{Type: kind, Reason: reason, Status: status}
 	}
 	for _, tt := range []struct {
-		is, state  string
-		conditions []metav1.Condition
+		want, state string
+		conditions  []metav1.Condition
 	}{
 		{stateUnknown, "no condition of Weir", nil},
 		{stateInSync, "Programmed", []metav1.Condition{condition(servicelb.TypeAccepted, "Accepted", metav1.ConditionTrue), condition(servicelb.TypeProgrammed, "Programmed", metav1.ConditionTrue)}},
@@ -127,8 +127,8 @@ func TestStatesOfServices(t *testing.T) {
 		{stateUpdating, "Invalid", []metav1.Condition{condition(servicelb.TypeAccepted, "Invalid", metav1.ConditionFalse), condition(servicelb.TypeProgrammed, "Programmed", metav1.ConditionTrue)}},
 	} {
 		row := newServiceRow(&corev1.Service{Status: corev1.ServiceStatus{Conditions: tt.conditions}}, nil, false)
-		if row.Is != tt.is || row.State != tt.state {
-			t.Errorf("%+v, want %s, %s", row, tt.is, tt.state)
+		if row.Is != tt.want || row.State != tt.state {
+			t.Errorf("%+v, want %s, %s", row, tt.want, tt.state)
 		}
 	}
 }
@@ -173,11 +173,11 @@ func TestAgesOfRows(t *testing.T) {
 		return row.Since, row.NotBefore
 	}
 	service := newServiceRow(&corev1.Service{Status: corev1.ServiceStatus{Conditions: at(servicelb.TypeProgrammed, "RetryAfter", metav1.ConditionFalse)}}, nil, false)
-	wants := func(what string, since, notBefore time.Time, want string) {
+	wants := func(about string, since, notBefore time.Time, want string) {
 		t.Helper()
 		var out strings.Builder
 		if err := templates["front"].ExecuteTemplate(&out, "age", pagePart{pageData{At: now}, status.Problem{Since: since, NotBefore: notBefore}}); err != nil || out.String() != want {
-			t.Errorf("%s: %v, %q, want %q", what, err, out.String(), want)
+			t.Errorf("%s: %v, %q, want %q", about, err, out.String(), want)
 		}
 	}
 	wants("a Service", service.Since, service.NotBefore, "for up to 60m")

@@ -72,11 +72,11 @@ func (m memberCounts) Words() string {
 	}
 	parts := []string{fmt.Sprintf("%d of %d", m.In+m.Down, m.Wanted)}
 	for _, s := range []struct {
-		n    int
-		what string
+		n     int
+		label string
 	}{{m.Down, "Down"}, {m.Missing, "missing"}, {m.Surplus, "surplus"}, {m.Foreign, "foreign"}} {
 		if s.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", s.n, s.what))
+			parts = append(parts, fmt.Sprintf("%d %s", s.n, s.label))
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -112,22 +112,22 @@ type barSegment struct {
 
 // Parts puts undesired members last.
 func (m memberCounts) Parts() []barSegment {
-	all := m.Wanted + m.Surplus + m.Foreign
+	total := m.Wanted + m.Surplus + m.Foreign
 	if !m.Known {
 		return nil
 	}
-	if all == 0 {
+	if total == 0 {
 		return []barSegment{{"in", 0, 100}}
 	}
 	var parts []barSegment
 	at := 0.0
 	for _, p := range []struct {
-		is string
-		n  int
+		class string
+		n     int
 	}{{"in", m.In}, {"down", m.Down}, {"missing", m.Missing}, {"surplus", m.Surplus}, {"foreign", m.Foreign}} {
 		if p.n > 0 {
-			wide := float64(p.n) * 100 / float64(all)
-			parts = append(parts, barSegment{p.is, at, wide})
+			wide := float64(p.n) * 100 / float64(total)
+			parts = append(parts, barSegment{p.class, at, wide})
 			at += wide
 		}
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 func TestLevels(t *testing.T) {
-	is := func(wanted, shown, foreign, down int32, members *v1alpha1.OutOfSyncMembers) v1alpha1.BackendPoolStatus {
+	current := func(wanted, shown, foreign, down int32, members *v1alpha1.OutOfSyncMembers) v1alpha1.BackendPoolStatus {
 		return v1alpha1.BackendPoolStatus{Desired: &wanted, Observed: &shown, Foreign: &foreign, DownCount: ptr.To(down), Members: members}
 	}
 	some := func(n int32) *v1alpha1.MemberSample { return &v1alpha1.MemberSample{Count: n} }
@@ -27,14 +27,14 @@ func TestLevels(t *testing.T) {
 	}{
 		{"not read yet", v1alpha1.BackendPoolStatus{}, "not known yet", 0, ""},
 		{"wanted, and not read yet", v1alpha1.BackendPoolStatus{Desired: ptr.To(int32(3))}, "not known yet", 0, ""},
-		{"in sync", is(3, 3, 0, 0, nil), "3 of 3", 100, ""},
-		{"nothing is wanted", is(0, 0, 0, 0, nil), "0 of 0", 100, ""},
-		{"with another owner's", is(3, 5, 2, 0, nil), "3 of 3, 2 foreign", 100, "foreign"},
-		{"one is missing, by the counts", is(3, 2, 0, 0, nil), "2 of 3, 1 missing", 66, ""},
-		{"one is surplus, by the counts", is(3, 4, 0, 0, nil), "3 of 3, 1 surplus", 100, "surplus"},
-		{"as many are missing as surplus", is(3, 3, 0, 0, &v1alpha1.OutOfSyncMembers{Missing: some(2), Surplus: some(2)}), "1 of 3, 2 missing, 2 surplus", 33, "surplus"},
-		{"one is Down", is(3, 3, 0, 1, nil), "3 of 3, 1 Down", 100, ""},
-		{"none is there", is(4, 0, 0, 0, nil), "0 of 4, 4 missing", 0, ""},
+		{"in sync", current(3, 3, 0, 0, nil), "3 of 3", 100, ""},
+		{"nothing is wanted", current(0, 0, 0, 0, nil), "0 of 0", 100, ""},
+		{"with another owner's", current(3, 5, 2, 0, nil), "3 of 3, 2 foreign", 100, "foreign"},
+		{"one is missing, by the counts", current(3, 2, 0, 0, nil), "2 of 3, 1 missing", 66, ""},
+		{"one is surplus, by the counts", current(3, 4, 0, 0, nil), "3 of 3, 1 surplus", 100, "surplus"},
+		{"as many are missing as surplus", current(3, 3, 0, 0, &v1alpha1.OutOfSyncMembers{Missing: some(2), Surplus: some(2)}), "1 of 3, 2 missing, 2 surplus", 33, "surplus"},
+		{"one is Down", current(3, 3, 0, 1, nil), "3 of 3, 1 Down", 100, ""},
+		{"none is there", current(4, 0, 0, 0, nil), "0 of 4, 4 missing", 0, ""},
 	} {
 		l := newMemberCounts(&tt.of)
 		if l.Words() != tt.words || l.PercentPresent() != tt.percent || l.Over() != tt.over {

@@ -49,14 +49,14 @@ func server(have ...client.Object) client.WithWatch {
 func earlier(d time.Duration) metav1.Time { return metav1.NewTime(time.Now().Add(-d)) }
 
 // poolOf returns a pool with these counts of desired and present members.
-func poolOf(namespace, name, balancer, state, why string, wanted, there int32) *v1alpha1.BackendPool {
+func poolOf(namespace, name, balancer, state, reason string, wanted, there int32) *v1alpha1.BackendPool {
 	return &v1alpha1.BackendPool{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: v1alpha1.BackendPoolSpec{
 			ServiceRef: &v1alpha1.ServiceReference{Name: "web"}, PoolName: namespace + "-" + name, LoadBalancer: v1alpha1.LoadBalancerReference{Name: balancer},
 		},
 		Status: v1alpha1.BackendPoolStatus{Desired: &wanted, Observed: &there, Conditions: []metav1.Condition{
-			{Type: v1alpha1.ConditionSynced, Reason: state, Message: why, LastTransitionTime: earlier(20 * time.Minute)},
+			{Type: v1alpha1.ConditionSynced, Reason: state, Message: reason, LastTransitionTime: earlier(20 * time.Minute)},
 		}},
 	}
 }

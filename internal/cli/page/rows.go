@@ -65,12 +65,12 @@ type listPage[T any] struct {
 }
 
 // newListPage returns the page that the query requests, clamped to the list; link is the URL of the list.
-func newListPage[T any](all []T, q url.Values, link string) listPage[T] {
+func newListPage[T any](items []T, q url.Values, link string) listPage[T] {
 	page, _ := strconv.Atoi(q.Get("page")) // an invalid page becomes the first
-	r := listPage[T]{All: len(all), Pages: max(1, (len(all)+rowsPerPage-1)/rowsPerPage)}
+	r := listPage[T]{All: len(items), Pages: max(1, (len(items)+rowsPerPage-1)/rowsPerPage)}
 	r.Page = min(max(1, page), r.Pages)
 	first := (r.Page - 1) * rowsPerPage
-	r.Shown = all[first:min(len(all), first+rowsPerPage)]
+	r.Shown = items[first:min(len(items), first+rowsPerPage)]
 	r.From, r.To = first+1, first+len(r.Shown)
 	if r.Page > 1 {
 		r.Prev = link + "&page=" + strconv.Itoa(r.Page-1)

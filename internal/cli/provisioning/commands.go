@@ -165,11 +165,11 @@ func formatAttempts(logs []AttemptLog) string {
 	if len(logs) == 0 {
 		return "none"
 	}
-	var all []string
+	var attempts []string
 	for _, l := range logs {
-		all = append(all, strconv.FormatInt(l.Attempt, 10))
+		attempts = append(attempts, strconv.FormatInt(l.Attempt, 10))
 	}
-	return "those of " + strings.Join(all, ", ")
+	return "those of " + strings.Join(attempts, ", ")
 }
 
 func (c Command) readLogs(ctx context.Context, p *v1alpha1.Provision) ([]AttemptLog, error) {

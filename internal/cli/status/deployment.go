@@ -89,12 +89,12 @@ func (i *Installation) FirstFailure() (Finding, bool) {
 
 // Container returns the container of the controller.
 func (i *Installation) Container() corev1.Container {
-	all := i.Deployment.Spec.Template.Spec.Containers
-	at := slices.IndexFunc(all, func(c corev1.Container) bool { return slices.Contains(c.Args, "controller") })
-	if len(all) == 0 {
+	containers := i.Deployment.Spec.Template.Spec.Containers
+	at := slices.IndexFunc(containers, func(c corev1.Container) bool { return slices.Contains(c.Args, "controller") })
+	if len(containers) == 0 {
 		return corev1.Container{}
 	}
-	return all[max(0, at)]
+	return containers[max(0, at)]
 }
 
 // flagValue returns the value of a flag of the controller.

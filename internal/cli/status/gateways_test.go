@@ -105,11 +105,11 @@ func TestProblemsOfGateways(t *testing.T) {
 	for name, tt := range tests {
 		found, waits := CheckGateway(tt.gw, noon)
 		states := func(of []Problem) string {
-			var all []string
+			var problems []string
 			for _, p := range of {
-				all = append(all, p.State)
+				problems = append(problems, p.State)
 			}
-			return strings.Join(all, ", ")
+			return strings.Join(problems, ", ")
 		}
 		if states(found) != tt.found || states(waits) != tt.waits {
 			t.Errorf("%s: found %s, waits for %s", name, states(found), states(waits))

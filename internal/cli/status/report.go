@@ -175,7 +175,7 @@ func groupByCause(wrong []Problem) []Cause {
 	for _, w := range wrong {
 		of[w.cause] = append(of[w.cause], w)
 	}
-	all := make([]Cause, 0, len(of))
+	causes := make([]Cause, 0, len(of))
 	for name, problems := range of {
 		slices.SortFunc(problems, compareAge)
 		c := Cause{Name: name, Do: cmp.Or(problems[0].do, RemedyFor(name), remedyForRejection(name, problems[0].Why)), Of: problems}
@@ -185,9 +185,9 @@ func groupByCause(wrong []Problem) []Cause {
 		case !slices.ContainsFunc(problems, isOther):
 			c.Do = strings.ReplaceAll(c.Do, "KIND", strings.ToLower(problems[0].Kind))
 		}
-		all = append(all, c)
+		causes = append(causes, c)
 	}
-	slices.SortFunc(all, func(a, b Cause) int {
+	slices.SortFunc(causes, func(a, b Cause) int {
 		first := func(c Cause) int {
 			if c.Name == NoLeader || c.Name == TwoLeaders { // nothing else recovers first
 				return 0
@@ -202,7 +202,7 @@ func groupByCause(wrong []Problem) []Cause {
 		}
 		return cmp.Or(first(a)-first(b), hasFix(a)-hasFix(b), served(a)-served(b), len(b.Of)-len(a.Of), cmp.Compare(a.Name, b.Name))
 	})
-	return all
+	return causes
 }
 
 // hasFix returns 0 for a cause that a user can fix, and 1 for one that resolves by itself.
@@ -282,9 +282,9 @@ func hasFailed(p *v1alpha1.BackendPool) bool {
 	return p.Status.LastOutcome != nil && p.Status.LastOutcome.Code != ""
 }
 
-func failureCause(code, why string) string {
+func failureCause(code, reason string) string {
 	if RemedyFor(code) == "" {
-		return causeOf(code, why)
+		return causeOf(code, reason)
 	}
 	return code
 }
@@ -312,7 +312,7 @@ const (
 )
 
 // InSyncProblem returns the problem of an in-sync pool; cause is empty if there is none.
-func InSyncProblem(p *v1alpha1.BackendPool) (cause string, since time.Time, why string) {
+func InSyncProblem(p *v1alpha1.BackendPool) (cause string, since time.Time, reason string) {
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionContested); c != nil && c.Status == metav1.ConditionTrue {
 		return c.Type, c.LastTransitionTime.Time, c.Message
 	}
@@ -414,7 +414,7 @@ func (s Snapshot) checkService(svc *corev1.Service) (found, waits []Problem, cou
 // checkConditions returns the problems that Weir's own conditions of a Service or Gateway report, and what it waits for.
 func checkConditions(object Problem, conditions []metav1.Condition, now time.Time) (found, waits []Problem) {
 	for _, c := range conditions {
-		name, ours := strings.CutPrefix(c.Type, "weir.dev/")
+		name, isWeirs := strings.CutPrefix(c.Type, "weir.dev/")
 		bad, since, notBefore := c.Status == metav1.ConditionFalse, c.LastTransitionTime.Time, time.Time{}
 		switch {
 		case c.Type == metadata.ConditionConflict:
@@ -428,7 +428,7 @@ func checkConditions(object Problem, conditions []metav1.Condition, now time.Tim
 			w.Since, w.NotBefore = time.Time{}, since
 		}
 		switch {
-		case !ours || !bad || slices.Contains(duplicateReasons, c.Reason):
+		case !isWeirs || !bad || slices.Contains(duplicateReasons, c.Reason):
 		case isTransient(c) && now.Sub(c.LastTransitionTime.Time) < maxPendingAge:
 			waits = append(waits, w)
 		default:

@@ -47,12 +47,12 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func ago(d time.Duration) metav1.Time { return metav1.NewTime(noon.Add(-d)) }
 
 // pool returns a pool whose state has this age.
-func pool(name, state, why string, age time.Duration) v1alpha1.BackendPool {
+func pool(name, state, reason string, age time.Duration) v1alpha1.BackendPool {
 	return v1alpha1.BackendPool{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
 		Spec:       v1alpha1.BackendPoolSpec{ServiceRef: &v1alpha1.ServiceReference{Name: name}},
 		Status: v1alpha1.BackendPoolStatus{Conditions: []metav1.Condition{{
-			Type: v1alpha1.ConditionSynced, Reason: state, Message: why, LastTransitionTime: ago(age),
+			Type: v1alpha1.ConditionSynced, Reason: state, Message: reason, LastTransitionTime: ago(age),
 		}}},
 	}
 }
@@ -275,8 +275,8 @@ func TestWhatPeopleSee(t *testing.T) {
 func TestTheVerdict(t *testing.T) {
 	throttled := []v1alpha1.BackendPool{failed("a", "TooManyRequests", time.Minute), failed("b", "TooManyRequests", time.Minute)}
 	for _, tt := range []struct {
-		seen        Snapshot
-		says, mends string
+		seen            Snapshot
+		wantText, mends string
 	}{
 		{Snapshot{Leader: leads}, "In sync: 0 BackendPools, 0 Services. weir-0 leads.", ""},
 		{Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{pool("a", v1alpha1.ReasonUpdating, "adding 1", time.Minute)}}, "Nothing is wrong: 1 BackendPool, 0 Services. In progress: 1 BackendPool. weir-0 leads.", ""},
@@ -289,22 +289,22 @@ func TestTheVerdict(t *testing.T) {
 		{Snapshot{Leader: Leader{Known: true, Namespace: "weir-system"}, Pools: throttled}, "Something is wrong with 2 of 2 BackendPools. No process of Weir leads.", remedies[NoLeader]},
 	} {
 		r := NewReport(tt.seen)
-		if c, _ := r.MainCause(); r.Summary() != tt.says || c.Do != tt.mends {
-			t.Errorf("%q; fix %q\nwant %q; %q", r.Summary(), c.Do, tt.says, tt.mends)
+		if c, _ := r.MainCause(); r.Summary() != tt.wantText || c.Do != tt.mends {
+			t.Errorf("%q; fix %q\nwant %q; %q", r.Summary(), c.Do, tt.wantText, tt.mends)
 		}
 	}
 }
 
 // Each state that needs action and has no Azure error code has a remedy, or a message that explains it.
 func TestRemedies(t *testing.T) {
-	said := map[string]bool{
+	output := map[string]bool{
 		v1alpha1.ReasonInSync: true, v1alpha1.ReasonPending: true, v1alpha1.ReasonUpdating: true, v1alpha1.ReasonPace: true, v1alpha1.ReasonDeferred: true, v1alpha1.ReasonLeaving: true, // in progress
 		v1alpha1.ReasonRetrying: true, v1alpha1.ReasonFailed: true, // remedy by Azure's code
 		v1alpha1.ReasonNICPool: true, v1alpha1.ReasonAddressPool: true, v1alpha1.ReasonOverlappingNodes: true, // explained by the message
 	}
 	for _, reason := range v1alpha1.SyncedReasons {
-		if said[reason] == (remedies[reason] != "") {
-			t.Errorf("%s: said otherwise %t, and remedy %q", reason, said[reason], remedies[reason])
+		if output[reason] == (remedies[reason] != "") {
+			t.Errorf("%s: said otherwise %t, and remedy %q", reason, output[reason], remedies[reason])
 		}
 	}
 }

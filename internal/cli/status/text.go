@@ -96,22 +96,22 @@ func (r Report) Summary() string { return r.ObjectsText() + " " + r.LeaderText()
 
 // ObjectsText summarizes the state of all objects.
 func (r Report) ObjectsText() string {
-	all := humanize.FormatCount(r.Pools.All, "BackendPool") + ", " + humanize.FormatCount(r.Services.All, "Service")
+	counts := humanize.FormatCount(r.Pools.All, "BackendPool") + ", " + humanize.FormatCount(r.Services.All, "Service")
 	if r.Gateways.All > 0 {
-		all += ", " + humanize.FormatCount(r.Gateways.All, "Gateway")
+		counts += ", " + humanize.FormatCount(r.Gateways.All, "Gateway")
 	}
 	if r.Provisions.All > 0 {
-		all += ", " + humanize.FormatCount(r.Provisions.All, "Provision")
+		counts += ", " + humanize.FormatCount(r.Provisions.All, "Provision")
 	}
 	if r.Namespace != "" {
-		all += " in namespace " + sanitizeText(r.Namespace)
+		counts += " in namespace " + sanitizeText(r.Namespace)
 	}
-	text := "In sync: " + all + "."
+	text := "In sync: " + counts + "."
 	switch {
 	case !r.InSync:
 		text = "Something is wrong" + r.problemText() + "."
 	case len(r.Waiting) > 0 || len(r.Paused) > 0:
-		text = "Nothing is wrong: " + all + "."
+		text = "Nothing is wrong: " + counts + "."
 	}
 	if on := r.pendingText(); on != "" {
 		text += " " + on + "."
@@ -191,11 +191,11 @@ func (r Report) problemText() string {
 
 func (r Report) writeCause(b *strings.Builder, c Cause, style humanize.Style) {
 	eachWhy := c.needsEachMessage()
-	why := " " + sanitizeText(c.Of[0].Why)
+	reason := " " + sanitizeText(c.Of[0].Why)
 	if eachWhy {
-		why = ""
+		reason = ""
 	}
-	fmt.Fprintf(b, "\n%s%s\n", r.paint(style, sanitizeText(c.Name)+":"), why)
+	fmt.Fprintf(b, "\n%s%s\n", r.paint(style, sanitizeText(c.Name)+":"), reason)
 	if c.Do != "" {
 		fmt.Fprintf(b, "  %s %s\n", r.paint(humanize.Title, "What to do:"), c.Do)
 	}
@@ -220,12 +220,12 @@ func (r Report) writeWaiting(b *strings.Builder) {
 	r.writeObjects(b, r.Waiting, true)
 }
 
-func (r Report) writeObjects(b *strings.Builder, of []Problem, why bool) {
+func (r Report) writeObjects(b *strings.Builder, of []Problem, withReason bool) {
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 3, ' ', 0)
 	for _, o := range of[:min(len(of), maxObjects)] {
 		fmt.Fprintf(w, "  %s\t%s\t%s\t%s", o.objectName(), sanitizeText(o.State), r.formatAge(o), o.serviceText())
-		if why {
+		if withReason {
 			fmt.Fprintf(w, "\t%s", sanitizeText(o.Why))
 		}
 		fmt.Fprintln(w)

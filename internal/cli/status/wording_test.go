@@ -75,10 +75,10 @@ func TestTheFirstCauseHasAFix(t *testing.T) {
 
 // Where the fix is in the message, each object has its own. One message for all is printed once.
 func TestEachMessageWithAFixIsPrinted(t *testing.T) {
-	provision := func(name, why string) v1alpha1.Provision {
+	provision := func(name, reason string) v1alpha1.Provision {
 		p := v1alpha1.Provision{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
 		p.Status.State = v1alpha1.ProvisionFailed
-		p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ProvisionConditionFailed, Status: "True", Message: why, LastTransitionTime: ago(time.Hour)}}
+		p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ProvisionConditionFailed, Status: "True", Message: reason, LastTransitionTime: ago(time.Hour)}}
 		return p
 	}
 	for about, tt := range map[string]struct {

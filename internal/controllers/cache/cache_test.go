@@ -234,7 +234,7 @@ func TestALargeProvisionInTheCache(t *testing.T) {
 	if got.Job != want.Job || got.Rejection == nil || got.Rejection.Error() != want.Rejection.Error() || objects.ProvisionRequests(p) != objects.ProvisionRequests(large()) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if why := want.Rejection.Error(); !strings.Contains(why, "the spec has 200 KiB as JSON, and at most 128 KiB") || !strings.Contains(why, "\n") {
-		t.Errorf("refused for %s", why)
+	if reason := want.Rejection.Error(); !strings.Contains(reason, "the spec has 200 KiB as JSON, and at most 128 KiB") || !strings.Contains(reason, "\n") {
+		t.Errorf("refused for %s", reason)
 	}
 }

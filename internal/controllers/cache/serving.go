@@ -63,13 +63,13 @@ func RecordedClass(s *corev1.Service) *string {
 
 // IngressAddresses returns the addresses in the status of a Service.
 func IngressAddresses(s *corev1.Service) []netip.Addr {
-	var all []netip.Addr
+	var addresses []netip.Addr
 	for _, in := range s.Status.LoadBalancer.Ingress {
 		if ip, err := netip.ParseAddr(in.IP); err == nil {
-			all = append(all, ip)
+			addresses = append(addresses, ip)
 		}
 	}
-	return all
+	return addresses
 }
 
 // PrivateAddresses returns the index keys of the addresses that an internal Service requests, per namespace,
@@ -78,11 +78,11 @@ func PrivateAddresses(s *corev1.Service) (requested, shown []string) {
 	if s.Annotations[service.Internal] == "" {
 		return nil, nil
 	}
-	all, internal := ServiceOf(s).PrivateAddresses()
+	addresses, internal := ServiceOf(s).PrivateAddresses()
 	if !internal {
 		return nil, nil
 	}
-	for _, address := range all {
+	for _, address := range addresses {
 		requested = append(requested, "asked "+s.Namespace+" "+address)
 	}
 	for _, ip := range IngressAddresses(s) {

@@ -57,7 +57,7 @@ func newAdminFixture(t *testing.T, size int) *adminFixture {
 		})
 	}
 	pools := []*v1alpha1.BackendPool{named("web", "web"), named("web-2", "web"), named("api", "api"), named("all", "")}
-	all := []client.Object{pools[0], pools[1], pools[2], pools[3]}
+	items := []client.Object{pools[0], pools[1], pools[2], pools[3]}
 	for _, name := range []string{"web", "api"} {
 		s := objects.NewService(corev1.ServiceTypeLoadBalancer)
 		s.Name = name
@@ -65,10 +65,10 @@ func newAdminFixture(t *testing.T, size int) *adminFixture {
 		for n := range size {
 			es.Endpoints = append(es.Endpoints, discoveryv1.Endpoint{NodeName: new(fmt.Sprintf("n%d", n+1))})
 		}
-		all = append(all, s, es)
+		items = append(items, s, es)
 	}
 	d := &adminFixture{T: t}
-	d.startProcess(all...)
+	d.startProcess(items...)
 	for n := range size {
 		d.setTaints(n + 1)
 	}
@@ -80,14 +80,14 @@ func newAdminFixture(t *testing.T, size int) *adminFixture {
 }
 
 // startProcess starts a process with these objects. Every namespace may use every pool.
-func (a *adminFixture) startProcess(all ...client.Object) {
+func (a *adminFixture) startProcess(objects ...client.Object) {
 	a.Helper()
 	log := slog.New(slog.DiscardHandler)
 	a.events, a.seen = k8s.NewEventQueue(metadata.Scheme(), nil, log), 0
 	a.Controllers = controllers.NewControllers(controllers.Options{SubscriptionID: "s0", ResourceGroup: "rg0", Draining: &lb.DrainSignals{}, Log: log}, a.events, noAPI{}, services.API{})
 	a.Ownership.AllowUnknown = true
 	a.View.InMemory()
-	if err := a.View.Add(all...); err != nil {
+	if err := a.View.Add(objects...); err != nil {
 		a.Fatal(err)
 	}
 }
@@ -95,17 +95,17 @@ func (a *adminFixture) startProcess(all ...client.Object) {
 // restartProcess starts another process, with this address Down in all pools.
 func (a *adminFixture) restartProcess(down v1alpha1.DownAddress) {
 	a.Helper()
-	var all []client.Object
+	var objects []client.Object
 	for _, store := range []toolscache.Indexer{a.View.Nodes, a.View.Services, a.View.Slices, a.View.Pools} {
 		for _, obj := range store.List() {
 			current := obj.(client.Object).DeepCopyObject().(client.Object)
 			if p, ok := current.(*v1alpha1.BackendPool); ok {
 				p.Status.Down = []v1alpha1.DownAddress{down}
 			}
-			all = append(all, current)
+			objects = append(objects, current)
 		}
 	}
-	a.startProcess(all...)
+	a.startProcess(objects...)
 	for _, p := range cache.All[v1alpha1.BackendPool](a.View.Pools) {
 		a.Ownership.Statuses.AdoptPool(p)
 	}
@@ -166,9 +166,9 @@ func (a *adminFixture) reportFailure(pool string) {
 }
 
 func (a *adminFixture) takeEvents() []*corev1.Event {
-	all := a.events.QueuedEvents()
-	since := all[a.seen:]
-	a.seen = len(all)
+	events := a.events.QueuedEvents()
+	since := events[a.seen:]
+	a.seen = len(events)
 	return since
 }
 
@@ -296,12 +296,12 @@ func TestIdlePoolDelaysNoReport(t *testing.T) {
 			d.reportFailure("web-2")
 			goes(d)
 			d.AdminStates.RecordEvents()
-			said := map[string]int{}
+			output := map[string]int{}
 			for _, e := range d.takeEvents() {
-				said[e.InvolvedObject.Name+" "+strings.TrimPrefix(e.Reason, "LoadBalancerAdminState")]++
+				output[e.InvolvedObject.Name+" "+strings.TrimPrefix(e.Reason, "LoadBalancerAdminState")]++
 			}
-			if said["n1 Down"] != 1 || said["web Down"] != 1 || said["web UpdateFailed"]+said["web Updated"]+said["n1 Updated"] != 0 {
-				t.Errorf("heard %v", said)
+			if output["n1 Down"] != 1 || output["web Down"] != 1 || output["web UpdateFailed"]+output["web Updated"]+output["n1 Updated"] != 0 {
+				t.Errorf("heard %v", output)
 			}
 		})
 	}
@@ -358,17 +358,17 @@ func TestAfterRestartAdminStatesAreReportedOnceAllPoolsWereRead(t *testing.T) {
 // Many nodes give one event of bounded length per Service.
 func TestAWaveIsOneEventAService(t *testing.T) {
 	d := newAdminFixture(t, 200)
-	var all []int
+	var items []int
 	for n := range 200 {
 		d.setTaints(n+1, spot)
-		all = append(all, n+1)
+		items = append(items, n+1)
 	}
 	for _, pool := range []string{"web", "web-2", "api"} {
-		d.reportInSync(pool, all...)
+		d.reportInSync(pool, items...)
 	}
 	const names = "200 nodes drain (spot-eviction): n1, n10, n100, n101, n102, n103, n104, n105, n106, n107, n108, n109 and 188 more: Down, so no new flows go there"
 	d.assertEvents("Service api Down: "+names, "Service web Down: "+names)
-	d.reportInSync("all", all...)
+	d.reportInSync("all", items...)
 	d.AdminStates.RecordEvents()
 	if events := len(d.takeEvents()); events != 201 {
 		t.Errorf("%d events, want one on each node and one on the pool of nodes", events)
@@ -379,7 +379,7 @@ func TestAWaveIsOneEventAService(t *testing.T) {
 func TestNewsOfAdminStatesAreGathered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newAdminFixture(t, 2)
-		said := func() (n int) {
+		output := func() (n int) {
 			for _, e := range d.takeEvents() {
 				if strings.HasPrefix(e.Reason, "LoadBalancerAdminState") {
 					n++
@@ -394,28 +394,28 @@ func TestNewsOfAdminStatesAreGathered(t *testing.T) {
 		time.Sleep(nodes.GatherDelay / 2)
 		d.setTaints(2, out)
 		d.reportInSync("api", 2)
-		if time.Sleep(nodes.GatherDelay/2 - time.Millisecond); said() != 0 {
+		if time.Sleep(nodes.GatherDelay/2 - time.Millisecond); output() != 0 {
 			t.Error("told before others could come")
 		}
-		if time.Sleep(2 * time.Millisecond); said() != 1 {
+		if time.Sleep(2 * time.Millisecond); output() != 1 {
 			t.Error("not told, or not together")
 		}
 		d.reportFailure("web")
 		time.Sleep(nodes.GatherDelay + time.Millisecond)
-		if n := said(); n != 3 {
+		if n := output(); n != 3 {
 			t.Errorf("%d events of a failure, want one on the Service and on each node", n)
 		}
 		p := d.View.Pool("shop", "web").DeepCopy()
 		d.reportInSync("web-2", 1, 2)
 		time.Sleep(nodes.GatherDelay + time.Millisecond)
-		if n := said(); n != 0 {
+		if n := output(); n != 0 {
 			t.Errorf("%d events while another pool of the Service is not done", n)
 		}
 		p.Spec.Paused = true
 		if err := d.View.Pools.Update(p); err != nil {
 			t.Fatal(err)
 		}
-		if time.Sleep(nodes.AdminRecheckInterval); said() != 1 {
+		if time.Sleep(nodes.AdminRecheckInterval); output() != 1 {
 			t.Error("a pool that was paused keeps its Service waiting")
 		}
 		stop()

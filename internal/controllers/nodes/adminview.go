@@ -83,19 +83,19 @@ type adminEvent struct {
 func (a *AdminStates) takeEvents(v adminView) []adminEvent {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var all []adminEvent
+	var events []adminEvent
 	for _, w := range slices.SortedFunc(maps.Keys(a.notices), func(x, y subject) int {
 		return cmp.Or(cmp.Compare(x.kind, y.kind), cmp.Compare(x.namespace, y.namespace), cmp.Compare(x.name, y.name))
 	}) {
 		b := a.notices[w]
 		if event := b.takeEvent(w, v); event.hasContent() {
-			all = append(all, event)
+			events = append(events, event)
 		}
 		if !b.isOpen() && !b.hasDownEvent {
 			delete(a.notices, w)
 		}
 	}
-	return all
+	return events
 }
 
 func (a adminEvent) hasContent() bool {
@@ -129,8 +129,8 @@ func (n *notice) takeEvent(w subject, v adminView) adminEvent {
 func (n *notice) takeReady(from map[string]struct{}, w subject, v adminView, drains bool) []string {
 	var ready []string
 	for name := range from {
-		why, ok := v.drainReasons[name]
-		if !ok || (why != "") != drains {
+		reason, ok := v.drainReasons[name]
+		if !ok || (reason != "") != drains {
 			delete(from, name)
 		} else if v.isApplied(w, name) {
 			delete(from, name)

@@ -37,9 +37,9 @@ func TestWhyANodeDrains(t *testing.T) {
 	d := Draining{Nodes: snap, Log: slog.New(slog.NewTextHandler(&log, nil)), Signals: &lb.DrainSignals{ExtraPatterns: []lb.ConditionPattern{{Key: "leaves", AnyValue: true}}}}
 	var before any
 	for _, tt := range []struct {
-		node *corev1.Node // nil: deleted
-		want string
-		says string // the log
+		node     *corev1.Node // nil: deleted
+		want     string
+		wantText string // the log
 	}{
 		{newTaintedNode("a"), "[]", ""},
 		{newTaintedNode("a", spot), "[spot-eviction]", "drains"},
@@ -76,8 +76,8 @@ func TestWhyANodeDrains(t *testing.T) {
 		}
 		log.Reset()
 		d.logChange(before, after)
-		if got := log.String(); (got != "") != (tt.says != "") || !strings.Contains(got, tt.says) {
-			t.Errorf("%v: the log says %q, want %q", tt.node, got, tt.says)
+		if got := log.String(); (got != "") != (tt.wantText != "") || !strings.Contains(got, tt.wantText) {
+			t.Errorf("%v: the log says %q, want %q", tt.node, got, tt.wantText)
 		}
 		before = after
 	}

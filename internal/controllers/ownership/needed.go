@@ -91,17 +91,17 @@ func (ps *Pools) RecordedPools(s *corev1.Service, names []string, on []lb.LoadBa
 	for _, balancer := range on {
 		for _, name := range names {
 			at := lb.PoolID{LoadBalancer: balancer, Name: name}
-			all := ps.View.PoolsAt(at.Key())
+			pools := ps.View.PoolsAt(at.Key())
 			belongs := func(p *v1alpha1.BackendPool) bool {
 				return p.Namespace == s.Namespace && p.Spec.ServiceRef != nil && p.Spec.ServiceRef.Name == s.Name
 			}
-			if slices.ContainsFunc(all, func(p *v1alpha1.BackendPool) bool {
+			if slices.ContainsFunc(pools, func(p *v1alpha1.BackendPool) bool {
 				taken := ps.Statuses.HasRecord(p)
 				return belongs(p) && (taken || ps.IsCreatedByWeir(p)) || taken && ps.Statuses.HasNoForeign(p)
 			}) {
 				recorded = append(recorded, at)
 			}
-			if slices.ContainsFunc(all, func(p *v1alpha1.BackendPool) bool { return belongs(p) && ps.IsCreatedByWeir(p) }) {
+			if slices.ContainsFunc(pools, func(p *v1alpha1.BackendPool) bool { return belongs(p) && ps.IsCreatedByWeir(p) }) {
 				created = append(created, at)
 			}
 		}

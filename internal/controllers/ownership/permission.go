@@ -116,14 +116,14 @@ func (ps *Pools) otherUser(p *v1alpha1.BackendPool, at lb.PoolID) string {
 
 // PoolsForService returns all BackendPools at the pools a Service may own.
 func (ps *Pools) PoolsForService(s *corev1.Service) []*v1alpha1.BackendPool {
-	var all []*v1alpha1.BackendPool
+	var pools []*v1alpha1.BackendPool
 	if ps.LoadBalancers == nil {
 		return nil
 	}
 	for _, balancer := range ps.LoadBalancers.Names() {
 		for _, name := range cache.DedicatedPools(s) {
-			all = append(all, ps.View.PoolsAt(lb.PoolID{LoadBalancer: ps.LoadBalancers.ID(balancer), Name: name}.Key())...)
+			pools = append(pools, ps.View.PoolsAt(lb.PoolID{LoadBalancer: ps.LoadBalancers.ID(balancer), Name: name}.Key())...)
 		}
 	}
-	return all
+	return pools
 }

@@ -171,8 +171,8 @@ func (store serviceStatusStore) DropInterimPools(ctx context.Context, removed []
 // selects no node. A pool filled by another controller first gets a BackendPool that takes it, and is emptied
 // the next time.
 func (store serviceStatusStore) emptyPool(ctx context.Context, e plan.DrainingPool) error {
-	all := store.view.PoolsAt(e.Pool.Key())
-	for _, p := range all {
+	pools := store.view.PoolsAt(e.Pool.Key())
+	for _, p := range pools {
 		switch {
 		case !store.ownership.IsCreatedByWeir(p) || p.DeletionTimestamp != nil:
 			continue
@@ -187,7 +187,7 @@ func (store serviceStatusStore) emptyPool(ctx context.Context, e plan.DrainingPo
 		}
 		return store.deletePool(ctx, p)
 	}
-	if e.Interim != "" && e.Interfaces == 0 || slices.ContainsFunc(all, store.ownership.IsCreatedByWeir) { // it is being deleted, or is about to take the pool
+	if e.Interim != "" && e.Interfaces == 0 || slices.ContainsFunc(pools, store.ownership.IsCreatedByWeir) { // it is being deleted, or is about to take the pool
 		return nil
 	}
 	family := lb.IPv4

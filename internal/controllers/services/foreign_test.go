@@ -16,7 +16,7 @@ import (
 func TestWhatOthersHavePutIntoAPool(t *testing.T) {
 	at := lb.LoadBalancerID{SubscriptionID: "s0", ResourceGroup: "rg0", Name: "kubernetes"}
 	made, took := objects.RecordedAs(v1alpha1.MadeForNodes), objects.WithAzurePool
-	theirs := func(p *v1alpha1.BackendPool) { p.Namespace, p.Name = "shop", "mine" }
+	foreign := func(p *v1alpha1.BackendPool) { p.Namespace, p.Name = "shop", "mine" }
 	wrote := func(p *v1alpha1.BackendPool) { p.Status.WrittenAddresses = []string{"10.0.0.1", "10.0.0.8"} } // 10.0.0.8 is of a deleted node
 	for _, tt := range []struct {
 		about string
@@ -27,7 +27,7 @@ func TestWhatOthersHavePutIntoAPool(t *testing.T) {
 		{"on record", "kubernetes", []func(*v1alpha1.BackendPool){made, took, wrote}, "[10.0.0.2 10.0.7.7]"},
 		{"taken, and nothing on record", "kubernetes", []func(*v1alpha1.BackendPool){made, took}, "[10.0.0.1 10.0.0.2 10.0.0.8 10.0.7.7]"},
 		{"made by Weir, and not taken yet", "kubernetes", []func(*v1alpha1.BackendPool){made}, "[]"},
-		{"made by somebody, and not taken yet", "kubernetes", []func(*v1alpha1.BackendPool){theirs}, "[10.0.0.8 10.0.7.7]"},
+		{"made by somebody, and not taken yet", "kubernetes", []func(*v1alpha1.BackendPool){foreign}, "[10.0.0.8 10.0.7.7]"},
 		{"without a BackendPool", "other", nil, "[10.0.0.8 10.0.7.7]"},
 	} {
 		t.Run(tt.about, func(t *testing.T) {

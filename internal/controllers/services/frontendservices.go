@@ -18,7 +18,7 @@ type sharers struct{ reconciler *Reconciler }
 // FrontendServices implements loadbalancer.Cluster. A dry run, another class or invalid annotations freeze the Service's
 // Private Link Service.
 func (sh sharers) FrontendServices(owners map[string]bool) map[string]desired.FrontendService {
-	all := map[string]desired.FrontendService{}
+	services := map[string]desired.FrontendService{}
 	for _, obj := range sh.reconciler.view.Services.List() {
 		s, ok := obj.(*corev1.Service)
 		if !ok {
@@ -26,10 +26,10 @@ func (sh sharers) FrontendServices(owners map[string]bool) map[string]desired.Fr
 		}
 		owner := strings.ToLower(service.OwnerNameOf(string(s.UID)))
 		if owners[owner] && s.DeletionTimestamp == nil && s.Spec.Type == corev1.ServiceTypeLoadBalancer {
-			all[owner] = sh.newSharer(s)
+			services[owner] = sh.newSharer(s)
 		}
 	}
-	return all
+	return services
 }
 
 func (sh sharers) newSharer(s *corev1.Service) desired.FrontendService {

@@ -21,8 +21,8 @@ import (
 // CheckAllPlaced returns a servicelb.NotPlacedError unless the cache shows the label of each eligible node that
 // gets one. A selector set earlier would exclude unlabeled nodes.
 func (r *Reconciler) CheckAllPlaced() error {
-	if name, why := r.cfg.FirstUnplaced(r.view.EligibleNodes()); name != "" {
-		return servicelb.NotPlacedError{Node: name, Reason: why}
+	if name, reason := r.cfg.FirstUnplaced(r.view.EligibleNodes()); name != "" {
+		return servicelb.NotPlacedError{Node: name, Reason: reason}
 	}
 	return nil
 }

@@ -75,8 +75,8 @@ func TestOrphansAreReportedOnce(t *testing.T) {
 			t.Errorf("%d deletions, want %d: they do not wait for the looks", n, want)
 		}
 		cancel()
-		if said := log.String(); !strings.Contains(said, "public IP x") || !strings.Contains(said, "madeFor=shop/x") {
-			t.Errorf("said %s", said)
+		if output := log.String(); !strings.Contains(output, "public IP x") || !strings.Contains(output, "madeFor=shop/x") {
+			t.Errorf("said %s", output)
 		}
 	})
 }

@@ -289,11 +289,11 @@ func TestARemovalThatFailsWaits(t *testing.T) {
 		w := newTown(t, 1)
 		w.removesAll, w.rejects = true, true
 		req := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web-0"}}
-		for i, asked := range []int{1, 2, 2} { // blocked; allowed; rejected
+		for i, requested := range []int{1, 2, 2} { // blocked; allowed; rejected
 			r, err := w.kube.Services.Reconcile(t.Context(), req)
 			synctest.Wait()
-			if err != nil || w.requests != asked || (r.RequeueAfter > 0) != (i == 2) {
-				t.Errorf("after %d: %d requests, want %d; %v, %v", i, w.requests, asked, r, err)
+			if err != nil || w.requests != requested || (r.RequeueAfter > 0) != (i == 2) {
+				t.Errorf("after %d: %d requests, want %d; %v, %v", i, w.requests, requested, r, err)
 			}
 		}
 	})

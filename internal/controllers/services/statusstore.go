@@ -131,10 +131,10 @@ func sameIngress(a, b corev1.LoadBalancerIngress) bool {
 	return a.IP == b.IP && a.Hostname == b.Hostname && (a.IPMode == nil || b.IPMode == nil || *a.IPMode == *b.IPMode)
 }
 
-func (store serviceStatusStore) patchStatus(ctx context.Context, what string, s *corev1.Service, patch client.Patch) error {
+func (store serviceStatusStore) patchStatus(ctx context.Context, subject string, s *corev1.Service, patch client.Patch) error {
 	err := store.cfg.API.Status.Patch(ctx, s, patch, client.FieldOwner(k8s.FieldOwner))
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("%s of Service %s: %w", what, metadata.Key(s.Namespace, s.Name), err)
+		return fmt.Errorf("%s of Service %s: %w", subject, metadata.Key(s.Namespace, s.Name), err)
 	}
 	return nil
 }
@@ -214,18 +214,18 @@ func conditionPatch(s *corev1.Service, want metav1.Condition, force bool) any {
 }
 
 // patchFields patches status fields. The patch lists only Weir's conditions, because the cache has no others.
-func (store serviceStatusStore) patchFields(ctx context.Context, s *corev1.Service, what string, fields map[string]any) error {
+func (store serviceStatusStore) patchFields(ctx context.Context, s *corev1.Service, subject string, fields map[string]any) error {
 	if len(fields) == 0 {
 		return nil
 	}
 	body, err := json.Marshal(map[string]any{"status": fields})
 	if err != nil {
-		return fmt.Errorf("%s of Service %s: %w", what, metadata.Key(s.Namespace, s.Name), err)
+		return fmt.Errorf("%s of Service %s: %w", subject, metadata.Key(s.Namespace, s.Name), err)
 	}
 	if _, ok := cache.GatewayOf(s.Name); ok {
 		return store.gateways.PatchStatus(s, body)
 	}
-	return store.patchStatus(ctx, what, s.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, body))
+	return store.patchStatus(ctx, subject, s.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, body))
 }
 
 // RequeuePools implements servicelb.Store.

@@ -64,9 +64,9 @@ func (w *textWriter) writeLosses(p Report) {
 	}
 }
 
-func pluralize(n int, one, several string) string {
+func pluralize(n int, singular, several string) string {
 	if n == 1 {
-		return one
+		return singular
 	}
 	return several
 }

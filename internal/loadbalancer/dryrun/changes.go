@@ -35,10 +35,10 @@ func (s *Shadow) ListChanges() Changes {
 	}
 }
 
-func sortChanges[K cmp.Ordered, T any](all map[K]*ResourceChange[T]) []ResourceChange[T] {
-	list := make([]ResourceChange[T], 0, len(all))
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		list = append(list, *all[key])
+func sortChanges[K cmp.Ordered, T any](changes map[K]*ResourceChange[T]) []ResourceChange[T] {
+	list := make([]ResourceChange[T], 0, len(changes))
+	for _, key := range slices.Sorted(maps.Keys(changes)) {
+		list = append(list, *changes[key])
 	}
 	return list
 }

@@ -98,8 +98,8 @@ func diffFields(before, after []fieldValue) []FieldReport {
 	})
 }
 
-func findValue(all []fieldValue, name string) fieldValue {
-	for _, v := range all {
+func findValue(values []fieldValue, name string) fieldValue {
+	for _, v := range values {
 		if v.name == name {
 			return v
 		}
@@ -112,39 +112,39 @@ func newField(before, after fieldValue) FieldReport {
 }
 
 // subtractSorted sorts, because load balancers become ready in any order.
-func subtractSorted(all, those []string) []string {
-	rest := slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(those, s) })
+func subtractSorted(names, those []string) []string {
+	rest := slices.DeleteFunc(slices.Clone(names), func(s string) bool { return slices.Contains(those, s) })
 	slices.Sort(rest)
 	return rest
 }
 
 // diffMembers returns a pool's changed entries. Those without an address are compared by name.
 func diffMembers(old, current lb.Pool) []MemberReport {
-	var all []MemberReport
+	var reports []MemberReport
 	for _, i := range current.Addresses {
 		at := slices.IndexFunc(old.Addresses, func(w lb.Address) bool { return isSameEntry(w, i) })
 		if at < 0 {
-			all = append(all, newMember(lb.ActionAdd, i, i.AdminState))
+			reports = append(reports, newMember(lb.ActionAdd, i, i.AdminState))
 			continue
 		}
 		before, after := cmp.Or(old.Addresses[at].AdminState, lb.None), cmp.Or(i.AdminState, lb.None)
 		if before != after {
 			m := newMember(lb.ActionModify, i, after)
 			m.WasAdminState = before
-			all = append(all, m)
+			reports = append(reports, m)
 		}
 	}
 	for n, w := range old.Addresses {
 		remains := slices.ContainsFunc(current.Addresses, func(i lb.Address) bool { return isSameEntry(w, i) })
 		twice := slices.ContainsFunc(old.Addresses[:n], func(o lb.Address) bool { return isSameEntry(w, o) })
 		if !remains || twice {
-			all = append(all, newMember(lb.ActionRemove, w, ""))
+			reports = append(reports, newMember(lb.ActionRemove, w, ""))
 		}
 	}
-	slices.SortStableFunc(all, func(a, b MemberReport) int {
+	slices.SortStableFunc(reports, func(a, b MemberReport) int {
 		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.Name, b.Name))
 	})
-	return all
+	return reports
 }
 
 func isSameEntry(a, b lb.Address) bool {

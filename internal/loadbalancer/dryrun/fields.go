@@ -27,9 +27,9 @@ func (fm formatter) formatAddress(text string) string {
 	return text
 }
 
-func (fm formatter) formatAddresses(all []string) []string {
-	texts := make([]string, len(all))
-	for i, a := range all {
+func (fm formatter) formatAddresses(addresses []string) []string {
+	texts := make([]string, len(addresses))
+	for i, a := range addresses {
 		texts[i] = fm.formatAddress(a)
 	}
 	return texts
@@ -157,10 +157,10 @@ func stateFields(p, old lb.Provisioning) []fieldValue {
 	return []fieldValue{{name: "provisioningState", text: string(p)}}
 }
 
-func mapFields(field string, all map[string]string) []fieldValue {
+func mapFields(field string, fields map[string]string) []fieldValue {
 	var values []fieldValue
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		values = append(values, fieldValue{name: field + "." + key, text: all[key], pair: true})
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		values = append(values, fieldValue{name: field + "." + key, text: fields[key], pair: true})
 	}
 	return values
 }

@@ -24,13 +24,13 @@ func LimitsOf(d Changes, maxRules, maxLinks int, interfaces bool) []plan.LimitUs
 	for _, u := range plan.ListLimitUsages(before) {
 		old[key{u.Resource, u.Name}] = u.Used
 	}
-	var all []plan.LimitUsage
+	var usages []plan.LimitUsage
 	for _, u := range plan.ListLimitUsages(after) {
 		if u.Was = old[key{u.Resource, u.Name}]; u.Was+u.Used > 0 {
-			all = append(all, u)
+			usages = append(usages, u)
 		}
 	}
-	return all
+	return usages
 }
 
 // split returns the resources that exist before and after.
@@ -86,11 +86,11 @@ func (changes Changes) countCreated() map[string]map[string]int {
 // deletes still counts: Weir creates before it deletes.
 func RegionLimitsOf(d Changes, region string, reported []plan.RegionUsage) []plan.LimitUsage {
 	created := d.countCreated()[region]
-	var all []plan.LimitUsage
+	var usages []plan.LimitUsage
 	for _, u := range plan.ListRegionUsages(region, reported) {
 		if u.Used += created[u.Name]; u.IsChanged() && u.IsNear() {
-			all = append(all, u)
+			usages = append(usages, u)
 		}
 	}
-	return all
+	return usages
 }

@@ -89,14 +89,14 @@ type filledCluster struct {
 
 // FrontendServices implements Cluster. Owners in the plan are not held.
 func (f filledCluster) FrontendServices(owners map[string]bool) map[string]desired.FrontendService {
-	all := f.Cluster.FrontendServices(owners)
-	for owner, s := range all {
+	services := f.Cluster.FrontendServices(owners)
+	for owner, s := range services {
 		if f.simulator.isRequested(owner) {
 			s.Frozen = false
-			all[owner] = s
+			services[owner] = s
 		}
 	}
-	return all
+	return services
 }
 
 // NeedsMembers implements Cluster.
@@ -158,11 +158,11 @@ func (s *Simulator) RunRequests(ctx context.Context, reqs []loadbalancer.Request
 func (s *Simulator) ListConversions() []plan.DrainingPool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var all []plan.DrainingPool
+	var pools []plan.DrainingPool
 	for _, res := range s.results {
-		all = append(all, res.DrainingPools...)
+		pools = append(pools, res.DrainingPools...)
 	}
-	return all
+	return pools
 }
 
 func (s *Simulator) isRequested(owner string) bool {

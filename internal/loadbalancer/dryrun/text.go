@@ -40,8 +40,8 @@ func (report Report) FormatText(colour bool) string {
 	w.writeLine(0, "", report.formatSummary())
 	w.limits(report)
 	w.writeLosses(report)
-	for _, why := range report.Stops {
-		w.writeLine(0, "!", why)
+	for _, reason := range report.Stops {
+		w.writeLine(0, "!", reason)
 	}
 	return w.out.String()
 }
@@ -110,8 +110,8 @@ func formatMember(m MemberReport) string {
 	return text
 }
 
-func (w *textWriter) writeFields(depth int, of lb.Action, all []FieldReport) {
-	for _, f := range all {
+func (w *textWriter) writeFields(depth int, of lb.Action, reports []FieldReport) {
+	for _, f := range reports {
 		switch {
 		case of == lb.ActionRemove:
 		case len(f.Added)+len(f.Removed) > 0 && of == lb.ActionAdd:
@@ -157,8 +157,8 @@ func (w *textWriter) writeServices(p Report) {
 			w.writeLine(0, "!", service.DescribeOwner(s.Service)+": "+s.NoEffect)
 		}
 	}
-	w.writeGrouped(p.Services, "!", func(s ServiceReport) string { return s.Failed }, func(subject, why string) string { return subject + " could not be planned: " + why })
-	w.writeGrouped(p.Services, "!", func(s ServiceReport) string { return s.Kept }, func(subject, why string) string { return subject + " kept: " + why })
+	w.writeGrouped(p.Services, "!", func(s ServiceReport) string { return s.Failed }, func(subject, reason string) string { return subject + " could not be planned: " + reason })
+	w.writeGrouped(p.Services, "!", func(s ServiceReport) string { return s.Kept }, func(subject, reason string) string { return subject + " kept: " + reason })
 	w.writeGrouped(p.Services, "", func(s ServiceReport) string { return s.Note }, func(subject, note string) string { return "Note: " + subject + ": " + note })
 	for _, l := range p.Pools {
 		w.writeLine(0, "", "Note: BackendPool "+l.BackendPool+" leaves its pool as it is: "+l.Why)
@@ -169,16 +169,16 @@ func (w *textWriter) writeServices(p Report) {
 }
 
 // writeGrouped writes equal texts of several Services in one line.
-func (w *textWriter) writeGrouped(all []ServiceReport, mark lb.Action, of func(ServiceReport) string, line func(subject, what string) string) {
+func (w *textWriter) writeGrouped(reports []ServiceReport, mark lb.Action, of func(ServiceReport) string, line func(subject, noun string) string) {
 	seen := map[string]bool{}
-	for i, s := range all {
+	for i, s := range reports {
 		text := of(s)
 		if text == "" || seen[text] {
 			continue
 		}
 		seen[text] = true
 		subject, more := service.DescribeOwner(s.Service), 0
-		for _, o := range all[i+1:] {
+		for _, o := range reports[i+1:] {
 			if of(o) == text {
 				more++
 			}
@@ -230,11 +230,11 @@ func (report Report) formatSummary() string {
 	return text
 }
 
-func formatCount(n int, what string) string {
+func formatCount(n int, noun string) string {
 	if n == 1 {
-		return "1 " + what
+		return "1 " + noun
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // FormatBrief formats the plan in one line, for an event.

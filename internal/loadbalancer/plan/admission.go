@@ -178,16 +178,16 @@ func (a *admission) largestHolder(s ServiceParts) string {
 }
 
 func (s ServiceParts) placedRules() []placedRule {
-	all := make([]placedRule, 0, len(s.Rules))
+	rules := make([]placedRule, 0, len(s.Rules))
 	for _, f := range s.Frontends {
 		at := placeOf(f)
 		for _, r := range s.Rules {
 			if r.Frontend == f.Name {
-				all = append(all, placedRule{r, at})
+				rules = append(rules, placedRule{r, at})
 			}
 		}
 	}
-	return all
+	return rules
 }
 
 // isOwnPool reports whether a pool is a dedicated one of the Service. The pool of all nodes may have the same name: the

@@ -26,11 +26,11 @@ func (u Usage) Add(namespace string, rules, frontends int) {
 // Rules returns the total number of rules.
 func (u Usage) Rules() int { return u.sumParts().rules }
 
-func (u Usage) sumParts() (all count) {
+func (u Usage) sumParts() (counts count) {
 	for _, n := range u {
-		all = count{all.rules + n.rules, all.frontends + n.frontends}
+		counts = count{counts.rules + n.rules, counts.frontends + n.frontends}
 	}
-	return all
+	return counts
 }
 
 func (u Usage) isShared(namespace string) bool {
@@ -105,11 +105,11 @@ func (u *usageTable) countGrowth(s ServiceParts) count {
 // releases still count, because the plan may yet reject that Service. So the result does not depend on ports,
 // pools or addresses, and another namespace is rejected only if the load balancer is full.
 func OverLimit(in Input) map[string]error {
-	c, all := newUsageTable(in), MissingIPv4(in)
-	maps.Copy(all, in.lacksTags())
+	c, exceeded := newUsageTable(in), MissingIPv4(in)
+	maps.Copy(exceeded, in.lacksTags())
 	for _, s := range in.Services {
 		more := c.countGrowth(s)
-		if all[s.Owner] != nil {
+		if exceeded[s.Owner] != nil {
 			continue
 		}
 		var err error
@@ -124,7 +124,7 @@ func OverLimit(in Input) map[string]error {
 			err = c.machinesExceeded(s) // also if as many rules move to another pool
 		}
 		if err != nil {
-			all[s.Owner] = err
+			exceeded[s.Owner] = err
 			continue
 		}
 		c.of.Add(namespace, more.rules, more.frontends)
@@ -135,7 +135,7 @@ func OverLimit(in Input) map[string]error {
 			}
 		}
 	}
-	return all
+	return exceeded
 }
 
 // CheckLimit returns why more parts would exceed a bound of a namespace, or nil. The input names the load

@@ -82,21 +82,21 @@ func (r RetainedPart) String() string {
 		return fmt.Sprintf("%s of load balancer %s is no longer needed and is retained without rules: Azure requires it while the load balancer has %s. "+
 			"It is deleted with that, or when another frontend exists", describeFrontend(*r.Frontend), r.Pool.LoadBalancer.Name, text)
 	}
-	what := "backend pool " + r.Pool.Name + " of load balancer " + r.Pool.LoadBalancer.Name
+	part := "backend pool " + r.Pool.Name + " of load balancer " + r.Pool.LoadBalancer.Name
 	if r.IsConversion {
-		what += " does not change its kind of members, and remains unchanged: "
+		part += " does not change its kind of members, and remains unchanged: "
 		if r.Reason != "" {
-			return what + r.Reason
+			return part + r.Reason
 		}
-		return what + text + " in it " + verb + " to another owner, which has to remove it"
+		return part + text + " in it " + verb + " to another owner, which has to remove it"
 	}
 	if r.Reason != "" {
-		return what + " is no longer needed and is retained: " + r.Reason + ". Its owner has to delete it"
+		return part + " is no longer needed and is retained: " + r.Reason + ". Its owner has to delete it"
 	}
 	if r.Owner == "" {
-		what = "load balancer " + r.Pool.LoadBalancer.Name + " with its backend pool " + r.Pool.Name
+		part = "load balancer " + r.Pool.LoadBalancer.Name + " with its backend pool " + r.Pool.Name
 	}
-	return what + " is no longer needed and is retained: " + text + " in it " + verb +
+	return part + " is no longer needed and is retained: " + text + " in it " + verb +
 		" to another owner, which has to remove it, or delete the pool"
 }
 

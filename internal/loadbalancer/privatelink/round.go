@@ -41,12 +41,12 @@ func (rec *Reconciler) Reconcile(ctx context.Context, b LoadBalancer, requests [
 	defer cancel()
 	on := rec.cfg.Cluster.FrontendServices(ruleOwners(b.Observed))
 	r, requests := rec.startRound(ctx, requests, servicesToRead(on, frontendOwners(b.Observed, requests), requests))
-	all := findFrontends(b, requests, r.links, r.Settings)
+	frontends := findFrontends(b, requests, r.links, r.Settings)
 	limits := r.newNamespaceLimits(b.Observed.ID, on)
-	services := r.Cluster.FrontendServices(allOwners(all))
+	services := r.Cluster.FrontendServices(allOwners(frontends))
 	created := 0
 	var works []*frontendWork
-	for _, f := range all {
+	for _, f := range frontends {
 		f.LoadBalancer.LinkCount, f.LoadBalancer.CheckLimit = countOthers(b.Observed.ID, f.Frontend, r.links)+created, limits.checkLimit
 		var of []desired.FrontendService
 		for _, owner := range f.owners {
@@ -139,15 +139,15 @@ func (r *round) readError(groups []string) error {
 }
 
 func reconcileAll(ctx context.Context, works []*frontendWork) {
-	var all errgroup.Group
-	all.SetLimit(maxConcurrent)
+	var group errgroup.Group
+	group.SetLimit(maxConcurrent)
 	for _, w := range works {
-		all.Go(func() error {
+		group.Go(func() error {
 			w.reconcile(ctx)
 			return nil
 		})
 	}
-	_ = all.Wait() // errors are stored per frontend
+	_ = group.Wait() // errors are stored per frontend
 	for _, w := range works {
 		w.storeResult()
 	}

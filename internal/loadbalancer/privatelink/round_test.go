@@ -44,14 +44,14 @@ func newCloud() *cloud {
 	return &cloud{links: map[string]lb.PrivateLinkService{}, calls: map[string]int{}}
 }
 
-func (c *cloud) note(what string) {
+func (c *cloud) note(about string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.calls[what]++
+	c.calls[about]++
 }
 
-func (c *cloud) write(what string, then func()) error {
-	c.note(what)
+func (c *cloud) write(about string, then func()) error {
+	c.note(about)
 	c.mu.Lock()
 	c.busy++
 	c.most = max(c.most, c.busy)
@@ -71,16 +71,16 @@ func (c *cloud) List(_ context.Context, _, group string) ([]lb.PrivateLinkServic
 	c.note("list " + group)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var all []lb.PrivateLinkService
+	var links []lb.PrivateLinkService
 	for _, key := range slices.Sorted(maps.Keys(c.links)) {
 		if strings.EqualFold(c.links[key].ID.ResourceGroup, group) {
-			all = append(all, c.links[key])
+			links = append(links, c.links[key])
 		}
 	}
 	if group == c.closes {
 		return nil, armerror.Classify(armerror.Failure{Status: 403, Codes: []string{"AuthorizationFailed"}}, errors.New("403"))
 	}
-	return all, c.list
+	return links, c.list
 }
 
 func (c *cloud) Get(_ context.Context, id lb.ResourceID) (lb.PrivateLinkService, error) {
@@ -144,13 +144,13 @@ func (tn *town) NamespaceBounds(namespace string) service.NamespaceSettings {
 }
 
 func (tn *town) FrontendServices(owners map[string]bool) map[string]desired.FrontendService {
-	all := map[string]desired.FrontendService{}
+	services := map[string]desired.FrontendService{}
 	for owner := range owners {
 		if s, ok := tn.sharers[owner]; ok {
-			all[owner] = s
+			services[owner] = s
 		}
 	}
-	return all
+	return services
 }
 
 // lost is a lease that is lost once is is true.
@@ -193,10 +193,10 @@ func (tn *town) inSync(t *testing.T) map[string]int {
 	return maps.Clone(tn.calls)
 }
 
-func wants(t *testing.T, what string, got, want map[string]int) {
+func wants(t *testing.T, about string, got, want map[string]int) {
 	t.Helper()
 	if !maps.Equal(got, want) {
-		t.Errorf("%s costs %v, want %v", what, got, want)
+		t.Errorf("%s costs %v, want %v", about, got, want)
 	}
 }
 

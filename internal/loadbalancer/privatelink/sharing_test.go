@@ -70,13 +70,13 @@ func TestNextOwnerCreatesPrivateLinkService(t *testing.T) {
 		n.inSync(t)
 		n.share(elsewhere, func(s *desired.FrontendService) { s.ResourceGroups = []string{"before"} })
 		n.asksNoMore()
-		all := n.requests
-		n.requests = all[:1]
+		requests := n.requests
+		n.requests = requests[:1]
 		wants(t, "the end of the first one", n.inSync(t), map[string]int{"list rg": 1, "list elsewhere": 1, "list before": 1, "subnet": 1, "delete": 1})
 		if n.requests[0].Err != nil {
 			t.Error(n.requests[0].Err)
 		}
-		n.requests = all[1:]
+		n.requests = requests[1:]
 		if n.inSync(t); n.requests[0].Err != nil || len(n.links) != 1 || slices.Collect(maps.Values(n.links))[0].ID.ResourceGroup != "elsewhere" {
 			t.Errorf("the second one says %v, and there is %v", n.requests[0].Err, n.links)
 		}

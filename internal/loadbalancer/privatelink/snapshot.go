@@ -16,10 +16,10 @@ import (
 
 // resourceGroups starts with the cluster's default.
 func (c *Config) resourceGroups(requests []*Request, services map[string]desired.FrontendService) []string {
-	all := []string{c.Settings.Group.ResourceGroup}
+	groups := []string{c.Settings.Group.ResourceGroup}
 	add := func(name string) {
-		if name != "" && !slices.ContainsFunc(all, func(have string) bool { return strings.EqualFold(have, name) }) {
-			all = append(all, name)
+		if name != "" && !slices.ContainsFunc(groups, func(have string) bool { return strings.EqualFold(have, name) }) {
+			groups = append(groups, name)
 		}
 	}
 	for _, req := range requests {
@@ -35,7 +35,7 @@ func (c *Config) resourceGroups(requests []*Request, services map[string]desired
 			add(name)
 		}
 	}
-	return all
+	return groups
 }
 
 func serviceGroups(s desired.FrontendService) []string {
@@ -47,15 +47,15 @@ func serviceGroups(s desired.FrontendService) []string {
 
 // listLinks treats a missing group as empty.
 func (c *Config) listLinks(ctx context.Context, groups []string) ([]lb.PrivateLinkService, error) {
-	var all []lb.PrivateLinkService
+	var items []lb.PrivateLinkService
 	for _, group := range groups {
 		links, err := c.Azure.List(ctx, c.Settings.Group.SubscriptionID, group)
 		if f := armerror.FromError(err); f != nil && f.Class != armerror.Stale {
 			return nil, fmt.Errorf("private link services of resource group %s: %w", group, err)
 		}
-		all = append(all, links...)
+		items = append(items, links...)
 	}
-	return all, nil
+	return items, nil
 }
 
 // Snapshot caches Private Link Services by resource group, read on first use. It is not safe for

@@ -209,11 +209,11 @@ func (m *Manager) ForeignAddresses(ctx context.Context, key, owner string, spec 
 		return nil, err
 	}
 	for _, g := range slices.Sorted(maps.Keys(groups)) {
-		all, err := m.cfg.Azure.ListPublicIPs(ctx, groups[g].SubscriptionID, groups[g].ResourceGroup)
+		ips, err := m.cfg.Azure.ListPublicIPs(ctx, groups[g].SubscriptionID, groups[g].ResourceGroup)
 		if err != nil {
 			return nil, fmt.Errorf("public IPs of resource group %s: %w", groups[g].ResourceGroup, err)
 		}
-		for _, ip := range all {
+		for _, ip := range ips {
 			if of := cmp.Or(m.cfg.userText(ip, key, owner, spec), m.cfg.ownerText(ip, key, spec, owned)); of != "" && ip.Address.IsValid() {
 				other[ip.Address] = of
 			}
@@ -226,11 +226,11 @@ func (m *Manager) ForeignAddresses(ctx context.Context, key, owner string, spec 
 // or a machine. Empty if the Service may: it is free or forwards to this load balancer.
 func (c *Config) userText(ip lb.PublicIP, key, owner string, spec *service.Spec) string {
 	tags := strings.Split(lb.TagValue(ip.Tags, service.TagService), ",")
-	ours := strings.EqualFold(lb.TagValue(ip.Tags, service.TagCluster), c.ClusterName)
+	sameCluster := strings.EqualFold(lb.TagValue(ip.Tags, service.TagCluster), c.ClusterName)
 	switch {
 	case MayUse(spec, ip):
 		return ""
-	case ours && tags[0] != "" && !slices.ContainsFunc(tags, func(tag string) bool { return strings.TrimSpace(tag) == key }):
+	case sameCluster && tags[0] != "" && !slices.ContainsFunc(tags, func(tag string) bool { return strings.TrimSpace(tag) == key }):
 		return "public IP " + ip.ID.Name + ", which was made for Service " + tags[0]
 	case strings.Contains(strings.ToLower(ip.UsedBy), "/networkinterfaces/"):
 		return "public IP " + ip.ID.Name + ", which a machine has"

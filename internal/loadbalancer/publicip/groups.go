@@ -47,11 +47,11 @@ func (g *groups) load(ctx context.Context, store GroupStore) error {
 	if store != nil {
 		ctx, cancel := context.WithTimeout(ctx, ownerTimeout)
 		defer cancel()
-		all, err := store.ReadGroups(ctx)
+		groups, err := store.ReadGroups(ctx)
 		if err != nil {
 			return fmt.Errorf("the record of resource groups of public IPs cannot be read: %w", err)
 		}
-		for _, name := range all {
+		for _, name := range groups {
 			names[strings.ToLower(name)] = true
 		}
 	}
@@ -134,7 +134,7 @@ func (m *Manager) ListAll(ctx context.Context) ([]lb.PublicIP, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := m.cfg.Azure.ListPublicIPs(ctx, m.cfg.Group.SubscriptionID, m.cfg.Group.ResourceGroup)
+	own, err := m.cfg.Azure.ListPublicIPs(ctx, m.cfg.Group.SubscriptionID, m.cfg.Group.ResourceGroup)
 	if err != nil {
 		return nil, fmt.Errorf("public IPs of resource group %s: %w", m.cfg.Group.ResourceGroup, err)
 	}
@@ -142,11 +142,11 @@ func (m *Manager) ListAll(ctx context.Context) ([]lb.PublicIP, error) {
 	for _, name := range names {
 		ips, ok := m.listGroup(ctx, name)
 		ips = slices.DeleteFunc(slices.Clone(ips), func(ip lb.PublicIP) bool { return m.cfg.otherGroup(ip) == "" })
-		if all = append(all, ips...); ok && len(ips) == 0 {
+		if own = append(own, ips...); ok && len(ips) == 0 {
 			unused = append(unused, name)
 		}
 	}
-	return all, m.forgetGroups(ctx, unused)
+	return own, m.forgetGroups(ctx, unused)
 }
 
 // listGroup lists the public IPs of a group on record; false if it cannot be read.

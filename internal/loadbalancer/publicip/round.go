@@ -300,13 +300,13 @@ func (r *Round) AddressAt(place string) string {
 
 // UnwantedAddresses returns the addresses of public IPs made for a Service that it no longer wants.
 func (r *Round) UnwantedAddresses(req *Request) []netip.Addr {
-	var all []netip.Addr
+	var addresses []netip.Addr
 	for _, ip := range r.known {
 		if strings.EqualFold(ManagedOwner(ip, r.cfg.ClusterName), req.Owner) && !r.WillUse(req, ip) {
-			all = append(all, ip.Address)
+			addresses = append(addresses, ip.Address)
 		}
 	}
-	return all
+	return addresses
 }
 
 // RecordRemoved records the public IPs of removed frontends.
@@ -316,15 +316,15 @@ func (r *Round) RecordRemoved(changes []lb.Change) {
 
 // LostGroups returns the resource groups of the public IPs of removed frontends.
 func LostGroups(changes []lb.Change) []lb.ResourceID {
-	all := lostPublicIPs(changes)
-	for i, id := range all {
-		all[i] = resourceGroup(id)
+	ips := lostPublicIPs(changes)
+	for i, id := range ips {
+		ips[i] = resourceGroup(id)
 	}
-	return all
+	return ips
 }
 
 func lostPublicIPs(changes []lb.Change) []lb.ResourceID {
-	var all []lb.ResourceID
+	var ids []lb.ResourceID
 	for _, c := range changes {
 		old, ok := c.Was.(lb.Frontend)
 		if !ok || old.PublicIP == "" {
@@ -334,8 +334,8 @@ func lostPublicIPs(changes []lb.Change) []lb.ResourceID {
 			continue
 		}
 		if id, err := lb.ParseResourceID(old.PublicIP, lb.TypePublicIP); err == nil {
-			all = append(all, id)
+			ids = append(ids, id)
 		}
 	}
-	return all
+	return ids
 }

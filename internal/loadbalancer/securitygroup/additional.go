@@ -43,8 +43,8 @@ func newAddressOwners(nodes []netip.Addr, exposed []ExposedService, known map[st
 		put(n.serving, of.Service, of.Addresses)
 		put(n.naming, of.Service, of.Desired.Access.Additional)
 	}
-	for _, all := range n.naming {
-		slices.Sort(all)
+	for _, owners := range n.naming {
+		slices.Sort(owners)
 	}
 	return n
 }
@@ -116,15 +116,15 @@ func (o addressOwners) withheldMessage(of Demand) string {
 
 // ownersByAddress returns the Service of each additional address that the group has.
 func (o addressOwners) ownersByAddress(known map[string]Demand) map[netip.Addr]string {
-	all := map[netip.Addr]string{}
+	owners := map[netip.Addr]string{}
 	for _, of := range known {
 		if of.Desired != nil {
 			for _, a := range o.filterDemand(of).Desired.Access.Additional {
-				all[a] = of.Service
+				owners[a] = of.Service
 			}
 		}
 	}
-	return all
+	return owners
 }
 
 func joinNotes(notes ...string) string {

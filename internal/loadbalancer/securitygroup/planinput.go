@@ -156,11 +156,11 @@ func (p *planInput) limitedShare(owner string, of Demand, isContested bool) serv
 
 // allAddresses returns all addresses of a Service, including former and additional ones.
 func (p *planInput) allAddresses(of Demand) []netip.Addr {
-	all := slices.Concat(of.Addresses, of.Published, of.Former)
+	addresses := slices.Concat(of.Addresses, of.Published, of.Former)
 	if of.Desired != nil {
-		all = append(all, p.owners.filterDemand(of).Desired.Access.Additional...)
+		addresses = append(addresses, p.owners.filterDemand(of).Desired.Access.Additional...)
 	}
-	return all
+	return addresses
 }
 
 // newPlaces returns the addresses, and the ports on all nodes.
@@ -183,20 +183,20 @@ func (p *planInput) mergeInput(observed []lb.SecurityRule) service.SecurityInput
 // activeDestinations returns the destinations of these Services. Closed ones are left out, because another cluster may use
 // them later.
 func (p *planInput) activeDestinations(known map[string]Demand) map[netip.Addr]bool {
-	all := map[netip.Addr]bool{}
+	addresses := map[netip.Addr]bool{}
 	for _, of := range known {
 		for _, a := range p.allAddresses(Demand{Service: of.Service, Desired: of.Desired, Addresses: of.Addresses}) {
-			all[a] = true
+			addresses[a] = true
 		}
 	}
 	for _, share := range p.shares {
 		for _, a := range share.AccessRules {
 			for _, d := range a.Destinations {
-				all[d] = true
+				addresses[d] = true
 			}
 		}
 	}
-	return all
+	return addresses
 }
 
 // recordNodes records the current nodes and retains former ones that rules still contain.

@@ -162,10 +162,10 @@ func isWriteConflict(err error) bool {
 }
 
 // newNotAppliedError is the fault of a write that Azure accepted but does not show.
-func newNotAppliedError(what string) error {
+func newNotAppliedError(change string) error {
 	return &armerror.Fault{
 		Class: armerror.Retriable, Code: "NotShown", Reason: "not_shown",
-		Err: fmt.Errorf("%s: %w", what, errNotApplied),
+		Err: fmt.Errorf("%s: %w", change, errNotApplied),
 	}
 }
 

@@ -45,14 +45,14 @@ func TestManyMachinesJoin(t *testing.T) {
 			names = append(names, fmt.Sprintf("n%03d", n))
 			w.has(names[n], "")
 		}
-		all := strings.Join(names, " ")
+		text := strings.Join(names, " ")
 		for range 100 {
-			w.expect("bring", w.bring("a/k8s", all, ""), "working "+all)
+			w.expect("bring", w.bring("a/k8s", text, ""), "working "+text)
 		}
 		w.wait(10 * time.Minute)
 		w.expect("calls", w.count(), "LIST 1 PUT 200")
 		w.expectSettled("+1m41.1s a/k8s")
-		w.expect("bring", w.bring("a/k8s", all+" n200", ""), "working n200")
+		w.expect("bring", w.bring("a/k8s", text+" n200", ""), "working n200")
 		w.has("n200", "")
 		w.wait(time.Minute)
 		w.expect("calls", w.count(), "LIST 1 PUT 1")
@@ -83,11 +83,11 @@ func TestWhatTwoHundredNodesCost(t *testing.T) {
 			w.hasSet(fmt.Sprint("set", n), lb.UpgradeManual, fmt.Sprintf("lb%d/outbound", n))
 		}
 		hand := func() {
-			for on, all := range members {
+			for on, names := range members {
 				for _, pool := range []string{on + "/k8s", on + "/k8s-6", on + "-internal/k8s", on + "-internal/k8s-6"} {
-					next := target(pool, strings.Join(all, " "), "")
+					next := target(pool, strings.Join(names, " "), "")
 					next.Configuration = on
-					if w.shows(all[0]) != on+"/outbound" {
+					if w.shows(names[0]) != on+"/outbound" {
 						next.Missing = nil
 					}
 					w.u.SetTarget(next)

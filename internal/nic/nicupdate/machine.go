@@ -114,12 +114,12 @@ func (a *attempt) readInterface(ctx context.Context, id lb.ResourceID) ([]lb.Net
 func (a *attempt) listInterfaces(ctx context.Context, m nic.Machine) ([]lb.NetworkInterface, error) {
 	at := time.Now()
 	a.readAt = at
-	all, err := a.u.cfg.Azure.ListInterfaces(ctx, a.id.SubscriptionID, a.id.ResourceGroup)
+	interfaces, err := a.u.cfg.Azure.ListInterfaces(ctx, a.id.SubscriptionID, a.id.ResourceGroup)
 	if f := armerror.FromError(err); f != nil && f.Class == armerror.Stale {
-		all, err = nil, nil // the resource group does not exist
+		interfaces, err = nil, nil // the resource group does not exist
 	}
 	of := map[string][]lb.NetworkInterface{}
-	for _, nic := range all {
+	for _, nic := range interfaces {
 		of[nic.Machine] = append(of[nic.Machine], nic)
 	}
 	u := a.u

@@ -39,9 +39,9 @@ func (m *meter) note(text string) {
 func (m *meter) take() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	all := strings.Join(m.all, ", ")
+	text := strings.Join(m.all, ", ")
 	m.all = nil
-	return all
+	return text
 }
 
 // Each write is recorded, and how long a machine took since it was requested, failed attempts

@@ -46,9 +46,9 @@ func (e *exportLog) handleError(err error) {
 }
 
 // warnOnce logs an error unless one was logged recently. The caller holds c.mu.
-func (e *exportLog) warnOnce(what string, err error) {
+func (e *exportLog) warnOnce(message string, err error) {
 	if now := time.Now(); e.last.IsZero() || now.Sub(e.last) >= warnInterval {
-		e.log.Warn(what, "lost", e.spans, "err", truncateLine(e.redact(err.Error())))
+		e.log.Warn(message, "lost", e.spans, "err", truncateLine(e.redact(err.Error())))
 		e.last = now
 	}
 }

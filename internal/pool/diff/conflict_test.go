@@ -50,12 +50,12 @@ func TestMemberRemovedByWeirIsNoConflict(t *testing.T) {
 
 // Machines are deleted one by one, each shortly before its node: none is removed twice.
 func TestWhatGoesOnceEachIsNoContest(t *testing.T) {
-	one, two := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	single, two := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
 	without := func(ip netip.Addr) Result {
-		return Result{Outcome: Written, Change: Change{addedIPs: []netip.Addr{ip}}, written: []netip.Addr{one, two}}
+		return Result{Outcome: Written, Change: Change{addedIPs: []netip.Addr{ip}}, written: []netip.Addr{single, two}}
 	}
-	c := conflictState{managed: []netip.Addr{one, two}}
-	if c = c.recordAttempt(without(one), nil, false).recordAttempt(without(two), nil, false); c.ConflictingIPs() != nil {
+	c := conflictState{managed: []netip.Addr{single, two}}
+	if c = c.recordAttempt(without(single), nil, false).recordAttempt(without(two), nil, false); c.ConflictingIPs() != nil {
 		t.Errorf("%v is contested", c.ConflictingIPs())
 	}
 	if c = c.recordAttempt(without(two), nil, false); !slices.Equal(c.ConflictingIPs(), []netip.Addr{two}) {

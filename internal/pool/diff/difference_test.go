@@ -56,16 +56,16 @@ func TestHowAPoolDiffers(t *testing.T) {
 
 // The number of listed members is limited, the count is not.
 func TestHowManyMembersAreNamed(t *testing.T) {
-	var all []int
+	var items []int
 	for i := range MaxListed + 7 {
-		all = append(all, i)
+		items = append(items, i)
 	}
-	slices.Reverse(all)
+	slices.Reverse(items)
 	r := NewResult(Memory{}, false)
-	if _, _, err := r.PrepareAddresses(lb.Pool{}, Desired{Addresses: poolOf(all...).Addresses, IsOwnAddress: func(netip.Addr) bool { return false }}, false); err != nil {
+	if _, _, err := r.PrepareAddresses(lb.Pool{}, Desired{Addresses: poolOf(items...).Addresses, IsOwnAddress: func(netip.Addr) bool { return false }}, false); err != nil {
 		t.Fatal(err)
 	}
-	if m := r.Difference().Missing; m.Count != len(all) || len(m.Listed) != MaxListed || m.Listed[0] != nodeIP(0) || m.Listed[MaxListed-1] != nodeIP(MaxListed-1) {
+	if m := r.Difference().Missing; m.Count != len(items) || len(m.Listed) != MaxListed || m.Listed[0] != nodeIP(0) || m.Listed[MaxListed-1] != nodeIP(MaxListed-1) {
 		t.Errorf("%d, named %v", m.Count, m.Listed)
 	}
 }

@@ -136,9 +136,9 @@ func TestTargetsOfPools(t *testing.T) {
 		r := NewResult(Memory{}, false)
 		write, intent, err := r.PrepareMembers(pool, want, true)
 		target := r.MachineTarget
-		names := func(all []nic.Machine) string {
-			text := make([]string, len(all))
-			for i, m := range all {
+		names := func(machines []nic.Machine) string {
+			text := make([]string, len(machines))
+			for i, m := range machines {
 				text[i] = path.Base(m.Key())
 			}
 			return strings.Join(text, " ")

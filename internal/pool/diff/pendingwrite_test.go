@@ -183,13 +183,13 @@ func TestTheReadAfterAWrite(t *testing.T) {
 	r.Addresses, r.firstRecord, r.ChangesMembers = addresses("n1=10.0.0.1"), &first, true
 	for status, conflict := range map[int]bool{412: true, 400: false} {
 		for _, landed := range []bool{false, true} {
-			again := r.ForSecondTry(NewResult(Memory{PendingEtag: "0"}, false), armerror.Classify(armerror.Failure{Status: status, MayBeApplied: landed}, errors.New("x")))
+			second := r.ForSecondTry(NewResult(Memory{PendingEtag: "0"}, false), armerror.Classify(armerror.Failure{Status: status, MayBeApplied: landed}, errors.New("x")))
 			want := map[bool]string{true: "1", false: "0"}[landed]
-			if again.HadConflict != conflict || again.pendingEtag != want || again.previousEtag != want || again.hasWritten != landed {
-				t.Errorf("%d, landed %t: %+v", status, landed, again)
+			if second.HadConflict != conflict || second.pendingEtag != want || second.previousEtag != want || second.hasWritten != landed {
+				t.Errorf("%d, landed %t: %+v", status, landed, second)
 			}
-			if again.Observed != 2 || len(again.Addresses) != 1 || again.firstRecord != &first || again.ChangesMembers {
-				t.Errorf("%d: %+v", status, again)
+			if second.Observed != 2 || len(second.Addresses) != 1 || second.firstRecord != &first || second.ChangesMembers {
+				t.Errorf("%d: %+v", status, second)
 			}
 		}
 	}

@@ -123,8 +123,8 @@ func TestTheWaitForMachinesEnds(t *testing.T) {
 	if !woken || !next.WaitUntil.Equal(seconds(11)) {
 		t.Errorf("woken %t, until %s", woken, next.WaitUntil)
 	}
-	if again, woken := next.EndMachineWait(); woken || !again.WaitUntil.Equal(next.WaitUntil) {
-		t.Errorf("woken again, until %s", again.WaitUntil)
+	if second, woken := next.EndMachineWait(); woken || !second.WaitUntil.Equal(next.WaitUntil) {
+		t.Errorf("woken again, until %s", second.WaitUntil)
 	}
 	other := History{WaitUntil: seconds(70)}
 	if h, woken := other.EndMachineWait(); woken || !h.WaitUntil.Equal(other.WaitUntil) {

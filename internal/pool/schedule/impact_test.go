@@ -51,12 +51,12 @@ func TestLawOfWhatIsLost(t *testing.T) {
 	})
 	// what is lost in an order, if each pool has one flow per write.
 	loses := func(order []Impact) float64 {
-		all := 0.0
+		total := 0.0
 		for i, s := range order {
 			part, of := s.lossRatio()
-			all += float64(i+1) * float64(part) / float64(of)
+			total += float64(i+1) * float64(part) / float64(of)
 		}
-		return all
+		return total
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		pools := rapid.SliceOfN(stake, 2, 6).Draw(t, "pools")

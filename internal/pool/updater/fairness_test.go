@@ -285,9 +285,9 @@ func TestPeopleAskForRetriesAllTheTime(t *testing.T) {
 		})
 		return n
 	}
-	alone, asked := writes(t, false), writes(t, true)
-	t.Logf("%d writes in ten minutes, %d where somebody asks each second", alone, asked)
-	if limit := alone + 2*int(10*time.Minute/interval); asked <= alone || asked > limit {
-		t.Errorf("%d writes in ten minutes, want more than %d and at most %d", asked, alone, limit)
+	alone, requested := writes(t, false), writes(t, true)
+	t.Logf("%d writes in ten minutes, %d where somebody asks each second", alone, requested)
+	if limit := alone + 2*int(10*time.Minute/interval); requested <= alone || requested > limit {
+		t.Errorf("%d writes in ten minutes, want more than %d and at most %d", requested, alone, limit)
 	}
 }

@@ -36,9 +36,9 @@ var faults = map[string]*armerror.Failure{
 
 // meets makes the next write of a pool meet an error, and lets another client write pool number other once a
 // write was accepted; -1 is none.
-func (pd *piped) meets(what string, at lb.PoolID, other int, pools []lb.PoolID) (hasMet, hasWritten *bool) {
+func (pd *piped) meets(about string, at lb.PoolID, other int, pools []lb.PoolID) (hasMet, hasWritten *bool) {
 	hasMet, hasWritten = new(bool), new(bool)
-	answer := faults[what]
+	answer := faults[about]
 	pd.set(func() {
 		pd.begins = func(id lb.PoolID) error {
 			if id != at || *hasMet || answer == nil {

@@ -23,14 +23,14 @@ const sendTimeout = diff.AttemptDeadline / 2
 // updatePipelined sends each write once Azure has accepted the one before, awaits the end, and settles all by one read
 // of the load balancer. The caller holds l.slot and the lease.
 func (w *worker) updatePipelined(ctx context.Context, due []lb.PoolKey, valid func() bool) {
-	all, cancel := context.WithTimeout(ctx, diff.AttemptDeadline)
-	timeoutCtx, sent := context.WithTimeout(all, sendTimeout)
+	runCtx, cancel := context.WithTimeout(ctx, diff.AttemptDeadline)
+	timeoutCtx, sent := context.WithTimeout(runCtx, sendTimeout)
 	defer sent()
-	p := pipelinedUpdate{worker: w, ctx: ctx, attemptCtx: all, sendCtx: timeoutCtx, valid: valid, awaitsEach: w.overlap.AwaitsEach()}
+	p := pipelinedUpdate{worker: w, ctx: ctx, attemptCtx: runCtx, sendCtx: timeoutCtx, valid: valid, awaitsEach: w.overlap.AwaitsEach()}
 	defer func() { cancel(); p.pending.Wait() }()
 	p.sendAll(due)
 	w.reportWaits(blocker{cause: CauseBehind}, time.Now()) // those not in the batch
-	p.sendCtx = all
+	p.sendCtx = runCtx
 	p.waitAndResolve()
 }
 

@@ -169,14 +169,14 @@ func (pd *piped) Begin(_ context.Context, p lb.Pool) (AcceptedWrite, error) {
 func (pd *piped) sent() string {
 	pd.mu.Lock()
 	defer pd.mu.Unlock()
-	var all []string
+	var names []string
 	for _, c := range pd.calls {
 		if f := strings.Fields(c); f[1] != "RECORD" {
-			all = append(all, f[1]+" "+f[2])
+			names = append(names, f[1]+" "+f[2])
 		}
 	}
 	pd.calls = nil
-	return strings.Join(all, ", ")
+	return strings.Join(names, ", ")
 }
 
 // overlap returns the state of the load balancer's worker.

@@ -269,8 +269,8 @@ func (c *Config) logResult(ctx context.Context, r diff.Result, report Report, be
 	if r.Observed >= 0 {
 		attrs = append(attrs, "desired", r.DesiredCount(), "observed", r.Observed)
 	}
-	levelOf := func(level slog.Level, again bool) slog.Level {
-		if again {
+	levelOf := func(level slog.Level, repeated bool) slog.Level {
+		if repeated {
 			return slog.LevelDebug
 		}
 		return level
@@ -287,8 +287,8 @@ func (c *Config) logResult(ctx context.Context, r diff.Result, report Report, be
 				break
 			}
 		}
-		again := before.LastFailure == diff.ErrorName(report.Fault) && !report.Resync && len(report.Failed) == 0
-		c.Log.Log(ctx, levelOf(slog.LevelWarn, again), "pool out of sync", attrs...)
+		repeated := before.LastFailure == diff.ErrorName(report.Fault) && !report.Resync && len(report.Failed) == 0
+		c.Log.Log(ctx, levelOf(slog.LevelWarn, repeated), "pool out of sync", attrs...)
 	case r.HasPending:
 		c.Log.InfoContext(ctx, "pool in sync, but a lost write may still be applied: the pool's etag does not exclude it", attrs...)
 	case r.Outcome == diff.Written:

@@ -53,16 +53,16 @@ const minReportedWait = time.Second
 func (q *queue) changedWaits(blocked blocker, now time.Time) []Waiting {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var all []Waiting
+	var waiting []Waiting
 	for _, g := range q.waitingGroups(now) {
 		w := q.withOps[g.Pool]
 		if wait, ok := w.currentWait(g, blocked, now, q.interval); ok && w.isNewWait(wait, q.interval) {
 			w.reportedWait = &wait
-			all = append(all, wait)
+			waiting = append(waiting, wait)
 		}
 	}
-	slices.SortFunc(all, func(a, b Waiting) int { return cmp.Compare(a.Pool.Key(), b.Pool.Key()) })
-	return all
+	slices.SortFunc(waiting, func(a, b Waiting) int { return cmp.Compare(a.Pool.Key(), b.Pool.Key()) })
+	return waiting
 }
 
 func (q *queue) behindWait(key lb.PoolKey) (Waiting, bool) {

@@ -74,7 +74,7 @@ func TestLawKnocks(t *testing.T) {
 		p.Horizon = time.Duration(rapid.IntRange(0, 30).Draw(t, "horizon")) * time.Hour
 		start := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 		after := rapid.SliceOfN(rapid.IntRange(-300, 300), 21, 21).Draw(t, "retry-after")
-		one := func() *failingProvision {
+		single := func() *failingProvision {
 			n := 0
 			return &failingProvision{
 				in: Input{SpecDigest: "a", Policy: p}, now: start,
@@ -83,7 +83,7 @@ func TestLawKnocks(t *testing.T) {
 				refuses: func() time.Duration { n++; return time.Duration(after[n-1]) * time.Minute },
 			}
 		}
-		without, with := one(), one()
+		without, with := single(), single()
 		until := start.Add(20000 * time.Hour)
 		without.runUntilIdle(t, until, false)
 		with.runUntilIdle(t, until, true)

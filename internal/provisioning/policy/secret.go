@@ -93,16 +93,16 @@ func eachForm(secret string, add func(string) bool) bool {
 }
 
 func secretForms(s string) []string {
-	all := []string{
+	forms := []string{
 		s, base64.StdEncoding.EncodeToString([]byte(s)), base64.RawStdEncoding.EncodeToString([]byte(s)), base64.RawURLEncoding.EncodeToString([]byte(s)),
 		url.QueryEscape(s), url.PathEscape(s),
 	}
 	text, _ := json.Marshal(s)
 	plain := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(text))
 	for _, text := range []string{strconv.Quote(s), strconv.QuoteToASCII(s), string(text), plain} {
-		all = append(all, text[1:len(text)-1])
+		forms = append(forms, text[1:len(text)-1])
 	}
-	return all
+	return forms
 }
 
 func (s secretFilter) cleanText(text string) string {

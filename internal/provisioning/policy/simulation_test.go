@@ -56,7 +56,7 @@ func (sim *simulation) input() Input {
 	return Input{SpecDigest: sim.job, Policy: sim.policy, Requests: sim.asked, AtWork: sim.working}
 }
 
-func (sim *simulation) record(s State, told []Event) {
+func (sim *simulation) record(s State, reported []Event) {
 	if s != sim.state {
 		sim.writes++
 	}
@@ -64,7 +64,7 @@ func (sim *simulation) record(s State, told []Event) {
 		sim.logf("%s", s.Phase)
 	}
 	sim.state = s
-	for _, w := range told {
+	for _, w := range reported {
 		sim.logf("event %s: %s", w.Reason, w.Message)
 	}
 }

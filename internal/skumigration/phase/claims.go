@@ -13,14 +13,14 @@ import (
 
 // openClaims includes earlier migrations.
 func (j Journal) openClaims() []LoadBalancer {
-	var all []LoadBalancer
+	var loadBalancers []LoadBalancer
 	for _, b := range append(slices.Clone(j.LoadBalancers), j.Claims...) {
 		b.Addresses = slices.DeleteFunc(slices.Clone(b.Addresses), func(a Address) bool { return !a.IsClaim })
 		if len(b.Addresses) > 0 {
-			all = append(all, b)
+			loadBalancers = append(loadBalancers, b)
 		}
 	}
-	return all
+	return loadBalancers
 }
 
 // FilterClaims returns the given addresses that are claims.

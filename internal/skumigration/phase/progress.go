@@ -56,12 +56,12 @@ func NewStepProgress(s Steps, done, of int) Progress {
 	return t
 }
 
-func limitReasons(all []string) []string {
+func limitReasons(reasons []string) []string {
 	var names []string
-	for _, text := range all[:min(len(all), maxReasons)] {
+	for _, text := range reasons[:min(len(reasons), maxReasons)] {
 		names = append(names, humanize.FormatMessage(text, maxReasonLength))
 	}
-	if more := len(all) - maxReasons; more > 0 {
+	if more := len(reasons) - maxReasons; more > 0 {
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
 	return names

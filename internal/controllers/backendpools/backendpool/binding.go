@@ -55,8 +55,8 @@ func (b Binding) AllowsUpdates() bool {
 	return b.State == Active && !b.Deleting || b.RemovesMembers()
 }
 
-func (b Binding) withState(state State, reason, why string) Binding {
-	b.State, b.Reason, b.Message = state, reason, why
+func (b Binding) withState(state State, reason, message string) Binding {
+	b.State, b.Reason, b.Message = state, reason, message
 	return b
 }
 
@@ -114,8 +114,8 @@ func (c *Controller) resolveServiceBinding(name schedule.ServiceName, p *v1alpha
 		return binding.withState(Releasing, v1alpha1.ReasonLeaving,
 			"Service "+objectKey(name.Namespace, name.Name)+" no longer uses its load balancer, and the pool is deleted with it unless others have addresses there")
 	}
-	if reason, why := unsuitableReason(name, service, exists); reason != "" {
-		return binding.withState(ServiceMissing, reason, why)
+	if reason, message := unsuitableReason(name, service, exists); reason != "" {
+		return binding.withState(ServiceMissing, reason, message)
 	}
 	binding.Service, binding.ServiceUID = name, service.UID
 	return binding.withState(Active, "", "")

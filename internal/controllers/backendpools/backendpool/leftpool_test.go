@@ -19,10 +19,10 @@ func TestWhatIsInAPoolThatWasLeftToOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	theirs := netip.MustParseAddr("203.0.113.9")
+	foreign := netip.MustParseAddr("203.0.113.9")
 	for _, left := range []bool{false, true} {
 		w.left = map[lb.PoolKey]bool{at.Key(): left}
-		if isManaged := c.ManagedAddresses(p)(theirs); isManaged == left {
+		if isManaged := c.ManagedAddresses(p)(foreign); isManaged == left {
 			t.Errorf("left %t: ours %t", left, isManaged)
 		}
 	}

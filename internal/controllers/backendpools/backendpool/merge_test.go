@@ -79,12 +79,12 @@ func newReplica(t *testing.T, api *versioned) *cluster {
 	return c
 }
 
-func parseIPs(all ...string) []netip.Addr { return ParseAddresses(all) }
+func parseIPs(ips ...string) []netip.Addr { return ParseAddresses(ips) }
 
-func (c *cluster) recordMembers(t *testing.T, ref schedule.Ref, all ...string) error {
+func (c *cluster) recordMembers(t *testing.T, ref schedule.Ref, members ...string) error {
 	t.Helper()
 	c.desiredOf(t, ref)
-	return c.Record(t.Context(), ref, diff.Intent{Written: parseIPs(all...)})
+	return c.Record(t.Context(), ref, diff.Intent{Written: parseIPs(members...)})
 }
 
 func (c *cluster) recordedMembers(t *testing.T, ref schedule.Ref) []string {
@@ -92,8 +92,8 @@ func (c *cluster) recordedMembers(t *testing.T, ref schedule.Ref) []string {
 	return FormatAddresses(c.desiredOf(t, ref).Record.Written)
 }
 
-func inSyncReport(ref schedule.Ref, all ...string) updater.Report {
-	return updater.Report{Ref: ref, Outcome: diff.Written, InSync: true, Written: parseIPs(all...), At: time.Unix(0, 0)}
+func inSyncReport(ref schedule.Ref, names ...string) updater.Report {
+	return updater.Report{Ref: ref, Outcome: diff.Written, InSync: true, Written: parseIPs(names...), At: time.Unix(0, 0)}
 }
 
 // Two processes that both claim leadership record addresses in turn. Neither loses the other's record, and
@@ -209,9 +209,9 @@ func TestTheUnionOfTwoRecords(t *testing.T) {
 				t.Fatalf("%s: written %t, down %t", ip, w, d)
 			}
 		}
-		again := status.DeepCopy()
-		MergeRecord(again, b)
-		if statusHash(again) != statusHash(status) {
+		second := status.DeepCopy()
+		MergeRecord(second, b)
+		if statusHash(second) != statusHash(status) {
 			t.Fatal("united again, it is another")
 		}
 	})

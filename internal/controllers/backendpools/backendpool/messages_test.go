@@ -43,13 +43,13 @@ func TestWhatFollowsIsNeverCutOff(t *testing.T) {
 		At: at, RetryAt: at, AdminRetryAt: at, NextCheckAt: at, NextEligibleAt: at.Add(time.Hour), RetriesUsed: 10, Budget: 10,
 		Fault: &armerror.Fault{Code: "Bad", Err: errors.New(strings.Repeat("long ", 2000))},
 	}
-	for name, say := range map[string]func(updater.Report) string{
+	for name, format := range map[string]func(updater.Report) string{
 		"retrying": retryingMessage, "admin states": adminRetryingMessage, "failed": failedMessage, "removal": removalFailedMessage,
 		"an event": failureEventMessage, "another": retryEventMessage,
 	} {
-		said := say(r)
-		if len(said) > humanize.MaxMessage || len(said) < humanize.MaxMessage/2 || humanize.FormatMessage(said, humanize.MaxMessage) != said {
-			t.Errorf("%s: %d bytes", name, len(said))
+		output := format(r)
+		if len(output) > humanize.MaxMessage || len(output) < humanize.MaxMessage/2 || humanize.FormatMessage(output, humanize.MaxMessage) != output {
+			t.Errorf("%s: %d bytes", name, len(output))
 		}
 	}
 }
@@ -95,13 +95,13 @@ func TestRetriesOfASettledAttempt(t *testing.T) {
 
 // An interface that Weir set Down counts like an address.
 func TestWhatAPoolHoldsOfOurs(t *testing.T) {
-	one, down := []string{"10.0.0.1"}, []v1alpha1.DownAddress{{Address: "10.0.0.1"}}
+	single, down := []string{"10.0.0.1"}, []v1alpha1.DownAddress{{Address: "10.0.0.1"}}
 	for _, tt := range []struct {
 		status v1alpha1.BackendPoolStatus
 		holds  bool
 	}{
-		{v1alpha1.BackendPoolStatus{}, false}, {v1alpha1.BackendPoolStatus{WrittenAddresses: one}, true},
-		{v1alpha1.BackendPoolStatus{Down: down}, true}, {v1alpha1.BackendPoolStatus{WrittenAddresses: one, Down: down}, true},
+		{v1alpha1.BackendPoolStatus{}, false}, {v1alpha1.BackendPoolStatus{WrittenAddresses: single}, true},
+		{v1alpha1.BackendPoolStatus{Down: down}, true}, {v1alpha1.BackendPoolStatus{WrittenAddresses: single, Down: down}, true},
 	} {
 		if e := (&Entry{unsavedStatus: unsavedStatus{status: tt.status}}); e.hasMembers() != tt.holds {
 			t.Errorf("%+v", tt.status)
@@ -203,10 +203,10 @@ func TestTheOrderOfARecordDoesNotMatter(t *testing.T) {
 
 // A pool taken by another process is taken.
 func TestTheUnionIsTaken(t *testing.T) {
-	for _, tt := range []struct{ is, other, want string }{{"", "b", "b"}, {"a", "b", "a"}, {"a", "", "a"}} {
-		s := &v1alpha1.BackendPoolStatus{PoolID: tt.is}
+	for _, tt := range []struct{ current, other, want string }{{"", "b", "b"}, {"a", "b", "a"}, {"a", "", "a"}} {
+		s := &v1alpha1.BackendPoolStatus{PoolID: tt.current}
 		if MergeRecord(s, &v1alpha1.BackendPoolStatus{PoolID: tt.other}); s.PoolID != tt.want || s.DownCount != nil {
-			t.Errorf("%s and %s: %+v", tt.is, tt.other, s)
+			t.Errorf("%s and %s: %+v", tt.current, tt.other, s)
 		}
 	}
 }

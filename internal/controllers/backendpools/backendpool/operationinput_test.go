@@ -133,10 +133,10 @@ func TestWhenToLookAgain(t *testing.T) {
 // A pool that was read before keeps that while it is queued again; a deleted one never reports in sync.
 func TestReportsOfQueuedPool(t *testing.T) {
 	for _, tt := range []struct {
-		name   string
-		before func(*v1alpha1.BackendPool)
-		reason string
-		says   string
+		name     string
+		before   func(*v1alpha1.BackendPool)
+		reason   string
+		wantText string
 	}{
 		{"new", func(*v1alpha1.BackendPool) {}, v1alpha1.ReasonPending, "nothing has been read"},
 		{"read before a pause", func(p *v1alpha1.BackendPool) { took(p); p.Status.LastOutcome = &v1alpha1.AttemptOutcome{} }, v1alpha1.ReasonUpdating, "read again"},
@@ -152,8 +152,8 @@ func TestReportsOfQueuedPool(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := meta.FindStatusCondition(c.statuses.GetEntry(RefOf(p)).status.Conditions, v1alpha1.ConditionSynced)
-			if len(lanes.ops) != 1 || got == nil || got.Reason != tt.reason || !strings.Contains(got.Message, tt.says) {
-				t.Errorf("%d operations, %+v; want one, %s and %q", len(lanes.ops), got, tt.reason, tt.says)
+			if len(lanes.ops) != 1 || got == nil || got.Reason != tt.reason || !strings.Contains(got.Message, tt.wantText) {
+				t.Errorf("%d operations, %+v; want one, %s and %q", len(lanes.ops), got, tt.reason, tt.wantText)
 			}
 		})
 	}

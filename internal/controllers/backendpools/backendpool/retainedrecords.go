@@ -60,7 +60,9 @@ func (c *Controller) ManagedAddresses(p *v1alpha1.BackendPool) func(netip.Addr) 
 	if err != nil || !c.Owner.IsCreatedByWeir(p) {
 		return c.Cluster.IsNodeAddress
 	}
-	ours, known := c.retained.getRecord(pool.Key())
+	retained, known := c.retained.getRecord(pool.Key())
 	known = known || c.Owner.IsLeftForeign(pool.Key())
-	return func(ip netip.Addr) bool { return !known || slices.Contains(ours, ip) || c.Cluster.IsNodeAddress(ip) }
+	return func(ip netip.Addr) bool {
+		return !known || slices.Contains(retained, ip) || c.Cluster.IsNodeAddress(ip)
+	}
 }

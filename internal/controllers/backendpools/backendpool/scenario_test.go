@@ -142,9 +142,9 @@ func (l *life) webService() []schedule.ServiceName {
 	return []schedule.ServiceName{{Namespace: "shop", Name: "web"}}
 }
 
-func nodeNames(all []lb.Address) string {
+func nodeNames(addresses []lb.Address) string {
 	var names []string
-	for _, a := range all {
+	for _, a := range addresses {
 		names = append(names, a.Name)
 	}
 	return "[" + strings.Join(names, " ") + "]"
@@ -355,9 +355,9 @@ func formatCount(n *int32) string {
 	return fmt.Sprint(*n)
 }
 
-func sortedLines(all ...map[string]string) []string {
+func sortedLines(lines ...map[string]string) []string {
 	var names []string
-	for _, m := range all {
+	for _, m := range lines {
 		for name := range m {
 			names = append(names, name)
 		}

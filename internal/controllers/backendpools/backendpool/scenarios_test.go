@@ -302,10 +302,10 @@ func TestLifeOfAPoolOfInterfaces(t *testing.T) {
 	byInterface := func(p *v1alpha1.BackendPool) { p.Spec.Membership = v1alpha1.MembershipNetworkInterface }
 	runScenario(t, "pool_of_interfaces", bp("a", 0, asNodePool, byInterface), func(l *life) {
 		l.nodes["n1"], l.nodes["n2"] = nodeIP("n1"), nodeIP("n2")
-		waits := func(why string) func(*updater.Report) {
+		waits := func(reason string) func(*updater.Report) {
 			return func(r *updater.Report) {
 				r.StatesInSync, r.WillRetry, r.Desired, r.Observed = true, true, 2, 1
-				r.Fault = &armerror.Fault{Class: armerror.Retriable, Code: "NotReady", Err: errors.New(why)}
+				r.Fault = &armerror.Fault{Class: armerror.Retriable, Code: "NotReady", Err: errors.New(reason)}
 			}
 		}
 		l.BeginChapter("Somebody has put addresses into the pool.")

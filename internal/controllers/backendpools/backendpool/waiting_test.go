@@ -85,12 +85,12 @@ func TestWhatAzureAskedForStandsBesideOtherWaits(t *testing.T) {
 // A new process adopts the persisted Retry-After up to the maximum, and persists the limit.
 func TestWhatAnEarlierProcessWasAskedForIsBelieved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, tt := range []struct{ asked, believed time.Duration }{
+		for _, tt := range []struct{ requested, believed time.Duration }{
 			{time.Hour, time.Hour}, {24 * time.Hour, 24 * time.Hour}, {24*time.Hour + time.Second, 24 * time.Hour}, {1e5 * time.Hour, 24 * time.Hour}, {-time.Hour, -time.Hour},
 		} {
 			c, api, p := newRecordedPool(t)
 			p = p.DeepCopy()
-			p.Status.NextEligibleAt = new(metav1.NewTime(time.Now().Add(tt.asked)))
+			p.Status.NextEligibleAt = new(metav1.NewTime(time.Now().Add(tt.requested)))
 			api.stored = p
 			lanes := &queued{}
 			c.Workers = lanes
@@ -99,11 +99,11 @@ func TestWhatAnEarlierProcessWasAskedForIsBelieved(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(lanes.ops) != 1 || time.Until(lanes.ops[0].NotBefore) != tt.believed {
-				t.Errorf("asked for %s: %d operations, not before %s", tt.asked, len(lanes.ops), time.Until(lanes.ops[0].NotBefore))
+				t.Errorf("asked for %s: %d operations, not before %s", tt.requested, len(lanes.ops), time.Until(lanes.ops[0].NotBefore))
 			}
 			at := c.statuses.GetEntry(RefOf(p)).status.NextEligibleAt
 			if tt.believed > 0 && (at == nil || time.Until(at.Time) != tt.believed) || tt.believed < 0 && at != nil {
-				t.Errorf("asked for %s: the status says %s", tt.asked, at)
+				t.Errorf("asked for %s: the status says %s", tt.requested, at)
 			}
 		}
 	})

@@ -43,7 +43,7 @@ func (t tenant) gateway() *gatewayv1.Gateway {
 }
 
 // routes refer to Gateways and Services of any of the namespaces.
-func (t tenant) routes(gateways, services []string) (all []Route) {
+func (t tenant) routes(gateways, services []string) (items []Route) {
 	for i := range rapid.IntRange(1, 4).Draw(t.t, "routes of "+t.namespace) {
 		r := &gatewayv1.TCPRoute{ObjectMeta: t.meta(fmt.Sprint("r", i))}
 		of := gatewayv1.Namespace(rapid.SampledFrom(gateways).Draw(t.t, "Gateway"))
@@ -60,13 +60,13 @@ func (t tenant) routes(gateways, services []string) (all []Route) {
 			}}})
 		}
 		route, _ := RouteOf(r)
-		all = append(all, route)
+		items = append(items, route)
 	}
-	return all
+	return items
 }
 
 // grants are in the namespace, and permit references from any namespace.
-func (t tenant) grants() (all []gatewayv1.ReferenceGrant) {
+func (t tenant) grants() (items []gatewayv1.ReferenceGrant) {
 	for range rapid.IntRange(0, 2).Draw(t.t, "grants of "+t.namespace) {
 		g := gatewayv1.ReferenceGrant{ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace}}
 		g.Spec.From = []gatewayv1.ReferenceGrantFrom{{
@@ -78,9 +78,9 @@ func (t tenant) grants() (all []gatewayv1.ReferenceGrant) {
 			to.Name = new(rapid.SampledFrom([]gatewayv1.ObjectName{"a", "b"}).Draw(t.t, "to"))
 		}
 		g.Spec.To = []gatewayv1.ReferenceGrantTo{to}
-		all = append(all, g)
+		items = append(items, g)
 	}
-	return all
+	return items
 }
 
 // isReachable decides from the grants alone whether a route may forward to a Service.
@@ -103,9 +103,9 @@ func TestTenantsOfGateways(t *testing.T) {
 			w.services[name] = &corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP, NodePort: int32(30000 + i)}}}}
 		}
 		edge, theirs := shop.gateway(), rogue.gateway()
-		ours, foreign := shop.routes([]string{"shop"}, []string{"shop"}), rogue.routes([]string{"shop", "rogue"}, []string{"shop", "rogue"})
+		own, foreign := shop.routes([]string{"shop"}, []string{"shop"}), rogue.routes([]string{"shop", "rogue"}, []string{"shop", "rogue"})
 		w.grants = shop.grants()
-		before := Attach(edge, ours, w)
+		before := Attach(edge, own, w)
 		var claims Claims
 		claimsOf := func(a *Attachment) (ports []NodePort) {
 			for _, r := range a.Rules() {
@@ -117,8 +117,8 @@ func TestTenantsOfGateways(t *testing.T) {
 		claims.Set(edge, claimsOf(before))
 
 		w.grants = append(w.grants, rogue.grants()...)
-		all := slices.Concat(ours, foreign)
-		after, other := Attach(edge, all, w), Attach(theirs, all, w)
+		tenants := slices.Concat(own, foreign)
+		after, other := Attach(edge, tenants, w), Attach(theirs, tenants, w)
 		claims.Set(theirs, claimsOf(other))
 		for _, a := range []*Attachment{after, other} {
 			for i, l := range a.listeners {
@@ -159,7 +159,7 @@ func TestTenantsOfGateways(t *testing.T) {
 				t.Fatalf("node port %d is that of %s", rule.NodePort, holder)
 			}
 		}
-		for _, r := range ours {
+		for _, r := range own {
 			if !reflect.DeepEqual(before.Parents[r.Object], after.Parents[r.Object]) {
 				t.Fatalf("the status of %s became %+v", r.Object.GetName(), after.Parents[r.Object])
 			}
@@ -167,7 +167,7 @@ func TestTenantsOfGateways(t *testing.T) {
 
 		w.grants = nil
 		for _, gw := range []*gatewayv1.Gateway{edge, theirs} {
-			for _, l := range Attach(gw, all, w).listeners {
+			for _, l := range Attach(gw, tenants, w).listeners {
 				if l.first != nil && l.first.serving != nil && l.first.serving.Service.Namespace != l.first.Object.GetNamespace() {
 					t.Fatalf("without grants listener %s of %s forwards to %s", l.Name, gw.Namespace, l.first.serving.Service)
 				}

@@ -139,22 +139,22 @@ func invalidPorts(d Desired) map[service.PortRef]string {
 }
 
 // currentConditions returns the conditions after a reconcile, without unknown ones: these keep their previous value.
-func (st *State) currentConditions(s Service, class string, now time.Time) (all []StatusCondition) {
+func (st *State) currentConditions(s Service, class string, now time.Time) (conditions []StatusCondition) {
 	switch managed := s.IsManaged(class); {
 	case st.Placement.isGone, s.Deleting && st.Events.failure == "":
 		return nil // deleted with the Service
 	case !managed && st.Placement.free: // already removed
 		return nil
 	case managed && st.Events.isValidated:
-		all = append(all, st.Events.acceptedCondition())
+		conditions = append(conditions, st.Events.acceptedCondition())
 		if st.Events.problems == "" {
-			all = append(all, st.Events.groupCondition())
+			conditions = append(conditions, st.Events.groupCondition())
 		}
 	}
 	if reason, text := st.programmedReason(s, class, now); reason != "" {
-		all = append(all, StatusCondition{TypeProgrammed, reason, text})
+		conditions = append(conditions, StatusCondition{TypeProgrammed, reason, text})
 	}
-	return all
+	return conditions
 }
 
 func (e *EventState) acceptedCondition() StatusCondition {

@@ -233,13 +233,13 @@ type groupError struct{ error }
 func (e groupError) Unwrap() error { return e.error }
 
 func mergeNames(a, b []string) []string {
-	all := slices.Clone(a)
+	names := slices.Clone(a)
 	for _, name := range b {
-		if !slices.ContainsFunc(all, func(n string) bool { return strings.EqualFold(n, name) }) {
-			all = append(all, name)
+		if !slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) }) {
+			names = append(names, name)
 		}
 	}
-	return all
+	return names
 }
 
 const maxFormer = 8
@@ -247,6 +247,6 @@ const maxFormer = 8
 // addFormer adds recorded load balancers that are no longer the cluster's, until the Service is in sync. Users
 // can edit the record, so the number is limited.
 func addFormer(places, recorded []string) []string {
-	all := mergeNames(places, recorded)
-	return all[:min(len(all), max(len(places), maxFormer))]
+	names := mergeNames(places, recorded)
+	return names[:min(len(names), max(len(places), maxFormer))]
 }

@@ -228,16 +228,16 @@ func (r eventRecorder) reportOtherClass(ctx context.Context, s Service, t *Event
 	t.failure, t.lastWarning = ConditionRetained, reason
 }
 
-func (r eventRecorder) logWarning(ctx context.Context, t *EventState, what, name string, err error, next time.Time) {
+func (r eventRecorder) logWarning(ctx context.Context, t *EventState, message, name string, err error, next time.Time) {
 	log := r.log.WarnContext
 	if humanize.EqualMessages(t.lastLogged, err.Error()) {
 		log = r.log.DebugContext
 	}
 	t.lastLogged = err.Error()
-	log(ctx, what, "service", name, "err", err, "nextAttempt", humanize.FormatTime(next))
+	log(ctx, message, "service", name, "err", err, "nextAttempt", humanize.FormatTime(next))
 }
 
-func (r eventRecorder) reportBlocked(ctx context.Context, s Service, st *State, losing, all int) {
+func (r eventRecorder) reportBlocked(ctx context.Context, s Service, st *State, losing, total int) {
 	if st.Events.failure == ConditionBlocked {
 		return
 	}
@@ -248,11 +248,11 @@ func (r eventRecorder) reportBlocked(ctx context.Context, s Service, st *State, 
 	text := strings.Join(texts, ", ")
 	st.Events.failure, st.Events.lastWarning = ConditionBlocked, text
 	r.log.WarnContext(ctx, "addresses are removed only on request: annotate the Service with "+AllowRemovalAnnotation+"=true, or start with --allow-removal",
-		"service", s.Name, "addresses", text, "losing", losing, "of", all)
+		"service", s.Name, "addresses", text, "losing", losing, "of", total)
 	if !st.Placement.isGone {
 		r.recorder.RecordEvent(s, Event{Reason: ReasonRemovalBlocked, Warning: true, Text: fmt.Sprintf(
 			"It would lose %s, with other Services that would lose theirs: %d of %d, and no user has requested it. Nothing more of it is changed until its annotation %s is \"true\", the controller is started with --allow-removal, or the cause is fixed",
-			text, losing, all, AllowRemovalAnnotation)})
+			text, losing, total, AllowRemovalAnnotation)})
 	}
 }
 

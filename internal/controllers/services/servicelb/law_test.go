@@ -62,13 +62,13 @@ func (h *history) isOnRecord(t *rapid.T) {
 
 // happens applies one random event.
 func (h *history) happens(t *rapid.T) {
-	switch what := rapid.SampledFrom([]string{"look", "look", "end", "end", "fail", "label", "delete", "again", "API", "pool", "dry run", "time", "write again"}).Draw(t, "what"); what {
+	switch name := rapid.SampledFrom([]string{"look", "look", "end", "end", "fail", "label", "delete", "again", "API", "pool", "dry run", "time", "write again"}).Draw(t, "what"); name {
 	case "end", "fail":
 		if h.asked == nil {
 			return
 		}
 		var err error
-		if what == "fail" {
+		if name == "fail" {
 			err = &armerror.Fault{Class: armerror.Terminal, Code: "InternalServerError", Err: errors.New("not now")}
 		}
 		h.carriesOut(err, rapid.Bool().Draw(t, "half of it is done"))

@@ -60,13 +60,13 @@ func TestWhenAFightIsTakenUpAgain(t *testing.T) {
 	now := time.Unix(1000, 0)
 	soon, late := conflict.Conflict{Until: now.Add(1)}, conflict.Conflict{Until: now.Add(2)}
 	for _, tt := range []struct {
-		all  []conflict.Conflict
-		want time.Time
+		conflicts []conflict.Conflict
+		want      time.Time
 	}{
 		{nil, time.Time{}}, {[]conflict.Conflict{{}}, time.Time{}}, {[]conflict.Conflict{late, {}, soon}, soon.Until}, {[]conflict.Conflict{{}, soon, late}, soon.Until},
 	} {
-		if got := firstConflictRetry(tt.all); !got.Equal(tt.want) {
-			t.Errorf("%v: %s", tt.all, got)
+		if got := firstConflictRetry(tt.conflicts); !got.Equal(tt.want) {
+			t.Errorf("%v: %s", tt.conflicts, got)
 		}
 	}
 	if got := nextResync("LB", now, time.Hour); !got.Equal(nextResync("lb", now, time.Hour)) || !got.After(now) || got.After(now.Add(time.Hour)) || !nextResync("lb", got, time.Hour).Equal(got.Add(time.Hour)) {

@@ -320,8 +320,8 @@ func TestADeletionIsConfirmed(t *testing.T) {
 		if w.stale = because == "the API server has it"; !w.stale {
 			w.unreadableAPI = errors.New("no response")
 		}
-		if again := w.looks(); w.asked != nil || again != blockedRetry {
-			t.Errorf("%s: request %v, checked again in %s", because, w.asked, again)
+		if second := w.looks(); w.asked != nil || second != blockedRetry {
+			t.Errorf("%s: request %v, checked again in %s", because, w.asked, second)
 		}
 	}
 	w.unreadableAPI = nil

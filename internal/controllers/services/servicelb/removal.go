@@ -83,8 +83,8 @@ func (r *Reconciler) checkRemoval(ctx context.Context, s Service, st *State, w *
 		return true, false
 	}
 	services := r.cfg.Cluster.ServicesWithAddress()
-	all := r.States.countAddressed(services)
-	v := r.removals.CheckService(s.Name, all, r.States.allResolved(services), now)
+	total := r.States.countAddressed(services)
+	v := r.removals.CheckService(s.Name, total, r.States.allResolved(services), now)
 	switch {
 	case v.Allowed:
 		return false, false
@@ -92,7 +92,7 @@ func (r *Reconciler) checkRemoval(ctx context.Context, s Service, st *State, w *
 		rm.retryAt = v.RetryAt
 		return true, true
 	}
-	r.events.reportBlocked(ctx, s, st, v.PendingCount, all)
+	r.events.reportBlocked(ctx, s, st, v.PendingCount, total)
 	if w == nil { // only recreating the Service helps
 		rm.retryAt = now.Add(blockedRetry)
 	}
