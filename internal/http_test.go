@@ -49,7 +49,7 @@ func TestServersAndClientsAreBounded(t *testing.T) {
 	}
 }
 
-func TestWhatIsUnbounded(t *testing.T) {
+func TestUnboundedReads(t *testing.T) {
 	for body, want := range map[string]string{
 		"var _ = http.Server{}":                             "http.Server",
 		"func f() { _ = http.ListenAndServe(\"\", nil) }":   "http.ListenAndServe",

@@ -175,7 +175,7 @@ func TestAnAdoptionWithoutItsFlag(t *testing.T) {
 }
 
 // The plan reports every difference, but no foreign resources.
-func TestAnAdoptionSeesWhatDiffers(t *testing.T) {
+func TestAdoptionReportsDifferences(t *testing.T) {
 	const (
 		cluster = "a11b146a9e7f5460cabe5a353797607f"
 		rule    = cluster + "-TCP-80"

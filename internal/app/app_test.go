@@ -108,7 +108,7 @@ func TestVerbosityOne(t *testing.T) {
 	}
 }
 
-func TestWhereTheLeaseLives(t *testing.T) {
+func TestLeaseNamespace(t *testing.T) {
 	o := valid()
 	if got := o.processOptions().LeaseNamespace(false); got != "kube-system" {
 		t.Errorf("outside a cluster: %s", got)
@@ -144,7 +144,7 @@ func TestTheClientIsNotLimited(t *testing.T) {
 	}
 }
 
-func TestWhichAzure(t *testing.T) {
+func TestCloudOfConfiguration(t *testing.T) {
 	environment := filepath.Join(t.TempDir(), "environment.json")
 	if err := os.WriteFile(environment, []byte(`{"resourceManagerEndpoint":"http://10.1.2.3"}`), 0o600); err != nil {
 		t.Fatal(err)

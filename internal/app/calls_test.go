@@ -83,7 +83,7 @@ func TestResourcesOfCalls(t *testing.T) {
 	}
 }
 
-func TestCallsThatCannotBeAskedFor(t *testing.T) {
+func TestInvalidCallRequests(t *testing.T) {
 	for _, tt := range []struct {
 		o        CallsOptions
 		wantText string
@@ -111,7 +111,7 @@ func TestCallsThatCannotBeAskedFor(t *testing.T) {
 
 // An endpoint that accepts connections but never responds fails within five seconds, locally or through the
 // API server.
-func TestCallsOfASilentOne(t *testing.T) {
+func TestCallsOfASilentLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		silent := func(ctx context.Context, _, _ string) (net.Conn, error) {
 			here, there := net.Pipe()

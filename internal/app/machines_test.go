@@ -42,7 +42,7 @@ func TestPoolsOfNetworkInterfacesAreWired(t *testing.T) {
 }
 
 // Machine writes pause only after a load balancer or pool write has lost two conflicts.
-func TestMachinesWaitForWhatTheyOvertake(t *testing.T) {
+func TestMachinesWaitForConflictingUpdates(t *testing.T) {
 	yields := 0
 	yield := func() { yields++ }
 	updates := metrics.NewPoolUpdates(prometheus.NewRegistry(), lb.LoadBalancerID{})

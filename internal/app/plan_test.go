@@ -124,7 +124,7 @@ func readFile(t *testing.T, path string) string {
 }
 
 // A plan that times out is an error, even if some Services were planned.
-func TestAPlanOutOfTimeIsNone(t *testing.T) {
+func TestInterruptedPlan(t *testing.T) {
 	c := newCloud(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -14,7 +14,7 @@ import (
 )
 
 // A plan lists addresses that would be lost, and resources that would remain unused.
-func TestPlansSayWhatIsLost(t *testing.T) {
+func TestPlansListLosses(t *testing.T) {
 	served := strings.ReplaceAll(readFile(t, adoption+"services.yaml"), "  finalizers:\n", "  finalizers:\n  - weir.dev/azure-load-balancer\n")
 	elsewhere := filepath.Join(t.TempDir(), "azure.json")
 	moved := strings.Replace(readFile(t, adoption+"azure.json"), `"resourceGroup": "rg"`, `"resourceGroup": "elsewhere", "loadBalancerResourceGroup": "rg"`, 1)

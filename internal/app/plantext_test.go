@@ -134,7 +134,7 @@ func TestThePageOfPlansIsReal(t *testing.T) {
 }
 
 // Errors name the object, the value and the fix.
-func TestPlansThatCannotBeMade(t *testing.T) {
+func TestFailedPlans(t *testing.T) {
 	shop := readFile(t, planned+"shop.yaml")
 	tests := []struct {
 		name     string

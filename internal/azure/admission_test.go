@@ -43,7 +43,7 @@ func runWorkers(g *gates, ids []lb.LoadBalancerID) []time.Duration {
 	return durations
 }
 
-func TestAfterAQuotaTheLanesGoOneByOne(t *testing.T) {
+func TestWritesAreSerialAfterAQuota(t *testing.T) {
 	for _, tt := range []struct {
 		about     string
 		perSecond float64
@@ -64,7 +64,7 @@ func TestAfterAQuotaTheLanesGoOneByOne(t *testing.T) {
 	}
 }
 
-func TestALockDoesNotMakeAnybodyQueue(t *testing.T) {
+func TestLockedResourceDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, ids := newGates(), newLoadBalancerIDs(20)
 		for _, id := range ids {

@@ -292,7 +292,7 @@ func TestAnEmptyListMayBeNull(t *testing.T) {
 }
 
 // A resource without an etag is written without a guard.
-func TestWhatIsShownWithoutAnEtagIsWritten(t *testing.T) {
+func TestWriteWithoutAnEtag(t *testing.T) {
 	wire := &fakeARM{answer: replySequence(newReply(200, `{"id":"`+balancer+`","name":"kubernetes","properties":{}}`))}
 	client, ctx := newClient(t, wire), t.Context()
 	b, err := client.GetLoadBalancer(ctx, kubernetes)
@@ -313,7 +313,7 @@ func TestWhatIsShownWithoutAnEtagIsWritten(t *testing.T) {
 }
 
 // Only read-only properties are removed; a pool of network interfaces is sent as read.
-func TestWhatIsSentBackOfABusyLoadBalancer(t *testing.T) {
+func TestRequestBodyOfABusyLoadBalancer(t *testing.T) {
 	body := putBalancer(t, readBalancer(t)).body
 	for _, azures := range []string{"etag", "provisioningState", "resourceGuid", `"type":"Microsoft`, "/x/web-80", "backendIPConfiguration"} {
 		if strings.Contains(body, azures) {

@@ -16,7 +16,7 @@ import (
 // BackendPools with made-up subscriptions, groups and load balancers come and go, and Azure answers
 // with quotas, locks and Retry-Afters: memory stays bounded, and the gate of the real subscription
 // stays closed.
-func TestWhatAClientKeepsAfterChurn(t *testing.T) {
+func TestClientMemoryAfterChurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wire := &fakeARM{answer: func(n int, _ *http.Request) reply {
 			switch n % 3 {

@@ -129,7 +129,7 @@ func addAddress(t *testing.T, client *azure.Client, id lb.PoolID, i int) {
 	t.Errorf("writer %d gave up", i)
 }
 
-func TestWhatIsGoneIsStale(t *testing.T) {
+func TestMissingResourcesAreStale(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client, id := newEmulator(t, armemu.Options{})
 		other := id

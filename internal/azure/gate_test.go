@@ -35,7 +35,7 @@ type gateCase struct {
 }
 
 // The code in the body of a 429 decides which gate closes. A Retry-After also blocks the resource.
-func TestWhatA429Closes(t *testing.T) {
+func TestGatesClosedByA429(t *testing.T) {
 	quota := func(code string) string { return errorBody(code, "Too many.") }
 	tests := []gateCase{
 		{"reads used up", false, subBody, "read same, read other case, read neighbour"},
@@ -236,7 +236,7 @@ func TestAGateHoldsRetriesOfTheSDK(t *testing.T) {
 	})
 }
 
-func TestGatesAreSafeForManyLanes(t *testing.T) {
+func TestGatesAreSafeForConcurrentUse(t *testing.T) {
 	wire := &fakeARM{answer: func(n int, _ *http.Request) reply {
 		if n%3 == 0 {
 			return slower(reply{status: 429, body: lockBody}, "0")

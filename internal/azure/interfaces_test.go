@@ -104,7 +104,7 @@ func TestInterfacesAreNotMembersToWrite(t *testing.T) {
 }
 
 // A missing resource group has no interfaces; other errors are returned.
-func TestMachinesThatCannotBeRead(t *testing.T) {
+func TestUnreadableMachines(t *testing.T) {
 	for status, ok := range map[int]bool{http.StatusNotFound: false, http.StatusForbidden: true} {
 		emu, client, id := newEmulator(t, armemu.Options{})
 		withInterfaces(t, emu, id)

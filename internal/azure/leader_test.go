@@ -35,7 +35,7 @@ func checkShutdown(t *testing.T, err error, undecided bool) {
 }
 
 // After leadership was lost, reads pass and writes do not.
-func TestAWriteDoesNotLeaveWithoutTheLead(t *testing.T) {
+func TestWriteIsFencedWithoutLeadership(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fence, current := newLeader()
 		arm := &fakeARM{answer: replySequence(shown)}
@@ -101,7 +101,7 @@ func (s slowDialTransport) Do(req *http.Request) (*http.Response, error) {
 	return s.fakeARM.Do(req)
 }
 
-func TestABodyDoesNotLeaveAfterTheLead(t *testing.T) {
+func TestBodyIsFencedAfterLeadershipLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fence, current := newLeader()
 		arm := &fakeARM{answer: replySequence(shown)}

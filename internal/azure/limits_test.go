@@ -49,7 +49,7 @@ func hostileResponses() map[string]func(w io.Writer) {
 }
 
 // For any response the heap stays below 512 MiB, nothing is retried, and the error names the limit.
-func TestHostileAnswersAreNotTaken(t *testing.T) {
+func TestHostileResponsesAreRejected(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
 	}

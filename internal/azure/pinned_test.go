@@ -12,7 +12,7 @@ import (
 )
 
 // A URL of another host is never requested, and the outcome of the accepted write is unknown.
-func TestAPollThatWouldLeadAwayIsRefused(t *testing.T) {
+func TestPollToAnotherHostIsRejected(t *testing.T) {
 	named := func(header, address string) reply {
 		return reply{status: 201, body: poolBody("Updating", "10.0.0.4"), header: map[string]string{header: address}}
 	}

@@ -174,7 +174,7 @@ func TestPlainLists(t *testing.T) {
 
 // A 429 of the compute provider closes only the subscription's Compute gate for reads or for
 // writes.
-func TestWhatComputesThrottlingCloses(t *testing.T) {
+func TestGatesClosedByComputeThrottling(t *testing.T) {
 	type request func(context.Context, *Client) error
 	read := func(r Resource) request {
 		return func(ctx context.Context, c *Client) error { _, err := c.ReadResource(ctx, r); return err }

@@ -43,7 +43,7 @@ func newSharers(changes ...func(*service.PrivateLink)) []desired.FrontendService
 
 // The life of a service: open the subnet, create, change, connect, delete; each step is one write,
 // and in the end nothing is left to do.
-func TestALife(t *testing.T) {
+func TestLifeOfAPrivateLinkService(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testALife)
 }
@@ -249,7 +249,7 @@ func TestRefusedPrivateLinks(t *testing.T) {
 }
 
 // A list with an unexpected item is rejected as a whole.
-func TestAListOfSomethingElse(t *testing.T) {
+func TestListWithOtherTypes(t *testing.T) {
 	t.Parallel()
 	a, client := servePrivateLinks(t)
 	a.addResource(t, mine, `{"location":"eastus","tags":{"a":"b"},"properties":{"loadBalancerFrontendIpConfigurations":[{"id":"`+frontendA+`"}],"ipConfigurations":[{"name":"n","properties":{"subnet":{"id":"`+nodes+`"},"primary":true,"privateIPAllocationMethod":"static","privateIPAddress":"10.0.0.7"}}]}}`)

@@ -211,7 +211,7 @@ func TestAvailabilitySets(t *testing.T) {
 
 // A lock blocks requests about the load balancer, a quota those of the subscription. A Retry-After
 // blocks the resource in any case.
-func TestWhatALockAndAQuotaHoldUp(t *testing.T) {
+func TestDelaysByALockAndAQuota(t *testing.T) {
 	requests := map[string]func(context.Context, *Client) error{
 		"its pool":     func(ctx context.Context, c *Client) error { _, err := c.GetPool(ctx, webPool); return err },
 		"itself":       func(ctx context.Context, c *Client) error { _, err := c.GetLoadBalancer(ctx, kubernetes); return err },

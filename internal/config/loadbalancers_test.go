@@ -59,7 +59,7 @@ func TestSharedProbe(t *testing.T) {
 // The member type does not depend on the kind of machines. Without the key existing pools retain theirs, and the
 // default is that of cloud-provider-azure: interfaces, but addresses with several load balancers and for pools of
 // Services.
-func TestWhatPoolsHold(t *testing.T) {
+func TestMembershipSetting(t *testing.T) {
 	const key = "loadBalancerBackendPoolConfigurationType: "
 	for given, want := range map[string]string{
 		"":                         "true nodeIPConfiguration false",
@@ -87,7 +87,7 @@ func TestWhatPoolsHold(t *testing.T) {
 }
 
 // Each error names the key, the value and the fix.
-func TestLoadBalancersThatCannotBe(t *testing.T) {
+func TestInvalidLoadBalancers(t *testing.T) {
 	selector := func(text string) string { return list + "[{name: a, serviceLabelSelector: " + text + "}]" }
 	tests := []struct{ given, key, wantText string }{
 		{"loadBalancerSku: Basic", "loadBalancerSku", `is "Basic": set "standard", or remove the key: Azure retired Basic load balancers on 30 September 2025`},
@@ -161,7 +161,7 @@ func TestMigrationSetting(t *testing.T) {
 
 // Unusual but valid: entries without a node selector, and a name with the internal suffix that belongs to no
 // other entry.
-func TestLoadBalancersThatMayBe(t *testing.T) {
+func TestValidLoadBalancers(t *testing.T) {
 	for _, given := range []string{
 		"loadBalancerSku: ''\nloadBalancerBackendPoolConfigurationType: ''",
 		"loadBalancerName: " + strings.Repeat("n", 71),

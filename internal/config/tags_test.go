@@ -46,7 +46,7 @@ func TestResourceTagsAreTheCallers(t *testing.T) {
 	}
 }
 
-func TestTagsThatCannotBe(t *testing.T) {
+func TestInvalidTags(t *testing.T) {
 	many := func(n int) string {
 		var tags []string
 		for i := range n {

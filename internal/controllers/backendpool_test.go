@@ -191,7 +191,7 @@ func TestServiceThatNeverFilledThePool(t *testing.T) {
 	}
 }
 
-func TestWhatAzureDoesNotHave(t *testing.T) {
+func TestResourcesMissingInAzure(t *testing.T) {
 	t.Parallel()
 	s := newTestEnv(t)
 	s.createNode(1)

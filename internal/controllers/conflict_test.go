@@ -84,7 +84,7 @@ func TestConflictIsReported(t *testing.T) {
 }
 
 // The condition of an earlier process is removed if there is no conflict.
-func TestTheConditionOfAFightGoesWithTheLoadBalancer(t *testing.T) {
+func TestConflictConditionIsRemovedWithTheLoadBalancer(t *testing.T) {
 	s := newTestEnv(t)
 	deployer.setResult(s.ns+"/web", conflictResult(time.Now().Add(time.Hour)))
 	s.createLoadBalanced("web")

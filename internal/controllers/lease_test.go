@@ -34,7 +34,7 @@ const (
 )
 
 // Without other writers, a pass costs two requests, acquire and release, and a rejection one.
-func TestWhatTheLeaseCosts(t *testing.T) {
+func TestRequestsOfTheLease(t *testing.T) {
 	l := newLeaseEnv(t)
 	weir := newResourceLease(t, cluster.Config)
 	l.requireNoError(weir.Acquire(t.Context()))

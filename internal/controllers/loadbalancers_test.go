@@ -159,7 +159,7 @@ func TestRetainedForeignPoolIsReported(t *testing.T) {
 	}
 }
 
-func TestOthersServicesAreLeftAlone(t *testing.T) {
+func TestServicesOfOtherClassesAreIgnored(t *testing.T) {
 	s := newTestEnv(t)
 	s.createLoadBalanced("other", func(svc *corev1.Service) { svc.Spec.LoadBalancerClass = new("example.com/lb") })
 	s.createLoadBalanced("none", func(svc *corev1.Service) { svc.Spec.LoadBalancerClass = nil })
@@ -366,7 +366,7 @@ func TestAMistypedResourceGroupHoldsNothing(t *testing.T) {
 	s.waitForAddresses("web", 1)
 }
 
-func TestTheFinalizerOfOthersStays(t *testing.T) {
+func TestForeignFinalizerIsRetained(t *testing.T) {
 	s := newTestEnv(t)
 	s.createLoadBalanced("web", func(svc *corev1.Service) { svc.Finalizers = []string{"example.com/other", metadata.CleanupFinalizer} })
 	s.waitForAddresses("web", 1)

@@ -253,7 +253,7 @@ func TestAnEventOfTheNewKind(t *testing.T) {
 }
 
 // Only these events are cached, and only the fields that are read.
-func TestWhatIsKeptOfEvents(t *testing.T) {
+func TestCachedEvents(t *testing.T) {
 	t.Parallel()
 	s := newTestEnv(t)
 	s.createNode(1)

@@ -18,7 +18,7 @@ import (
 
 // A Retry-After holds for the pool, whatever happens to the objects. Not parallel with tests that
 // stop the controller.
-func TestAzureIsLeftAloneForAsLongAsItAsks(t *testing.T) {
+func TestRetryAfterIsHonored(t *testing.T) {
 	t.Run("the Service is made anew", func(t *testing.T) {
 		s := newParkedEnv(t)
 		s.delete(&corev1.Service{}, "web")

@@ -117,7 +117,7 @@ func TestAForgedBackendPoolDropsNoForeignAddresses(t *testing.T) {
 
 // A BackendPool with an owner that never existed, or of another cluster, affects no frontend, rule
 // or public IP.
-func TestAnOwnerThatNeverWasLosesNothing(t *testing.T) {
+func TestUnknownOwnerLosesNothing(t *testing.T) {
 	t.Parallel()
 	s := newTestEnv(t)
 	tenant := s.tenant()
@@ -218,7 +218,7 @@ func TestServiceReportsBackendPoolThatCannotBeCreated(t *testing.T) {
 }
 
 // A BackendPool of Weir that is copied and edited remains Weir's, and the copy has no rights.
-func TestWhatWeirMadeMayBeCopiedAndEdited(t *testing.T) {
+func TestCopiedAndEditedBackendPools(t *testing.T) {
 	t.Parallel()
 	s := newTestEnv(t)
 	tenant := s.tenant()

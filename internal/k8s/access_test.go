@@ -126,7 +126,7 @@ func TestMetricsAccess(t *testing.T) {
 	}
 }
 
-func TestWhatIsKnownOfReadersEnds(t *testing.T) {
+func TestReaderReviewsExpire(t *testing.T) {
 	r := &reviewer{}
 	server := httptest.NewServer(r)
 	defer server.Close()

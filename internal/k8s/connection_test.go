@@ -79,7 +79,7 @@ func TestAReadWaitsForAConnection(t *testing.T) {
 }
 
 // Responses of a healthy server trigger onHealthy.
-func TestWhichAnswersShowAServerAtWork(t *testing.T) {
+func TestResponsesThatProveAServer(t *testing.T) {
 	for status, want := range map[int]bool{200: true, 201: true, 404: true, 409: true, 422: true, 429: false, 500: false, 503: false, 504: false} {
 		well := false
 		reach := NewConnection(t.Context(), slog.New(slog.DiscardHandler))

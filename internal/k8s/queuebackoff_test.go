@@ -99,7 +99,7 @@ func TestEventsAndSetTimesAreNotLimited(t *testing.T) {
 
 // The work queue retries only errors a reconciler returns, which are never Azure's: those stay with
 // the workers.
-func TestWhatTheWorkQueueRetries(t *testing.T) {
+func TestWorkQueueRetries(t *testing.T) {
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	broken := errors.New("the API server does not answer")

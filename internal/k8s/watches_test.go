@@ -21,7 +21,7 @@ func (s streamTransport) RoundTrip(*http.Request) (*http.Response, error) {
 }
 
 // A resumed watch counts at once, a streaming list after its initial list.
-func TestWhichWatchesAreThere(t *testing.T) {
+func TestRunningWatches(t *testing.T) {
 	const mark = `{"type":"BOOKMARK","object":{"metadata":{"annotations":{"k8s.io/initial-events-end":"true"}}}}`
 	for _, tt := range []struct {
 		name, url, body string

@@ -11,7 +11,7 @@ import (
 )
 
 // Scripts of watch events of nodes and slices, in seconds, and when the cache may be stale.
-func TestWhenTheClusterMayBeOld(t *testing.T) {
+func TestStaleCaches(t *testing.T) {
 	const begins, ends = true, false
 	type step struct {
 		at   float64

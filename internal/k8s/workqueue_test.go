@@ -20,7 +20,7 @@ import (
 
 // Requests that failed because of the API server are retried once it responds, but not repeatedly
 // while it rejects some requests.
-func TestWhatFailedForTheAPIServerIsTriedAgain(t *testing.T) {
+func TestAPIServerErrorsAreRetried(t *testing.T) {
 	pools := schema.GroupResource{Resource: "backendpools"}
 	queue := &addOnly{}
 	var q WorkQueue

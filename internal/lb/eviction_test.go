@@ -34,7 +34,7 @@ func TestTrustedReporters(t *testing.T) {
 	}
 }
 
-func TestWhatIsAnnouncedAlone(t *testing.T) {
+func TestSingleAnnouncements(t *testing.T) {
 	s := lb.DrainSignals{ExtraPatterns: []lb.ConditionPattern{{Key: "leaves", AnyValue: true}}}
 	const spot = lb.KeyDraining + "=" + lb.ValueSpotEviction
 	for text, want := range map[string]bool{
@@ -72,7 +72,7 @@ func TestHandledEvents(t *testing.T) {
 	}
 }
 
-func TestWhichConditionsAnnounceAnEviction(t *testing.T) {
+func TestEvictionConditions(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		condition lb.NodeCondition

@@ -31,7 +31,7 @@ func signals(t *testing.T, further string) (s lb.DrainSignals) {
 	return s
 }
 
-func TestWhichTaintsSayThatANodeLeaves(t *testing.T) {
+func TestLeaveTaints(t *testing.T) {
 	const (
 		oos  = "node.kubernetes.io/out-of-service"
 		spot = "cloudprovider.azure.microsoft.com/draining=spot-eviction"
@@ -77,7 +77,7 @@ func TestWhichTaintsSayThatANodeLeaves(t *testing.T) {
 }
 
 // A condition counts while it is True, after the taints, and only if it is configured.
-func TestWhichConditionsSayThatANodeLeaves(t *testing.T) {
+func TestLeaveConditions(t *testing.T) {
 	s := signals(t, "leaves")
 	s.ExtraConditions = []string{"DrainInProgress", "MaintenanceInProgress", "leaves"}
 	for _, tt := range []struct {

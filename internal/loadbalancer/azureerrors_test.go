@@ -66,7 +66,7 @@ func listed(azure Azure) *LoadBalancers {
 }
 
 // An unreadable resource group fails only checks of that group.
-func TestWhetherAGroupCanBeRead(t *testing.T) {
+func TestUnreadableResourceGroups(t *testing.T) {
 	azure := &lists{}
 	b := listed(azure)
 	if err := b.CheckReadable(t.Context(), "rg-2"); err != nil || azure.groups[0] != "rg-2" {
@@ -154,7 +154,7 @@ func TestAnAddressPinsItsService(t *testing.T) {
 }
 
 // Rules of other Services count on their load balancer, as do rules without a known Service.
-func TestHowMuchOfALoadBalancerIsTaken(t *testing.T) {
+func TestLoadBalancerUsage(t *testing.T) {
 	b := listed(&lists{})
 	b.cache.setPlacement("shop/a", placement{at: []string{"kubernetes"}, owner: "aa", rules: 3})
 	b.cache.setPlacement("shop/b", placement{at: []string{"lb-2", "kubernetes"}, owner: "bb", rules: 5})
@@ -176,7 +176,7 @@ func TestHowMuchOfALoadBalancerIsTaken(t *testing.T) {
 	}
 }
 
-func TestWhatAServiceWouldLose(t *testing.T) {
+func TestLossesOfAService(t *testing.T) {
 	single, two := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
 	shown := []netip.Addr{two, single}
 	job := func(edit func(*Request)) *job {

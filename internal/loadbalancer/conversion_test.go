@@ -35,7 +35,7 @@ type knows struct {
 func (k knows) ResolveMachines(_ context.Context, pool lb.Pool) (lb.Pool, error) { return pool, k.err }
 
 // Where rules go while the shared pool has the other kind, and which pools are then deleted.
-func TestWhereRulesGoMeanwhile(t *testing.T) {
+func TestRulesDuringAConversion(t *testing.T) {
 	const interim = "k_addresses"
 	named := func(name string, nic bool, members int) lb.Pool {
 		return lb.Pool{ID: lb.PoolID{Name: name}, NIC: nic, Addresses: make([]lb.Address, members)}

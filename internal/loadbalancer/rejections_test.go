@@ -68,7 +68,7 @@ func TestARejectionIsNotRepeatedAtOnce(t *testing.T) {
 
 // A deny assignment and a rejected sign-in affect all Services, as a missing permission does: no extra write looks for
 // the Service that Azure rejects.
-func TestADenyAssignmentIsNoFaultOfAService(t *testing.T) {
+func TestDenyAssignmentIsNoServiceError(t *testing.T) {
 	writes := map[string]int{}
 	for _, code := range []string{"400, code: Bad", "401, code: ExpiredAuthenticationToken", "403, code: AuthorizationFailed", "403, code: DenyAssignmentAuthorizationFailed"} {
 		synctest.Test(t, func(t *testing.T) {

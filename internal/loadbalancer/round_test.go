@@ -93,7 +93,7 @@ func rounds(azure Azure, cluster Cluster, takeEvents func(Result)) (*loadBalance
 }
 
 // Foreign members are read only for non-empty pools that a plan could remove: shared ones and a Service's own.
-func TestOfWhichPoolsItIsAskedWhatOthersPutThere(t *testing.T) {
+func TestPoolsCheckedForForeignMembers(t *testing.T) {
 	full := []lb.Address{{IP: netip.MustParseAddr("10.0.0.4")}}
 	pool := func(name string, addresses []lb.Address) lb.Pool {
 		return lb.Pool{ID: lb.PoolID{Name: name}, Addresses: addresses}
@@ -137,7 +137,7 @@ func TestOfWhichPoolsItIsAskedWhatOthersPutThere(t *testing.T) {
 }
 
 // A rejection of the first try does not outlive the second.
-func TestATryForgetsWhatTheOneBeforeRefused(t *testing.T) {
+func TestRetryForgetsEarlierRejections(t *testing.T) {
 	l, _ := rounds(&shows{err: errNotNow}, &pools{}, nil)
 	j := newJob(Request{Owner: "aa"}, false)
 	j.rejection = errors.New("would have 2 rules, and may have 1")
@@ -213,7 +213,7 @@ func TestOneReadServesAllAddressLosses(t *testing.T) {
 
 // A Service loses the address of a public IP made for it when that is deleted, and of a user-provided one when
 // its frontend is removed.
-func TestWhichPublicAddressesAServiceWouldLose(t *testing.T) {
+func TestLostPublicAddresses(t *testing.T) {
 	ip := func(name, address string, tags map[string]string) lb.PublicIP {
 		return lb.PublicIP{ID: lb.ResourceID{SubscriptionID: "s", ResourceGroup: "ips", Type: lb.TypePublicIP, Name: name}, Address: netip.MustParseAddr(address), Tags: tags, Family: lb.IPv4, SKU: lb.Standard, Etag: "1"}
 	}
@@ -290,7 +290,7 @@ func TestARejectedServiceWaits(t *testing.T) {
 
 // A Service's differences are its frontends, rules, probes, shared probe and wanted pools, and no parts of
 // other Services.
-func TestWhichDifferencesAreAServices(t *testing.T) {
+func TestDifferencesOfAService(t *testing.T) {
 	j := newJob(Request{Owner: "aa", Desired: &service.Spec{Probes: []lb.Probe{{Name: "shared"}}}}, false)
 	j.Pools = []service.Pool{{Name: "Kubernetes"}}
 	for about, tt := range map[string]struct {
@@ -315,7 +315,7 @@ func TestWhichDifferencesAreAServices(t *testing.T) {
 
 // The observed state after a try is used for placement, and public IPs of removed frontends are cleaned up even
 // without a Service in the round.
-func TestWhatATryLeavesToOthers(t *testing.T) {
+func TestRecordedOutcome(t *testing.T) {
 	ip := lb.PublicIP{
 		ID: lb.ResourceID{SubscriptionID: "s", ResourceGroup: "far", Type: lb.TypePublicIP, Name: "kubernetes-acc"}, Etag: "1",
 		Tags: map[string]string{service.TagCluster: "kubernetes", service.TagService: ""},

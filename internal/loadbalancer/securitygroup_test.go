@@ -46,7 +46,7 @@ shop/direct: {ports: 82, azure-load-balancer-internal: "true"}`)
 
 // A Service without status addresses leaves: its type changed while no process ran, or the last process died
 // before the status update. Its access is closed; foreign rules and other Services' addresses stay.
-func TestWhatNoStatusShowsIsClosed(t *testing.T) {
+func TestUnpublishedAddressIsClosed(t *testing.T) {
 	for about, change := range map[string]string{
 		"a public address":        `{ports: 80}`,
 		"one of both families":    `{ports: 80, families: IPv4 IPv6}`,

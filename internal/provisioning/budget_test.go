@@ -83,7 +83,7 @@ func TestALargeRequestIsNotPassed(t *testing.T) {
 }
 
 // A canceled request leaks nothing, and a reduced amount frees its rest for others.
-func TestWhatIsGivenBack(t *testing.T) {
+func TestReleasedMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := &budgetUsers{FairBudget: NewFairBudget(10, 10)}
 		ctx, gone := context.WithCancel(t.Context())

@@ -207,7 +207,7 @@ func TestAJobOfAnAttemptThatLapsed(t *testing.T) {
 }
 
 // User requests while a Job runs, and after it.
-func TestWhatIsAskedOfAJob(t *testing.T) {
+func TestJobRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newJobStage(t, v1alpha1.JobStep{}, podRun{takes: 10 * time.Minute})
 		s.runWhile(func() {
@@ -281,7 +281,7 @@ func TestAJobThatAnotherProcessMakes(t *testing.T) {
 
 // While waiting, an attempt reads only the Job, at growing intervals, and the pod's log five times
 // in twenty minutes.
-func TestWhatWaitingForAJobCosts(t *testing.T) {
+func TestRequestsOfAWaitingJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newJobStage(t, v1alpha1.JobStep{}, podRun{takes: 20 * time.Minute})
 		s.runWhile(func() { s.reconcileOnce(); time.Sleep(time.Hour) })

@@ -205,7 +205,7 @@ func TestAMigrationThatIsRefused(t *testing.T) {
 
 // Nothing is requested while a user of the target has stopped it, and an undone migration is not
 // restarted.
-func TestWhatPeopleThereWant(t *testing.T) {
+func TestStoppedMigrationIsNotRequested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		c.runLeader(phase.NewProgress(phase.ProgressDone))

@@ -52,7 +52,7 @@ func doneSteps(p *v1alpha1.Provision) string {
 }
 
 // Steps independent of a failed one run; dependent ones run in the attempt that fixes it.
-func TestWhatDependsOnAFailedStep(t *testing.T) {
+func TestDependentsOfAFailedStep(t *testing.T) {
 	s := newStage(t)
 	s.setSteps("crds config:crds app:crds after:app,config last")
 	for _, name := range []string{"crds", "app", "after", "last"} {
@@ -78,7 +78,7 @@ func TestWhatDependsOnAFailedStep(t *testing.T) {
 }
 
 // A changed input repeats a step, but not its dependents. A changed order repeats nothing.
-func TestWhatIsRepeated(t *testing.T) {
+func TestRepeatedSteps(t *testing.T) {
 	s := newStage(t)
 	s.setSteps("a b:a c:b")
 	for _, name := range []string{"a", "b", "c"} {

@@ -204,7 +204,7 @@ func TestTargetBlocksNoOther(t *testing.T) {
 }
 
 // A Retry-After of years does not block: the attempt fails at once and records the time.
-func TestATargetThatAsksForPatience(t *testing.T) {
+func TestTargetWithRetryAfter(t *testing.T) {
 	requested := 0
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		requested++

@@ -254,7 +254,7 @@ func TestCorrections(t *testing.T) {
 }
 
 // The width is halved after a rejection, doubled after a success, and restored after a while.
-func TestHowManyAreWrittenTogether(t *testing.T) {
+func TestBatchLimit(t *testing.T) {
 	var r Rejections
 	want := func(at time.Duration, want int) {
 		t.Helper()

@@ -204,7 +204,7 @@ func TestBadValues(t *testing.T) {
 	}
 }
 
-func TestEverythingThatIsWrongIsNamed(t *testing.T) {
+func TestEveryProblemIsReported(t *testing.T) {
 	_, problems := BuildSpec(newService(withAnnotation(IdleTimeout, "x"), withAnnotation(Internal, "x"), withAnnotation(DNSLabel, "X"), asDualStack), testSettings())
 	if len(problems) != 3 {
 		t.Errorf("%v", problems)

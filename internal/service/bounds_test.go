@@ -62,7 +62,7 @@ func TestListsAreBounded(t *testing.T) {
 }
 
 // Duplicates and contained values count once.
-func TestWhatIsListedTwiceCountsOnce(t *testing.T) {
+func TestDuplicateEntriesCountOnce(t *testing.T) {
 	twice := joinTexts(9000, func(i int) string { return hostName(i%4000*2) + "/32" })
 	w := buildValidSpec(t, newService(withAnnotation(AllowedIPRanges, twice)), testSettings())
 	if n := len(w.Access.Ranges); n != 4000 {

@@ -4,7 +4,7 @@ package service
 
 import "testing"
 
-func TestWhichPortAProblemIsOf(t *testing.T) {
+func TestPortsOfProblems(t *testing.T) {
 	for _, tt := range []struct {
 		field  string
 		port   PortRef

@@ -122,7 +122,7 @@ func publicShare(namespace string) SecurityShare {
 }
 
 // Unknown Services count by the existing rules, including those at node ports.
-func TestWhatIsThereCounts(t *testing.T) {
+func TestExistingRulesCount(t *testing.T) {
 	node := numberedAddress(10, 1)
 	var observed []lb.SecurityRule
 	for i := range 3 {

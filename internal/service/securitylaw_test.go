@@ -114,7 +114,7 @@ var services = []string{"a", "b", "c", "d"}
 
 // Property: after any edits, the admitted flows to the cluster's addresses equal the desired ones, nothing
 // else changes, and a second plan is empty.
-func TestLawWhatIsAskedIsLetIn(t *testing.T) {
+func TestLawRequestedSourcesAreAllowed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		own := map[netip.Addr]bool{}
 		for n := range 6 {
@@ -199,7 +199,7 @@ func requireDistinct(t *rapid.T, rules []lb.SecurityRule) {
 }
 
 // Property: a rejected Service is treated like an unknown one, and all others get the same result as then.
-func TestLawTheRefusedAreHeld(t *testing.T) {
+func TestLawRejectedRulesAreRetained(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := SecurityInput{Managed: map[netip.Addr]bool{}}
 		share := func(name string) SecurityShare {

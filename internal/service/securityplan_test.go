@@ -135,7 +135,7 @@ func manyRanges(service string, at, n int) SecurityShare {
 }
 
 // A Service that does not fit is rejected, keeps its rules and does not affect others.
-func TestWhatDoesNotFitIsRefused(t *testing.T) {
+func TestServicesBeyondABoundAreRejected(t *testing.T) {
 	full := func(n int) []lb.SecurityRule {
 		var rules []lb.SecurityRule
 		for i := range n {

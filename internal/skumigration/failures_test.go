@@ -316,7 +316,7 @@ func TestAFrontendWithoutAnAddress(t *testing.T) {
 
 // An unreachable Azure has not rejected anything. A write without a response may have succeeded, so
 // the migration must complete.
-func TestWhatIsNoRefusal(t *testing.T) {
+func TestUnreachableAzureIsNoRejection(t *testing.T) {
 	w, once := newWorld(), true
 	w.fails = func(call string) error {
 		if strings.HasPrefix(call, "put public IP Basic") && once {

@@ -14,7 +14,7 @@ import (
 
 // The plan and the run agree on security groups and limits. A forbidden subnet blocks; unreadable
 // limits do not.
-func TestWhatIsReadBefore(t *testing.T) {
+func TestReadsBeforeTheStart(t *testing.T) {
 	bare := func(w *world) { w.nics[0].SecurityGroup = "" }
 	denied := func(about string) func(string) error {
 		return func(call string) error {

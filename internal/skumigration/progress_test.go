@@ -13,7 +13,7 @@ import (
 )
 
 // The published progress, each state once.
-func TestWhatIsKeptForOthers(t *testing.T) {
+func TestPublishedProgress(t *testing.T) {
 	asks := func(w *world) { w.manual, w.asked.Run = true, &phase.UserRequest{} }
 	for _, tt := range []struct {
 		about  string

@@ -160,7 +160,7 @@ func TestAStopThatIsTakenBackWhileItIsUndone(t *testing.T) {
 
 // A deletion can't be undone. An undo request after a user deleted the load balancer acts as a
 // stop, with a reason.
-func TestWhatIsNotTakenBack(t *testing.T) {
+func TestIrreversibleSteps(t *testing.T) {
 	w := left(t)
 	w.asked.Stop, w.balancer, w.ip.UsedBy = undo(""), nil, ""
 	sent := len(w.toAzure())
@@ -178,7 +178,7 @@ func TestWhatIsNotTakenBack(t *testing.T) {
 }
 
 // Preflight findings block again after an undo.
-func TestWhatKeepsItFromStartingAfterItWasTakenBack(t *testing.T) {
+func TestRestartAfterARollback(t *testing.T) {
 	w := left(t)
 	w.asked.Stop = undo("")
 	if !w.run(t) || w.kept.CompletedUndo == nil {
@@ -192,7 +192,7 @@ func TestWhatKeepsItFromStartingAfterItWasTakenBack(t *testing.T) {
 }
 
 // A migration that failed before a machine left is undone by the next leader.
-func TestWhatWasGivenUpIsTakenBack(t *testing.T) {
+func TestAbandonedMigrationIsRolledBack(t *testing.T) {
 	w := newWorld()
 	w.fails = func(call string) error {
 		if call == "put interface n1" {
@@ -228,7 +228,7 @@ func TestAStrangeJournalIsNotTakenBack(t *testing.T) {
 }
 
 // Services get an event after the undo.
-func TestServicesHearThatItIsUndone(t *testing.T) {
+func TestServicesGetRollbackEvents(t *testing.T) {
 	w := left(t)
 	w.asked.Stop = undo("")
 	w.comesBack(t, "")

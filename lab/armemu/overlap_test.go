@@ -107,7 +107,7 @@ func TestSupersededOperationNamesItsSuccessor(t *testing.T) {
 	})
 }
 
-func TestWhatLocksAskFor(t *testing.T) {
+func TestLockRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{Seed: 2, LatencyScale: 1, Latency: armemu.Busy, Behavior: behavior.Behavior{Overlap: behavior.Lock}})
 		sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))

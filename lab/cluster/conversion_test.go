@@ -156,7 +156,7 @@ func (s *Stage) expectEvent(reason, text string) {
 
 // A pool with foreign members is not converted until they are removed, and still follows the nodes;
 // a dry run reports the conversion and prevents it.
-func TestWhatKeepsAPoolOfTheOtherKind(t *testing.T) {
+func TestRetainedPoolOfAnotherKind(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
 	}
@@ -225,7 +225,7 @@ func (s *Stage) checkRuleNodes(nodes int) error {
 
 // A Private Link Service makes Azure reject addresses, so the interim pool never fills: new
 // Services, ports and nodes keep using the pool of interfaces.
-func TestWhatIsNewWhileThePoolOfTheOtherKindCannotGo(t *testing.T) {
+func TestNewServicesDuringAConversion(t *testing.T) {
 	published := func(c *config.Config) { useInterfaces(c); c.DisableSubnetPolicies = true }
 	runStage(t, Options{Configure: published, Machines: true, CheckRuleMembers: true, Role: shipped.AzureRoles()}, func(s *Stage) {
 		for n := range 3 {

@@ -86,7 +86,7 @@ func TestANodeThatStartsIsAMemberForAWhile(t *testing.T) {
 }
 
 // A node joins early only because of the health check of this Service.
-func TestWhereNoNodeJoinsEarly(t *testing.T) {
+func TestPoolsWithoutEarlyMembers(t *testing.T) {
 	edit := func(change func(probes, rules []any) ([]any, []any)) func(s *Stage) {
 		return func(s *Stage) {
 			id := network + "loadBalancers/" + clusterName

@@ -60,7 +60,7 @@ func TestWeirsAddressesLeaveAPoolThatStaysForOthers(t *testing.T) {
 // Resources retained for foreign members are deleted once those are removed, even without a
 // Service: the pool, the load balancer, its last frontend and the public IP, wherever the process
 // dies.
-func TestWhatWasLeftToOthersGoesWithoutAService(t *testing.T) {
+func TestReleasedPoolIsRemovedWithoutAService(t *testing.T) {
 	balancer := func(c armemu.Call) bool {
 		return c.Method == http.MethodDelete && strings.EqualFold(c.Resource, network+"loadBalancers/"+clusterName)
 	}

@@ -318,7 +318,7 @@ func TestTheTimeLeftFollowsTheMachine(t *testing.T) {
 	}
 }
 
-func TestOptionsThatCannotBe(t *testing.T) {
+func TestInvalidOptions(t *testing.T) {
 	for nodes, fine := range map[int]bool{MinNodes - 1: false, MinNodes: true, MaxNodes: true, MaxNodes + 1: false, -1: false} {
 		if err := (Options{Nodes: nodes}).Validate(); (err == nil) != fine {
 			t.Errorf("--nodes %d: %v", nodes, err)

@@ -36,7 +36,7 @@ func TestTheFourthActAgainstRealProcesses(t *testing.T) {
 }
 
 // A premature deletion is detected; a rejected one does not count.
-func TestWhatIsRemovedFirst(t *testing.T) {
+func TestOrderOfRemovals(t *testing.T) {
 	t.Parallel()
 	call := func(method, about string, status int) armemu.Call {
 		return armemu.Call{Method: method, Resource: provider + about, Status: status}

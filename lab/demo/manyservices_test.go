@@ -159,7 +159,7 @@ func TestServicesOfManyWithOldTimeoutAreListed(t *testing.T) {
 	}
 }
 
-func TestWhatTheCrowdLeaves(t *testing.T) {
+func TestLeftoversOfManyServices(t *testing.T) {
 	c := bulkOn(t)
 	ask := func() string {
 		remaining, err := c.leftoverResources()

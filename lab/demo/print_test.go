@@ -55,7 +55,7 @@ func TestLinesArePlainAndFitThePage(t *testing.T) {
 	})
 }
 
-func TestWhatIsBrokenAlreadyIsPlainToo(t *testing.T) {
+func TestVerbatimLines(t *testing.T) {
 	var out bytes.Buffer
 	newPrinter(&out).printVerbatim(plainText, "a  b\x1b[31m", "c\td ")
 	if out.String() != "a  b [31m\nc d\n" {

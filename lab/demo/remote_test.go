@@ -159,7 +159,7 @@ func TestTheRemoteClusterEnds(t *testing.T) {
 	}
 }
 
-func TestRemotesThatCannotBe(t *testing.T) {
+func TestInvalidRemoteOptions(t *testing.T) {
 	fine := badlink.Network{BytesPerSecond: 5000}
 	for _, row := range []struct {
 		RemoteOptions
@@ -178,7 +178,7 @@ func TestRemotesThatCannotBe(t *testing.T) {
 }
 
 // News of a Provision is printed once and short.
-func TestNewsOfAProvision(t *testing.T) {
+func TestProvisionUpdates(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := func(d time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(now.Add(d))) }
 	failed := func(n int64, message string) *v1alpha1.ProvisionAttempt {

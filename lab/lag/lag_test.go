@@ -169,7 +169,7 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-func TestWhatIsTakenBackIsOver(t *testing.T) {
+func TestRevertedChanges(t *testing.T) {
 	m := newTraceBuilder("back", "", 1, 1, 1)
 	m.changeNode(0, 0, 1)
 	m.changeNode(4*time.Second, 0, 1)

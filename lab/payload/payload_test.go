@@ -64,7 +64,7 @@ func (m fetchMethod) tableLine() string {
 
 // Over a link that breaks more often than a piece takes, a payload arrives only if partial data
 // counts.
-func TestWhatALargePayloadCosts(t *testing.T) {
+func TestCostOfALargePayload(t *testing.T) {
 	if testing.Short() {
 		t.Skip("half a minute of a processor")
 	}

@@ -163,7 +163,7 @@ func TestAServiceThatGoesWhileTheControllerIsAwayIsCleanedUp(t *testing.T) {
 	l.becomes("web", "10.9.9.9")
 }
 
-func TestWhatTheCallerHasToCorrectExitsWith2(t *testing.T) {
+func TestUsageErrorsExitWith2(t *testing.T) {
 	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	good := filepath.Join(l.dir, "azure.json")

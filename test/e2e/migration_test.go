@@ -81,7 +81,7 @@ func (l *lab) startOnRequest() *program {
 
 // With migration on request, nothing happens until a user requests it, or while a user stopped it.
 // Then the leader steps down, the next one migrates, and the address is kept.
-func TestAMigrationThatPeopleAskFor(t *testing.T) {
+func TestRequestedMigration(t *testing.T) {
 	runParallel(t)
 	l := newLab(t, armemu.Options{Role: shipped.MigrationRoles()})
 	publicIP := l.createBasic()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestALifeIsTheOneInItsFile(t *testing.T) {
+func TestTranscriptMatchesItsFile(t *testing.T) {
 	Compare(t, "alarm", func(_ *testing.T, x *Transcript) {
 		began := time.Now()
 		x.BeginChapter("It is set.")
@@ -19,7 +19,7 @@ func TestALifeIsTheOneInItsFile(t *testing.T) {
 	})
 }
 
-func TestWhereALifeIsAnother(t *testing.T) {
+func TestTranscriptDifferences(t *testing.T) {
 	for _, c := range []struct{ name, got, want, wantText string }{
 		{"the same", "\none\n  a\n", "\none\n  a\n", ""},
 		{"another line", "\none\n  a\n  b\n", "\none\n  a\n  c\n", "f.txt:4:\n got   b\n\nwant   c\n\nafter\n\none\n  a\n"},

@@ -112,7 +112,7 @@ func TestNetworkPoliciesNameTheClients(t *testing.T) {
 	}
 }
 
-func TestWhatIsTurnedOffIsNotThere(t *testing.T) {
+func TestDisabledObjectsAreNotRendered(t *testing.T) {
 	text, err := Render(t, namespace, "{podDisruptionBudget: {enabled: false}, networkPolicy: {enabled: false}, adminState: {enabled: false}, priorityClassName: ''}")
 	if err != nil {
 		t.Fatal(err)

@@ -65,7 +65,7 @@ func TestAPluginForEachPlatform(t *testing.T) {
 	}
 }
 
-func TestWhatNoPluginIsMadeOf(t *testing.T) {
+func TestInvalidPlugins(t *testing.T) {
 	for _, tt := range []struct{ version, from, want string }{
 		{"dev", "https://example.com", "want v1.2.3"},
 		{"v1.2", "https://example.com", "want v1.2.3"},

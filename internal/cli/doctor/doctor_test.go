@@ -251,7 +251,7 @@ func TestPagesOfPermissions(t *testing.T) {
 }
 
 // Every action of the role is checked, except a few that only some Services need.
-func TestWhereActionsAreNeeded(t *testing.T) {
+func TestRequiredActions(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	a := azureAt(t, server, `,"vnetName":"v","vnetResourceGroup":"net","subnetName":"s","securityGroupName":"g","loadBalancerResourceGroup":"lbs","loadBalancerBackendPoolConfigurationType":"nodeIPConfiguration"`)
@@ -381,7 +381,7 @@ func TestHealthWithASilentAPIServer(t *testing.T) {
 	})
 }
 
-func TestWhatPeopleSee(t *testing.T) {
+func TestReportText(t *testing.T) {
 	r := Report{Checks: []Check{{"API server", OK, "Kubernetes 1.37.2", ""}, {"a\tb", Fail, "it\x1b[2J lacks", "give it"}, {"c", Unknown, "who knows", ""}}}
 	var out bytes.Buffer
 	var colored bytes.Buffer

@@ -228,7 +228,7 @@ func TestReaderOfOneNamespace(t *testing.T) {
 }
 
 // Missing objects are named in the error.
-func TestWhatIsNotThere(t *testing.T) {
+func TestMissingObjects(t *testing.T) {
 	r := Reader{API: server(), Now: noon}
 	for name, tell := range map[string]func() (Explanation, error){
 		`services "none" not found`:              func() (Explanation, error) { return r.ExplainService(t.Context(), "shop", "none") },
@@ -320,7 +320,7 @@ func TestNodesWithoutAMachine(t *testing.T) {
 const machinesOf = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachines/"
 
 // A paused pool shows the end of the pause and that changes are kept.
-func TestWhatComesNextForAPausedPool(t *testing.T) {
+func TestNextStepOfAPausedPool(t *testing.T) {
 	p := pool("shop", "web.kubernetes", v1alpha1.BackendPoolSpec{ServiceRef: &v1alpha1.ServiceReference{Name: "web"}, Paused: true})
 	p.Status.Conditions[0].Reason = v1alpha1.ReasonPaused
 	for want, pause := range map[string]*v1alpha1.Pause{

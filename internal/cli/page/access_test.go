@@ -117,7 +117,7 @@ func TestNoGoroutineWithoutViewer(t *testing.T) {
 }
 
 // The page listens only on loopback.
-func TestWhereThePageIsNot(t *testing.T) {
+func TestListenAddresses(t *testing.T) {
 	for _, listen := range []string{"0.0.0.0:8030", ":8030", "[::]:8030", "10.0.0.1:8030", "weir.example:8030", "8030", ""} {
 		err := Serve(t.Context(), Options{Listen: listen, Out: io.Discard})
 		if _, usage := errors.AsType[*app.UsageError](err); !usage || !strings.Contains(err.Error(), "127.0.0.1:8030") {

@@ -184,7 +184,7 @@ func TestUnauthenticatedRequests(t *testing.T) {
 }
 
 // Only the most recent viewers have a cache in memory.
-func TestSheetsOfFewViewersAreKept(t *testing.T) {
+func TestCachedPagesAreBounded(t *testing.T) {
 	now := time.Now()
 	v := newSessionStore()
 	var keys []string
@@ -204,7 +204,7 @@ func TestSheetsOfFewViewersAreKept(t *testing.T) {
 }
 
 // Sessions expire, and their number is limited: the least recently used one is evicted.
-func TestVisitsEnd(t *testing.T) {
+func TestSessionsExpire(t *testing.T) {
 	now := time.Now()
 	v := newSessionStore()
 	key := v.startSession("", "anna", nil, now)

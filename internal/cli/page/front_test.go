@@ -39,7 +39,7 @@ func many(n int) status.Snapshot {
 }
 
 // The cached front page of ten thousand pools is below 8 MiB.
-func TestWhatIsKept(t *testing.T) {
+func TestCachedPageSize(t *testing.T) {
 	heap := func() int64 {
 		runtime.GC()
 		runtime.GC()
@@ -58,7 +58,7 @@ func TestWhatIsKept(t *testing.T) {
 }
 
 // A problem that only the Service's owner can fix is a note.
-func TestANoteIsNotWrong(t *testing.T) {
+func TestNotesAreNotProblems(t *testing.T) {
 	f := newFrontPage(status.Snapshot{At: time.Now(), Leader: status.Leader{Known: true, Holder: "weir-0"}, Services: []corev1.Service{{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Finalizers: []string{metadata.ServiceFinalizer}},
 		Status: corev1.ServiceStatus{
@@ -72,7 +72,7 @@ func TestANoteIsNotWrong(t *testing.T) {
 }
 
 // Paused pools are listed separately, with end and reason.
-func TestWhatIsPausedIsShownApart(t *testing.T) {
+func TestPausedPoolsAreListedSeparately(t *testing.T) {
 	p := poolOf("shop", "db", "kubernetes", v1alpha1.ReasonPaused, "paused", 3, 2)
 	p.Spec.Pause = &v1alpha1.Pause{Why: "the <b>database</b> moves", By: "jane", Until: new(metav1.NewTime(time.Now().Add(time.Hour)))}
 	seen := status.Snapshot{At: time.Now(), Leader: status.Leader{Known: true, Holder: "weir-0"}, Pools: []v1alpha1.BackendPool{*p}}
@@ -92,7 +92,7 @@ func TestWhatIsPausedIsShownApart(t *testing.T) {
 }
 
 // Whether Weir runs is a state of its own, whatever the state of the pools.
-func TestWhetherWeirRuns(t *testing.T) {
+func TestControllerState(t *testing.T) {
 	renewed := time.Now().Add(-time.Hour)
 	for name, tt := range map[string]struct {
 		leader     status.Leader

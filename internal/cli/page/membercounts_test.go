@@ -69,7 +69,7 @@ func TestLawOfBars(t *testing.T) {
 }
 
 // The chart samples pools in proportion to their states, and always shows a failed one.
-func TestAPictureIsFair(t *testing.T) {
+func TestChainShowsEachState(t *testing.T) {
 	pools := make([]poolRow, 10_000)
 	for i := range pools {
 		pools[i] = poolRow{Balancer: "kubernetes", Is: stateInSync}

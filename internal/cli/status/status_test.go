@@ -98,7 +98,7 @@ func newService(name string, finalizers []string, conditions ...metav1.Condition
 var leads = Leader{Known: true, Holder: "weir-0", Namespace: "weir-system"}
 
 // Problems by cause, and objects in progress.
-func TestWhatIsWrong(t *testing.T) {
+func TestProblems(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		seen     Snapshot
@@ -216,7 +216,7 @@ UnknownAnnotation: without effect: service.beta.kubernetes.io/azure-load-balance
 }
 
 // Problems despite True conditions: an unrestricted Service, and an in-sync pool that cannot have nodes.
-func TestWhatLooksWellAndIsNot(t *testing.T) {
+func TestHiddenProblems(t *testing.T) {
 	open := metav1.Condition{Type: servicelb.TypeAccepted, Status: metav1.ConditionTrue, Reason: servicelb.ConditionReasonOpen, Message: "restrictions without effect"}
 	r := NewReport(Snapshot{
 		At: noon, Leader: leads, Services: []corev1.Service{newService("web", []string{metadata.ServiceFinalizer}, open)},
@@ -242,7 +242,7 @@ func TestWhatLooksWellAndIsNot(t *testing.T) {
 }
 
 // Text output, with control characters removed.
-func TestWhatPeopleSee(t *testing.T) {
+func TestReportText(t *testing.T) {
 	seen := Snapshot{At: noon, Leader: leads, Services: []corev1.Service{newService("web", []string{metadata.ServiceFinalizer})}}
 	seen.Pools = append(seen.Pools, paused("db", nil), paused("cache", until(2*time.Hour)), paused("queue", until(time.Hour)), failed("api", "AuthorizationFailed\x1b[31m", time.Hour), pool("ok", v1alpha1.ReasonInSync, "in sync with 1 node", time.Hour))
 	for i := range 12 {
@@ -393,7 +393,7 @@ func TestReadProvisioner(t *testing.T) {
 }
 
 // Without permission to list Leases the rest is shown; other errors are returned.
-func TestWhatMayNotBeRead(t *testing.T) {
+func TestForbiddenReads(t *testing.T) {
 	for _, tt := range []struct {
 		name, list string
 		err        error

@@ -229,7 +229,7 @@ func TestAdminStatesAreReportedWhenComplete(t *testing.T) {
 }
 
 // No event follows for a change that was reverted, or of a deleted node.
-func TestAdminStatesThatAreOverAreNoNews(t *testing.T) {
+func TestPastAdminStatesAreNotReported(t *testing.T) {
 	d := newAdminFixture(t, 2)
 	everywhere := func(n ...int) {
 		for _, pool := range []string{"web", "web-2", "api", "all"} {
@@ -376,7 +376,7 @@ func TestAWaveIsOneEventAService(t *testing.T) {
 }
 
 // Changes within a second are combined; changes during shutdown are recorded at the end.
-func TestNewsOfAdminStatesAreGathered(t *testing.T) {
+func TestAdminStateEventsAreBatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newAdminFixture(t, 2)
 		output := func() (n int) {

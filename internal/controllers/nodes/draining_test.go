@@ -29,7 +29,7 @@ func newTaintedNode(uid string, taints ...string) *corev1.Node {
 }
 
 // A node drains while a taint requires it, and counts once per reason.
-func TestWhyANodeDrains(t *testing.T) {
+func TestDrainReasons(t *testing.T) {
 	const spot, out = lb.KeyDraining + "=" + lb.ValueSpotEviction, lb.KeyOutOfService
 	snap := &cache.Snapshot{}
 	snap.InMemory()
@@ -84,7 +84,7 @@ func TestWhyANodeDrains(t *testing.T) {
 }
 
 // Event times and counts come in either format or both.
-func TestWhatIsReadOfAnEvent(t *testing.T) {
+func TestEventFields(t *testing.T) {
 	second := func(s int64) metav1.Time { return metav1.Unix(s, 0) }
 	micro := func(s int64) metav1.MicroTime { return metav1.NewMicroTime(time.Unix(s, 0)) }
 	for _, tt := range []struct {

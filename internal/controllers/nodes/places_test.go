@@ -67,7 +67,7 @@ func TestAChoiceCountsAtOnce(t *testing.T) {
 	}
 }
 
-func TestWhereAzureShowsItItStays(t *testing.T) {
+func TestPlacementFollowsAzure(t *testing.T) {
 	p := newTestPlacements()
 	shown := observedPlaces{"10.0.0.1": "two", "10.0.0.2": "two"}
 	n1, n2, n3 := newWorkerNode(1, ""), newWorkerNode(2, ""), newWorkerNode(3, "one")

@@ -68,7 +68,7 @@ func joinAs(membership string) func(*v1alpha1.BackendPool) {
 
 // Which BackendPools count as created by Weir or as owners, and which of their fields tenants may
 // write.
-func TestWhatWeirMade(t *testing.T) {
+func TestCreatedPools(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		pool   *v1alpha1.BackendPool

@@ -22,7 +22,7 @@ import (
 )
 
 // Rules use a pool that has nine tenths of its members, and never one that is being emptied.
-func TestWhenAPoolIsFilled(t *testing.T) {
+func TestFilledPools(t *testing.T) {
 	made := objects.RecordedAs(v1alpha1.MadeForNodes)
 	paused := func(p *v1alpha1.BackendPool) { p.Spec.Paused = true }
 	unreadable := func(p *v1alpha1.BackendPool) {

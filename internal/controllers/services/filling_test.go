@@ -12,7 +12,7 @@ import (
 )
 
 // Awaits is true only for pools that will be filled.
-func TestWhichPoolsAreWaitedFor(t *testing.T) {
+func TestAwaitedPools(t *testing.T) {
 	paused := func(p *v1alpha1.BackendPool) { p.Spec.Paused = true }
 	shared := service.Pool{Name: "kubernetes", Family: lb.IPv4, Shared: true}
 	for _, row := range []struct {

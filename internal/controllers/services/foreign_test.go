@@ -13,7 +13,7 @@ import (
 )
 
 // Foreign addresses are those not in the BackendPool's record, or without one, not of nodes.
-func TestWhatOthersHavePutIntoAPool(t *testing.T) {
+func TestForeignMembers(t *testing.T) {
 	at := lb.LoadBalancerID{SubscriptionID: "s0", ResourceGroup: "rg0", Name: "kubernetes"}
 	made, took := objects.RecordedAs(v1alpha1.MadeForNodes), objects.WithAzurePool
 	foreign := func(p *v1alpha1.BackendPool) { p.Namespace, p.Name = "shop", "mine" }
@@ -51,7 +51,7 @@ func TestWhatOthersHavePutIntoAPool(t *testing.T) {
 }
 
 // In a pool of network interfaces those of nodes are Weir's in any case; the others are named.
-func TestWhatOthersHavePutIntoAPoolOfInterfaces(t *testing.T) {
+func TestForeignInterfaces(t *testing.T) {
 	const group = "/subscriptions/s0/resourceGroups/rg0/providers/Microsoft."
 	r := newHoldingCluster(t)
 	instance, alone := objects.NewNode(1), objects.NewNode(2)
@@ -76,7 +76,7 @@ func TestWhatOthersHavePutIntoAPoolOfInterfaces(t *testing.T) {
 }
 
 // A pool is Weir's to fill while it has a BackendPool created by Weir, even a deleted one.
-func TestWhetherWeirFillsAPool(t *testing.T) {
+func TestPoolsFilledByWeir(t *testing.T) {
 	at := lb.PoolID{LoadBalancer: lb.LoadBalancerID{SubscriptionID: "s0", ResourceGroup: "rg0", Name: "Kubernetes"}, Name: "kubernetes"}
 	made := objects.RecordedAs(v1alpha1.MadeForNodes)
 	for about, tt := range map[string]struct {

@@ -18,7 +18,7 @@ import (
 	"weir.dev/weir/internal/k8s/metadata"
 )
 
-func TestWhatContradictsTheRecord(t *testing.T) {
+func TestConflictingRecords(t *testing.T) {
 	const here, there = "/subscriptions/s/resourceGroups/rg", "/subscriptions/s/resourceGroups/other"
 	for _, tt := range []struct {
 		about          string

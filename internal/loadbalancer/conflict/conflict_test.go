@@ -14,7 +14,7 @@ import (
 
 // A manual edit is reverted; a repeated one is left for a pause that doubles, until the desired
 // state changes.
-func TestWhatIsUndoneTwiceIsLeft(t *testing.T) {
+func TestRevertedTwiceIsAConflict(t *testing.T) {
 	var conflicts Conflicts
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	requested := DesiredKey{Desired: &service.Spec{Owner: "a1"}, LoadBalancer: "lb"}
@@ -92,7 +92,7 @@ func TestAMissingResourceIsCreatedTwice(t *testing.T) {
 
 // A policy that changes each write is detected by what Azure shows right after it, often and long
 // enough.
-func TestWhatAzureShowsOtherwiseAtOnceIsLeftAfterAWhile(t *testing.T) {
+func TestImmediateRevertBecomesAConflict(t *testing.T) {
 	var conflicts Conflicts
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var tries int
@@ -125,7 +125,7 @@ func TestTheFaultOfAWriteInProgressPausesLonger(t *testing.T) {
 }
 
 // A second try is only made after a conflicting write.
-func TestASecondTryIsForWhatWasOvertaken(t *testing.T) {
+func TestRetryOfOvertakenWrites(t *testing.T) {
 	overtaken := &armerror.Fault{Class: armerror.Retriable, Reason: "precondition_failed", Err: errors.New("412")}
 	if !overtaken.IsPreconditionFailed() {
 		t.Fatal("not the reason of a 412")

@@ -195,7 +195,7 @@ func sound(t *rapid.T, b lb.LoadBalancer, refused bool) {
 }
 
 // A rejected Service would not fit with the others on its own, either.
-func TestLawTheRefusedDoNotFit(t *testing.T) {
+func TestLawRejectedServicesDoNotFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := Input{Observed: foreign(), SharedPools: []string{"kubernetes"}, MaxRules: rapid.IntRange(0, 9).Draw(t, "most")}
 		for range rapid.IntRange(1, 4).Draw(t, "edits") {
@@ -217,7 +217,7 @@ func TestLawTheRefusedDoNotFit(t *testing.T) {
 }
 
 // A name belongs to the owner it starts with, up to a dash, ignoring case.
-func TestLawRoster(t *testing.T) {
+func TestLawOwnersOfNames(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringMatching(`[aA](-?[aAb]){0,3}`)
 		var services []ServiceParts

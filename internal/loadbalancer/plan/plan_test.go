@@ -81,7 +81,7 @@ func TestOnlyWhatDiffersIsChanged(t *testing.T) {
 }
 
 // Azure changes the case of names, adds addresses and zones, and returns TCP reset where it has no use.
-func TestWhatAzureAddsIsNoDifference(t *testing.T) {
+func TestDefaultsOfAzureAreNoDifference(t *testing.T) {
 	s := newTestParts("aa", 80)
 	s.Frontends = []lb.Frontend{{Name: "aa", Subnet: "/Subnet/x"}}
 	s.Rules[0].TCPReset = new(false)

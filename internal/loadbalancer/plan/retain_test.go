@@ -112,7 +112,7 @@ func TestAFrontendStaysWhereAzureRequiresOne(t *testing.T) {
 
 // A plan without Services deletes unused left parts, and the load balancer if nothing else remains. Foreign and
 // usable parts stay.
-func TestWhatWasLeftToOthersGoes(t *testing.T) {
+func TestUnusedRetainedPartsAreDeleted(t *testing.T) {
 	empty := lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}}
 	full := pool("shop-web")
 	full.Addresses = []lb.Address{{IP: netip.MustParseAddr("192.0.2.7")}}

@@ -202,7 +202,7 @@ func wants(t *testing.T, about string, got, want map[string]int) {
 
 // Twenty Services cost one list, one subnet read, one subnet write, and twenty parallel writes;
 // another round costs one list. A change costs one write.
-func TestWhatARoundCosts(t *testing.T) {
+func TestRequestsOfARound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, began := newTown(20), time.Now()
 		n.closed = true
@@ -261,7 +261,7 @@ func TestFrontendsAreClearedBeforeTheyGo(t *testing.T) {
 
 // Failures are isolated: a write conflict is retried once after a fresh list, a rejection affects
 // no other frontend, and without the lease nothing is written.
-func TestWhatGoesWrong(t *testing.T) {
+func TestFailures(t *testing.T) {
 	for about, trouble := range map[string]struct {
 		before func(*town)
 		want   map[string]int

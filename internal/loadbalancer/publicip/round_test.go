@@ -134,7 +134,7 @@ func TestTheOrderOfARound(t *testing.T) {
 }
 
 // An impossible request gets an error with a remedy, and nothing is written.
-func TestWhatCannotBeHad(t *testing.T) {
+func TestUnusablePublicIPs(t *testing.T) {
 	basic := exists("basic", "", "20.0.0.2")
 	basic.SKU = "Basic"
 	taken := exists("taken", "", "20.0.0.3")
@@ -173,7 +173,7 @@ func TestWhatCannotBeHad(t *testing.T) {
 
 // A public IP still in use is marked as an orphan; the next round that finds it free deletes it. Those of other
 // clusters are not changed.
-func TestWhatIsLeftGoesWithTheLastThatHasIt(t *testing.T) {
+func TestSharedPublicIPIsDeletedWithItsLastService(t *testing.T) {
 	shared, foreign := exists("c-a1", "shop/web", "20.0.0.1"), exists("d-a1", "shop/web", "20.0.0.2")
 	shared.UsedBy = kubernetes.String() + "/frontendIPConfigurations/a2"
 	foreign.Tags[service.TagCluster] = "d"
@@ -245,7 +245,7 @@ func TestMadeForWhateverTheCapitals(t *testing.T) {
 }
 
 // While a Service moves, its old public IP stays, even if Azure does not show it in use.
-func TestWhatMovesKeepsItsPublicIP(t *testing.T) {
+func TestMovedServiceKeepsItsPublicIP(t *testing.T) {
 	keeper, azure := keeperOf(exists("c-a1", "shop/web", "20.0.0.1"))
 	req := &Request{Service: "shop/web", Owner: "a1", Desired: &service.Spec{}, IsMoving: true}
 	round := keeper.BeginRound(t.Context(), kubernetes, []*Request{req})

@@ -65,7 +65,7 @@ func TestManyMachinesJoin(t *testing.T) {
 // Two hundred nodes join four load balancers, each with an internal one, in both families: one
 // write each. A scale set takes one model write and one upgrade request. Then a hundred Services
 // come and go.
-func TestWhatTwoHundredNodesCost(t *testing.T) {
+func TestRequestsOfTwoHundredNodes(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.cancel()
 		w.stop()
@@ -215,7 +215,7 @@ func TestAPoolThatShowsOtherwise(t *testing.T) {
 }
 
 // A machine shown in a pool it must leave is read although it was seen to have left.
-func TestALeaverIsLookedAt(t *testing.T) {
+func TestLeavingMachineIsRead(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "")
 		w.bring("a/k8s", "", "n1")

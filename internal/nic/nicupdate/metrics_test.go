@@ -46,7 +46,7 @@ func (m *meter) take() string {
 
 // Each write is recorded, and how long a machine took since it was requested, failed attempts
 // included. Reads of machines in sync are not recorded.
-func TestWhatIsMeasured(t *testing.T) {
+func TestMetrics(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "")
 		w.has("n2", "a/k8s")

@@ -9,7 +9,7 @@ import (
 )
 
 // A single revert may be a manual edit: a repeated one is reported.
-func TestWhatIsUndoneOnceIsNoContest(t *testing.T) {
+func TestSingleRevertIsNoConflict(t *testing.T) {
 	undone := []netip.Addr{netip.MustParseAddr("10.0.0.1")}
 	for times, want := range map[int][]netip.Addr{minReverts - 1: nil, minReverts: undone, minReverts + 1: undone} {
 		if got := (conflictState{reverted: undone, revertCount: times}).ConflictingIPs(); !slices.Equal(got, want) {
@@ -49,7 +49,7 @@ func TestMemberRemovedByWeirIsNoConflict(t *testing.T) {
 }
 
 // Machines are deleted one by one, each shortly before its node: none is removed twice.
-func TestWhatGoesOnceEachIsNoContest(t *testing.T) {
+func TestSingleRemovalsAreNoConflict(t *testing.T) {
 	single, two := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
 	without := func(ip netip.Addr) Result {
 		return Result{Outcome: Written, Change: Change{addedIPs: []netip.Addr{ip}}, written: []netip.Addr{single, two}}

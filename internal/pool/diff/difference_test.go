@@ -28,7 +28,7 @@ func some(ips ...int) (m MemberList) {
 
 // A pool that was read reports missing, surplus and foreign members, sorted and unique; an unread
 // one reports nothing.
-func TestHowAPoolDiffers(t *testing.T) {
+func TestPoolDifferences(t *testing.T) {
 	written := Record{Adopted: true, Written: []netip.Addr{nodeIP(1), nodeIP(2), nodeIP(3)}}
 	for _, tt := range []struct {
 		about          string
@@ -55,7 +55,7 @@ func TestHowAPoolDiffers(t *testing.T) {
 }
 
 // The number of listed members is limited, the count is not.
-func TestHowManyMembersAreNamed(t *testing.T) {
+func TestNamedMembersAreBounded(t *testing.T) {
 	var items []int
 	for i := range MaxListed + 7 {
 		items = append(items, i)
@@ -72,7 +72,7 @@ func TestHowManyMembersAreNamed(t *testing.T) {
 
 // For a pool of network interfaces, joining and leaving machines are listed by node address, and
 // foreign ones counted.
-func TestHowAPoolOfInterfacesDiffers(t *testing.T) {
+func TestInterfacePoolDifferences(t *testing.T) {
 	pool := lb.Pool{NIC: true, Addresses: []lb.Address{
 		{Interface: "nic-n1", Machine: machineOf("n1").Key()}, {Interface: "theirs", Machine: machineOf("theirs").Key()},
 	}}

@@ -34,7 +34,7 @@ func machineOf(node string) nic.Machine {
 
 // The interface of a deleted node leaves if its address is recorded. From a pool with outbound
 // rules that Weir did not make, nothing leaves.
-func TestWhoseInterfacesLeave(t *testing.T) {
+func TestLeavingInterfaces(t *testing.T) {
 	pool := lb.Pool{NIC: true, Addresses: []lb.Address{
 		{Interface: "nic-n1", IP: nodeIP(1), Machine: machineOf("n1").Key()}, {Interface: "nic-n2", IP: nodeIP(2), Machine: machineOf("n2").Key()},
 	}}

@@ -15,7 +15,7 @@ import (
 )
 
 // Which of two claims ranks first, and why.
-func TestWhichPoolGoesFirst(t *testing.T) {
+func TestOrderOfPools(t *testing.T) {
 	now := start
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
 	removal := Impact{Serving: 9, Stopping: 1}

@@ -72,7 +72,7 @@ func TestHistoryAfterAnAttempt(t *testing.T) {
 }
 
 // What a pool showed before an uncounted write is kept until the write is counted.
-func TestWhatWasShownBeforeAnUncountedWrite(t *testing.T) {
+func TestObservationBeforeAnUncountedWrite(t *testing.T) {
 	for owed, want := range map[bool]uint64{false: 8, true: 7} {
 		r := diff.Result{Outcome: diff.Retriable, InterfaceHash: 8}
 		if h := (History{UncountedWrite: owed, UncountedHash: 7}).AfterMachineWrite(&r); h.UncountedHash != want {
@@ -132,7 +132,7 @@ func TestTheWaitForMachinesEnds(t *testing.T) {
 	}
 }
 
-func TestWhatIsRecordedOfATarget(t *testing.T) {
+func TestHistoryAfterTarget(t *testing.T) {
 	now := seconds(0)
 	target := &diff.MachineTarget{}
 	h := History{}.AfterTarget(diff.Result{TargetSet: true, MachineTarget: target, Unusable: []diff.Unusable{{}}}, now)

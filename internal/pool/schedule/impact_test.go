@@ -10,7 +10,7 @@ import (
 )
 
 // Which pool ranks first, and why.
-func TestWhichPoolHasMostToLose(t *testing.T) {
+func TestOrderByImpact(t *testing.T) {
 	for _, tt := range []struct {
 		about          string
 		first, then    Impact
@@ -44,7 +44,7 @@ func TestWhichPoolHasMostToLose(t *testing.T) {
 
 // For any pools, writing them in this order loses no more flows than any other order, if all writes
 // take the same time.
-func TestLawOfWhatIsLost(t *testing.T) {
+func TestLawOfImpact(t *testing.T) {
 	stake := rapid.Custom(func(t *rapid.T) Impact {
 		few := rapid.IntRange(0, 4)
 		return Impact{few.Draw(t, "stays"), few.Draw(t, "leaves"), few.Draw(t, "returns")}

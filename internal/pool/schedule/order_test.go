@@ -14,7 +14,7 @@ import (
 
 // The pool with the highest loss ranks first, before changes and overdue claims; a flapping or
 // failed one does not.
-func TestWhichAdminStatesGoFirst(t *testing.T) {
+func TestOrderOfAdminStates(t *testing.T) {
 	at := seconds(1000)
 	admin := func(leaves, tries int) *Operation {
 		return &Operation{Admin: true, Impact: Impact{Serving: 1, Stopping: leaves}, FailedAttempts: tries, QueuedAt: at}

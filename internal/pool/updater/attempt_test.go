@@ -154,7 +154,7 @@ func TestTheSecondReadWaitsForTheOthersEnd(t *testing.T) {
 }
 
 // The reasons for not writing consume no retry.
-func TestWhyAWriteIsNotMade(t *testing.T) {
+func TestBlockedWrites(t *testing.T) {
 	for _, err := range []error{errLeaseLost, errNotNeeded, errMachineMembers} {
 		if !errors.Is(err, diff.ErrNotReady) {
 			t.Errorf("%v costs a retry", err)

@@ -271,7 +271,7 @@ func TestAfterACutEachPoolIsWrittenAgain(t *testing.T) {
 }
 
 // A write that overtook nothing teaches nothing.
-func TestWhatOvertakesNothingProvesNothing(t *testing.T) {
+func TestNonOverlappingWritesProveNothing(t *testing.T) {
 	for about, configure := range map[string]func(w *piped, c *Config){
 		"the writes change nothing":  func(w *piped, _ *Config) { w.noop["p1"], w.noop["p2"], w.noop["p3"] = true, true, true },
 		"all but the first do":       func(w *piped, _ *Config) { w.noop["p2"], w.noop["p3"] = true, true },
@@ -399,7 +399,7 @@ func (pd *piped) refused(pool lb.PoolID) {
 
 // A rejection because another write is running counts as no attempt if that write was Weir's, and
 // as a normal one otherwise.
-func TestWhoseWriteALockIsFor(t *testing.T) {
+func TestLockOwners(t *testing.T) {
 	for _, others := range []bool{false, true} {
 		inPipedWorld(t, 3, always, func(w *piped, pools []lb.PoolID) {
 			w.set(func() {
@@ -516,7 +516,7 @@ func TestRunningEchoIsReported(t *testing.T) {
 }
 
 // If Azure rolls back overtaken writes, all pools of the load balancer are checked.
-func TestWhatIsTakenBackHasAllPoolsLookedAt(t *testing.T) {
+func TestRevertedWriteResyncsAllPools(t *testing.T) {
 	inPipedWorld(t, 4, always, func(w *piped, pools []lb.PoolID) {
 		w.all(pools[3:], "n9=10.0.0.9")
 		w.sent()

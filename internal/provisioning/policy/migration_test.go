@@ -15,7 +15,7 @@ func newOpenJournal() phase.Journal {
 	return phase.Journal{LoadBalancers: make([]phase.LoadBalancer, 1)}
 }
 
-func TestWhatIsDoneAboutAMigration(t *testing.T) {
+func TestMigrationActions(t *testing.T) {
 	done, undone := newOpenJournal(), newOpenJournal()
 	done.Done, undone.CompletedUndo = true, &phase.UserRequest{By: "jane"}
 	run := func(id string) phase.UserRequests {

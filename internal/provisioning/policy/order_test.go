@@ -58,7 +58,7 @@ func TestOrder(t *testing.T) {
 }
 
 // Only its dependencies hold a step back.
-func TestWhatAStepWaitsFor(t *testing.T) {
+func TestStepDependencies(t *testing.T) {
 	o, err := OrderSteps(parseSteps("a b:a c:a d e:"))
 	if err != nil {
 		t.Fatal(err)

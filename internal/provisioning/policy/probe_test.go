@@ -65,7 +65,7 @@ func (f *failingProvision) runUntilIdle(t *rapid.T, until time.Time, probes bool
 
 // Probes cause no additional attempts, delay none, start none before NotBefore, and are at least a
 // minute apart and at most 60 per wait.
-func TestLawKnocks(t *testing.T) {
+func TestLawProbes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := DefaultPolicy()
 		p.Retries = rapid.IntRange(0, 20).Draw(t, "retries")
@@ -107,7 +107,7 @@ func TestLawKnocks(t *testing.T) {
 }
 
 // When a target is probed, and when the next attempt starts earlier.
-func TestKnocks(t *testing.T) {
+func TestProbes(t *testing.T) {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	p := DefaultPolicy()
 	p.Initial = time.Hour

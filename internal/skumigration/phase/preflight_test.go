@@ -39,7 +39,7 @@ func small() (phase.Snapshot, []phase.Service) {
 		}}
 }
 
-func TestWhatKeepsAMigrationFromStarting(t *testing.T) {
+func TestPreflightBlockers(t *testing.T) {
 	other := balancerID("other")
 	for _, tt := range []struct {
 		about    string
@@ -174,7 +174,7 @@ func TestNothingGoesThatIsNotOnRecord(t *testing.T) {
 }
 
 // Resources that Azure is updating are waited for.
-func TestWhatIsWaitedFor(t *testing.T) {
+func TestAwaitedResources(t *testing.T) {
 	for wantText, changed := range map[string]func(*phase.Snapshot){
 		"public IP ip is Updating":         func(s *phase.Snapshot) { s.PublicIPs[0].Provisioning = lb.Updating },
 		"network interface n1 is Updating": func(s *phase.Snapshot) { s.Interfaces[0].Provisioning = lb.Updating },
@@ -200,7 +200,7 @@ func TestWhatIsWaitedFor(t *testing.T) {
 }
 
 // A moved address is reported at the end and blocks nothing before.
-func TestWhatIsNotInItsPlace(t *testing.T) {
+func TestMisplacedResources(t *testing.T) {
 	for wantText, changed := range map[string]func(*phase.Snapshot){
 		"the public IP does not exist":                 func(s *phase.Snapshot) { s.PublicIPs = nil },
 		"the public IP has the address 198.18.0.2 now": func(s *phase.Snapshot) { s.PublicIPs[0].Address = netip.MustParseAddr("198.18.0.2") },

@@ -180,7 +180,7 @@ func began(t *testing.T) (phase.Journal, *model) {
 	return j, m
 }
 
-func TestWhatCannotBeTakenBack(t *testing.T) {
+func TestIrreversibleSteps(t *testing.T) {
 	for _, tt := range []struct {
 		about    string
 		changed  func(*phase.Journal, *phase.Snapshot)
@@ -301,7 +301,7 @@ func TestInstancesComeBack(t *testing.T) {
 
 // Thousands of machines fit. A larger record makes the migration final, which is known before a
 // machine leaves.
-func TestHowManyMembersAreKept(t *testing.T) {
+func TestRecordedMembersAreBounded(t *testing.T) {
 	for n, fits := range map[int]bool{5000: true, 20000: false} {
 		seen, services := small()
 		nic := seen.Interfaces[0]
@@ -401,7 +401,7 @@ func TestAskingToTakeItBack(t *testing.T) {
 }
 
 // The journal tells until when a migration can be undone.
-func TestUntilWhenItCanBeTakenBack(t *testing.T) {
+func TestRollbackDeadline(t *testing.T) {
 	for _, tt := range []struct {
 		about   string
 		changed func(*phase.Journal, *phase.Snapshot)

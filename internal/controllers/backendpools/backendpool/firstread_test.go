@@ -87,7 +87,7 @@ func newCountingAPI(n int, edit ...func(*v1alpha1.BackendPool)) *countingAPI {
 }
 
 // One list reads a thousand BackendPools of an earlier process; a later one is read individually.
-func TestWhatAnotherProcessHasRecordedIsReadInOne(t *testing.T) {
+func TestOneListReadsEarlierRecords(t *testing.T) {
 	api := newCountingAPI(1000, func(p *v1alpha1.BackendPool) { p.Status.WrittenAddresses = []string{"10.0.0.1"} })
 	c := newClusterWith(t, api)
 	api.stored["p7"].Status.WrittenAddresses = []string{"10.0.0.1", "10.0.0.2"} // not yet in the cache
@@ -183,7 +183,7 @@ func TestABackendPoolThatWeirMakesCostsNoRead(t *testing.T) {
 }
 
 // A failed creation ends the wait.
-func TestWhatWeirCannotMakeIsRead(t *testing.T) {
+func TestFailedCreationEndsTheWait(t *testing.T) {
 	api := newCountingAPI(1)
 	c := newClusterWith(t, api)
 	refused := errors.New("there is one")
@@ -196,7 +196,7 @@ func TestWhatWeirCannotMakeIsRead(t *testing.T) {
 }
 
 // Another process took the pool and the cache is stale.
-func TestAnOldSightOfABackendPoolIsReadAnew(t *testing.T) {
+func TestStaleBackendPoolIsReadAgain(t *testing.T) {
 	api := newCountingAPI(1, func(p *v1alpha1.BackendPool) { p.Finalizers = nil })
 	c := newClusterWith(t, api)
 	pool := api.stored["p0"]

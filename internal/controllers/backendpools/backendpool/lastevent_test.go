@@ -132,7 +132,7 @@ func TestProblemIsReportedOnceAcrossProcesses(t *testing.T) {
 }
 
 // The status is written before the event, so a crash between them loses no state.
-func TestTheStatusKnowsBeforePeopleDo(t *testing.T) {
+func TestStatusIsWrittenBeforeTheEvent(t *testing.T) {
 	d := newFixture(t)
 	waiting := 0
 	d.api.applied = func() { waiting = len(d.world.events) }

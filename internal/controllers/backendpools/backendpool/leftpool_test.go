@@ -11,7 +11,7 @@ import (
 )
 
 // A pool that Weir created and left to others contains foreign addresses: only the nodes are Weir's.
-func TestWhatIsInAPoolThatWasLeftToOthers(t *testing.T) {
+func TestMembersOfAReleasedPool(t *testing.T) {
 	w := &world{nodes: map[string]netip.Addr{}}
 	c := &Controller{Config: Config{Cluster: w, Owner: w}}
 	p := &v1alpha1.BackendPool{Spec: v1alpha1.BackendPoolSpec{PoolName: "shop-a", LoadBalancer: v1alpha1.LoadBalancerReference{Name: "lb"}}, Status: v1alpha1.BackendPoolStatus{MadeFor: "web"}}

@@ -20,7 +20,7 @@ import (
 )
 
 // The message names only what is about to change.
-func TestWhatIsAboutToBeWritten(t *testing.T) {
+func TestRecordBeforeAWrite(t *testing.T) {
 	for _, tt := range []struct {
 		intent diff.Intent
 		want   string
@@ -37,7 +37,7 @@ func TestWhatIsAboutToBeWritten(t *testing.T) {
 }
 
 // The advice is never truncated, however long Azure's text is.
-func TestWhatFollowsIsNeverCutOff(t *testing.T) {
+func TestMessageEndIsNotTruncated(t *testing.T) {
 	at := time.Unix(1000, 0)
 	r := updater.Report{
 		At: at, RetryAt: at, AdminRetryAt: at, NextCheckAt: at, NextEligibleAt: at.Add(time.Hour), RetriesUsed: 10, Budget: 10,
@@ -55,7 +55,7 @@ func TestWhatFollowsIsNeverCutOff(t *testing.T) {
 }
 
 // A message names some and counts the rest.
-func TestHowManyAMessageNames(t *testing.T) {
+func TestNamesInAMessageAreBounded(t *testing.T) {
 	var set membership.Set
 	var ips []netip.Addr
 	for i := range 12 {
@@ -94,7 +94,7 @@ func TestRetriesOfASettledAttempt(t *testing.T) {
 }
 
 // An interface that Weir set Down counts like an address.
-func TestWhatAPoolHoldsOfOurs(t *testing.T) {
+func TestManagedMembersOfAPool(t *testing.T) {
 	single, down := []string{"10.0.0.1"}, []v1alpha1.DownAddress{{Address: "10.0.0.1"}}
 	for _, tt := range []struct {
 		status v1alpha1.BackendPoolStatus
@@ -156,7 +156,7 @@ func TestServiceOfCreatedBackendPool(t *testing.T) {
 }
 
 // Owed members are relative to the record, and once the pool was in sync, to what was read.
-func TestWhichMembersAreOwed(t *testing.T) {
+func TestPendingAdminChanges(t *testing.T) {
 	set := setOfNodes("n1", "n2", "n3", "n4")
 	set.Draining = []membership.Drain{newDrain("n1"), newDrain("n2")}
 	owes := func(e *Entry, down, back string) {

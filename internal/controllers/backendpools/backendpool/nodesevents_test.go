@@ -73,7 +73,7 @@ func TestNodePoolHasEventsOfItsOwn(t *testing.T) {
 }
 
 // The events of an earlier process are not repeated.
-func TestAPoolOfNodesRemembersItsWord(t *testing.T) {
+func TestNodePoolKeepsItsLastEvent(t *testing.T) {
 	for _, tt := range []struct {
 		before   diff.Outcome
 		edit     func(*updater.Report)

@@ -37,7 +37,7 @@ func (c *cluster) currentInput(t *testing.T, p *v1alpha1.BackendPool) operationI
 
 // A node is missing during an attempt and returns before the next reconciliation: the situation equals that of
 // the first operation, and still another operation is needed.
-func TestWhatAnAttemptSawIsWhatCounts(t *testing.T) {
+func TestChangeDuringAnAttempt(t *testing.T) {
 	p := bp("a", 0, took, func(p *v1alpha1.BackendPool) {
 		p.Spec.ServiceRef, p.Spec.Nodes = nil, &v1alpha1.NodeMembers{}
 	})
@@ -74,7 +74,7 @@ func TestServiceThatGoesTwiceIsDrainedTwice(t *testing.T) {
 	}
 }
 
-func TestWhenToLookAgain(t *testing.T) {
+func TestResyncTimes(t *testing.T) {
 	opts := Config{RecheckInterval: 5 * time.Minute, ReleaseRetryInterval: time.Minute}
 	filling := Binding{State: Active}
 	draining := Binding{State: ServiceMissing, HasRecord: true}
@@ -173,7 +173,7 @@ func TestAnAttemptThatTookNothingBackReleasesNothing(t *testing.T) {
 }
 
 // A retry request is handled once; a new process tries everything.
-func TestARetryThatPeopleAskFor(t *testing.T) {
+func TestRequestedRetry(t *testing.T) {
 	d := newFixture(t)
 	asks := func(at string) {
 		d.updatePool(func(p *v1alpha1.BackendPool) { p.Annotations = map[string]string{v1alpha1.RetryNowAnnotation: at} })

@@ -362,7 +362,7 @@ func TestLifeOfAPoolThatStaysForOthers(t *testing.T) {
 }
 
 // The namespace is not, or no longer, allowed to use the pool.
-func TestLifeWithoutRight(t *testing.T) {
+func TestLifeWithoutPermission(t *testing.T) {
 	runScenario(t, "without_right", bp("a", 0), func(l *life) {
 		l.members = setOfNodes("n1")
 		l.permissions["a"], l.rejection = NoPermission, Rejection{Reason: v1alpha1.ReasonNotAllowed, Message: "nobody allows it"}

@@ -23,7 +23,7 @@ import (
 
 var errAPI = errors.New("the API server is away")
 
-func TestWhatCannotBeRecordedIsNotWritten(t *testing.T) {
+func TestUnrecordedMembersAreNotWritten(t *testing.T) {
 	c, api, p := newRecordedPool(t)
 	c.desiredOf(t, RefOf(p))
 	intent := diff.Intent{Written: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, Add: 1}

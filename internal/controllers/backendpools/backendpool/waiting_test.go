@@ -17,7 +17,7 @@ import (
 )
 
 // A Retry-After outlives the attempts, with the reason that nothing waits.
-func TestWhatAzureAskedForOutlivesTheAttempt(t *testing.T) {
+func TestRetryAfterOutlivesTheAttempt(t *testing.T) {
 	for name, then := range map[string]func(d *fixture){
 		"the Service goes before the first write": func(d *fixture) { d.deleteService() },
 		"a pause":                             func(d *fixture) { d.updatePool(asPaused) },
@@ -59,7 +59,7 @@ func TestWhatAzureAskedForOutlivesTheAttempt(t *testing.T) {
 }
 
 // A Retry-After remains during other waits and after a restart.
-func TestWhatAzureAskedForStandsBesideOtherWaits(t *testing.T) {
+func TestRetryAfterIsReportedWithOtherWaits(t *testing.T) {
 	until := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	for _, cause := range []updater.Cause{updater.CauseLease, updater.CausePace, updater.CauseBehind} {
 		for _, tt := range []struct {
@@ -83,7 +83,7 @@ func TestWhatAzureAskedForStandsBesideOtherWaits(t *testing.T) {
 }
 
 // A new process adopts the persisted Retry-After up to the maximum, and persists the limit.
-func TestWhatAnEarlierProcessWasAskedForIsBelieved(t *testing.T) {
+func TestPersistedRetryAfterIsAdopted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, tt := range []struct{ requested, believed time.Duration }{
 			{time.Hour, time.Hour}, {24 * time.Hour, 24 * time.Hour}, {24*time.Hour + time.Second, 24 * time.Hour}, {1e5 * time.Hour, 24 * time.Hour}, {-time.Hour, -time.Hour},
@@ -110,7 +110,7 @@ func TestWhatAnEarlierProcessWasAskedForIsBelieved(t *testing.T) {
 }
 
 // What ends a wait.
-func TestNothingStaysParkedThatIsTried(t *testing.T) {
+func TestAttemptClearsParkedState(t *testing.T) {
 	t.Run("an attempt begins", func(t *testing.T) {
 		d := newFixture(t)
 		d.reportWait()

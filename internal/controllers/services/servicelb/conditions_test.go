@@ -324,7 +324,7 @@ func TestAProcessThatBeginsWritesNoNews(t *testing.T) {
 	})
 }
 
-func TestWhyAServiceIsNotProgrammed(t *testing.T) {
+func TestNotProgrammedReasons(t *testing.T) {
 	now := time.Now()
 	inSync := func(st *State) { st.Sync.request = &loadbalancer.Request{} }
 	for _, tt := range []struct {

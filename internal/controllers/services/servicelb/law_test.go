@@ -108,7 +108,7 @@ func (h *history) comes() {
 
 // In any order of events, a Service has one request at a time, its parts in Azure are recorded, and in the end
 // it is in sync or gone.
-func TestWhateverHappensAServiceGetsWhatItWants(t *testing.T) {
+func TestLawServicesConverge(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		h := &history{world: newWorld(t, func(o *Settings) {
 			o.Configurations = []service.Configuration{{Name: "kubernetes"}, {Name: "lb-2", Services: func(on map[string]string) bool { return on["tier"] == "front" }}}

@@ -26,7 +26,7 @@ func newMove(on, removeFrom string) loadbalancer.Request {
 }
 
 // Both load balancers serve only if the addresses differ, and the Service was on the former one.
-func TestWhichMovesKeepTheFormer(t *testing.T) {
+func TestMovesThatKeepTheFormerLoadBalancer(t *testing.T) {
 	for _, tt := range []struct {
 		name, on, removeFrom, recorded string
 		edit                           func(r *loadbalancer.Request)
@@ -64,7 +64,7 @@ func setStaticAddress(r *loadbalancer.Request) {
 
 // The new addresses are published when they are probed, and the former ones leave a minute later; a public one at once.
 // Changes of the Service do not restart the time, another load balancer does.
-func TestWhenAServiceLeavesItsFormerLoadBalancer(t *testing.T) {
+func TestFormerLoadBalancerIsReleased(t *testing.T) {
 	now := time.Now()
 	at := func(seconds int) time.Time { return now.Add(time.Duration(seconds) * time.Second) }
 	type step struct {

@@ -141,7 +141,7 @@ func TestSettle(t *testing.T) {
 }
 
 // The relevant wait among several; a running request needs none, because its result triggers a reconcile.
-func TestUntilWhenAServiceWaits(t *testing.T) {
+func TestRetryTimes(t *testing.T) {
 	now := time.Unix(1000, 0)
 	in := func(s time.Duration) time.Time { return now.Add(s * time.Second) }
 	inSync := SyncState{request: &loadbalancer.Request{}, resyncAt: in(600)}

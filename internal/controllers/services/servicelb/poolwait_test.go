@@ -13,7 +13,7 @@ import (
 
 // A Service that waits for its pools is requested again when one is filled, when the spec changes, or after a
 // while, but not on every event.
-func TestWhenAServiceIsAskedForAgainWhosePoolsAreFilledFirst(t *testing.T) {
+func TestRequestAfterPoolFill(t *testing.T) {
 	now, wish := time.Now(), &service.Spec{Owner: "a1"}
 	waiting := func() *PoolWait {
 		f := &PoolWait{}

@@ -186,7 +186,7 @@ func TestADryRunInBetweenKeepsThePaceOfFilling(t *testing.T) {
 }
 
 // A change that fits no load balancer is reverted: its warning must end.
-func TestAComplaintEndsWithItsCause(t *testing.T) {
+func TestWarningEndsWithItsCause(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := served(t)
 		w.s.Object.Annotations = map[string]string{service.Internal: "true"}

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestHowManyAreMany(t *testing.T) {
+func TestRemovalLimit(t *testing.T) {
 	for _, tt := range []struct {
 		n, total int
 		want     bool
@@ -33,7 +33,7 @@ func TestHowManyAreMany(t *testing.T) {
 // A changed setting removes the addresses of six of ten Services. The first waits for others, then
 // all wait for confirmation. Confirming one does not release the others, for which the setting is
 // reverted.
-func TestManyWaitForAPerson(t *testing.T) {
+func TestRemovalsAboveTheLimitNeedConfirmation(t *testing.T) {
 	start := time.Unix(1000, 0)
 	at := start.Add
 	var tally removalTracker
@@ -68,7 +68,7 @@ func TestManyWaitForAPerson(t *testing.T) {
 }
 
 // Few are only delayed briefly.
-func TestFewGo(t *testing.T) {
+func TestRemovalsBelowTheLimit(t *testing.T) {
 	now := time.Unix(1000, 0)
 	var small, large removalTracker
 	small.AddService("a/a", now)
@@ -91,7 +91,7 @@ func TestFewGo(t *testing.T) {
 }
 
 // Whatever the order: within a minute at most three, or a fifth, are removed unconfirmed.
-func TestNoMoreGoUnasked(t *testing.T) {
+func TestLawRemovalsAreBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		total := rapid.IntRange(4, 40).Draw(t, "all")
 		var tally removalTracker

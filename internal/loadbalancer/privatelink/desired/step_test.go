@@ -154,7 +154,7 @@ func TestAChangeKeepsTheRest(t *testing.T) {
 }
 
 // A frontend is held by everything that publishes it, whoever created it.
-func TestWhatHoldsAFrontend(t *testing.T) {
+func TestFrontendUsers(t *testing.T) {
 	t.Parallel()
 	seen := []lb.PrivateLinkService{made("n/a", connected("pe")), made("n/a", foreignOne, as("other")), made("n/b", as("b"), onFrontend(frontendB))}
 	text := DescribePublishers(frontend(), seen)
