@@ -129,7 +129,7 @@ func (r *Report) runCheck(ctx context.Context, name string, check func(context.C
 }
 
 func singleResult(v Result, reason, do string) []Check {
-	return []Check{{Result: v, Why: reason, Do: do}}
+	return []Check{{Result: v, Why: reason, Fix: do}}
 }
 
 func noResponse(ctx context.Context, err error) []Check {

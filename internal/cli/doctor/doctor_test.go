@@ -45,7 +45,7 @@ func TestVersions(t *testing.T) {
 	for of, want := range map[string]Result{
 		"v1.37.2": OK, "v1.30.0": OK, "v1.33.4-gke.100": OK, "v1.29.9": Fail, "v1.38.0": Warn, "": Unknown, "unknown": Unknown,
 	} {
-		if got := checkVersion(of); got.Result != want || (want == Fail || want == Warn) != (got.Do != "") {
+		if got := checkVersion(of); got.Result != want || (want == Fail || want == Warn) != (got.Fix != "") {
 			t.Errorf("%q: %+v, want %s", of, got, want)
 		}
 	}
@@ -308,7 +308,7 @@ func TestUnused(t *testing.T) {
 		"a frontend that is required": {ip("mine", "", ""), map[string]string{"weir-retained-frontend": "a001"}, Warn, "not in use: frontend a001 of load balancer kubernetes"},
 	} {
 		a.ips, a.loadBalancers = []lb.PublicIP{tt.ip}, []lb.LoadBalancer{{ID: lb.LoadBalancerID{Name: "kubernetes"}, Tags: tt.tags}}
-		if got := a.unused(); got[0].Result != tt.want || tt.reason != "" && got[0].Why != tt.reason || (tt.want == Warn) != (got[0].Do != "") {
+		if got := a.unused(); got[0].Result != tt.want || tt.reason != "" && got[0].Why != tt.reason || (tt.want == Warn) != (got[0].Fix != "") {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -461,7 +461,7 @@ func TestDefinitions(t *testing.T) {
 			want.SetName("provisions.weir.dev")
 		}
 		got := d.checkDefinition(t.Context(), want)
-		if len(got) != 1 || got[0].Result != tt.want || !strings.Contains(got[0].Why, tt.reason) || (tt.want == Fail || tt.want == Warn) && got[0].Do == "" {
+		if len(got) != 1 || got[0].Result != tt.want || !strings.Contains(got[0].Why, tt.reason) || (tt.want == Fail || tt.want == Warn) && got[0].Fix == "" {
 			t.Errorf("%s: %+v", tt.name, got)
 		}
 	}
@@ -492,7 +492,7 @@ func TestProvisionerCheck(t *testing.T) {
 		"not installed":       {[]client.Object{waits}, Warn, "there is no Lease weir-provisioner"},
 	} {
 		got := Doctor{API: fake.NewClientBuilder().WithScheme(scheme).WithObjects(tt.has...).Build()}.checkProvisioner(t.Context())
-		if len(got) != 1 || got[0].Result != tt.want || !strings.HasPrefix(got[0].Why, tt.reason) || (tt.want == Warn) != (got[0].Do != "") {
+		if len(got) != 1 || got[0].Result != tt.want || !strings.HasPrefix(got[0].Why, tt.reason) || (tt.want == Warn) != (got[0].Fix != "") {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -528,7 +528,7 @@ func TestRejectedReads(t *testing.T) {
 	} {
 		read := (&Azure{}).readCheck("load balancers", func(context.Context) (int, error) { return 0, err })
 		c := read(t.Context())
-		if len(c) != 1 || c[0].Result != Fail || !strings.Contains(c[0].Do, want) || strings.Contains(c[0].Why, armerror.CodeUnclassified) {
+		if len(c) != 1 || c[0].Result != Fail || !strings.Contains(c[0].Fix, want) || strings.Contains(c[0].Why, armerror.CodeUnclassified) {
 			t.Errorf("%v: %+v, want %q", err, c, want)
 		}
 	}

@@ -43,7 +43,7 @@ func (d Doctor) installationChecks() []namedCheck {
 
 func checksOf(findings ...status.Finding) (checks []Check) {
 	for _, f := range findings {
-		checks = append(checks, Check{Result: Result(f.Severity), Why: f.Why, Do: f.Do})
+		checks = append(checks, Check{Result: Result(f.Severity), Why: f.Why, Fix: f.Fix})
 	}
 	return checks
 }

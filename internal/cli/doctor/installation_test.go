@@ -72,7 +72,7 @@ func TestAdmissionPolicies(t *testing.T) {
 		}
 		d := Doctor{API: fake.NewClientBuilder().WithScheme(scheme).WithObjects(tt.edit(shippedAdmission(t))...).Build(), Namespace: "weir-system", ServiceAccount: tt.account}
 		got := d.checkAdmission(t.Context())
-		if len(got) != 1 || got[0].Result != tt.want || !strings.Contains(got[0].Why, tt.reason) || (got[0].Do == "") != (tt.want == OK) {
+		if len(got) != 1 || got[0].Result != tt.want || !strings.Contains(got[0].Why, tt.reason) || (got[0].Fix == "") != (tt.want == OK) {
 			t.Errorf("%s: %+v", tt.about, got)
 		}
 	}
@@ -114,7 +114,7 @@ func TestTheLeadersLease(t *testing.T) {
 		{"no version", change(func(l *status.Leader) { l.Version = "" }), true, deployed(), "OK", "", "UNKNOWN", "older than this program"},
 	} {
 		i := &installed{Doctor: Doctor{Namespace: "weir-system"}, leader: tt.l, allLeases: tt.all, installation: status.Installation{Known: true, Deployment: tt.d}}
-		if got := i.checkLease(t.Context(), now)[0]; string(got.Result) != tt.lease || !strings.Contains(got.Why, tt.reason) || got.Result == Fail && got.Do == "" {
+		if got := i.checkLease(t.Context(), now)[0]; string(got.Result) != tt.lease || !strings.Contains(got.Why, tt.reason) || got.Result == Fail && got.Fix == "" {
 			t.Errorf("%s: %+v", tt.about, got)
 		}
 		if got := i.checkVersion()[0]; string(got.Result) != tt.version || !strings.Contains(got.Why, tt.wantText) {

@@ -46,7 +46,7 @@ func TestRegionLimits(t *testing.T) {
 	} {
 		status, body = tt.status, tt.body
 		got := a.checkRegionLimits(t.Context())
-		if len(got) != 1 || got[0].Result != tt.want || !strings.Contains(got[0].Why, tt.reason) || tt.want == Unknown && !strings.Contains(got[0].Do, usagesAction) {
+		if len(got) != 1 || got[0].Result != tt.want || !strings.Contains(got[0].Why, tt.reason) || tt.want == Unknown && !strings.Contains(got[0].Fix, usagesAction) {
 			t.Errorf("%+v: %+v", tt, got)
 		}
 	}

@@ -65,13 +65,13 @@ func (d Doctor) checkHealth(ctx context.Context) Check {
 	seen, err := status.ReadSnapshot(reading, d.API, "", time.Now())
 	if err != nil {
 		no := noResponse(reading, err)[0]
-		c.Why, c.Do = no.Why, no.Do
+		c.Why, c.Fix = no.Why, no.Fix
 		return c
 	}
 	seen.ReadHealth(ctx, d.Health)
 	var down []string
 	for _, cause := range status.NewReport(seen).Causes {
-		for _, p := range cause.Of {
+		for _, p := range cause.Objects {
 			if cause.Name == status.AllDown {
 				down = append(down, p.Text())
 			}
@@ -79,7 +79,7 @@ func (d Doctor) checkHealth(ctx context.Context) Check {
 	}
 	switch {
 	case len(down) > 0:
-		c.Result, c.Why, c.Do = Warn, "Azure's probes report no member up: "+humanize.FormatList(down, 5), "weir explain pool NAME -n NAMESPACE --health shows the reason for each node"
+		c.Result, c.Why, c.Fix = Warn, "Azure's probes report no member up: "+humanize.FormatList(down, 5), "weir explain pool NAME -n NAMESPACE --health shows the reason for each node"
 	case seen.Health.Error != "":
 		c.Why = seen.Health.Error
 	default:

@@ -276,8 +276,8 @@ func (r Reader) describeCopies(ctx context.Context, gateway, backend types.Names
 
 func (g *Gateway) addSteps(r status.Report) {
 	for _, c := range r.Causes {
-		for _, p := range c.Of {
-			g.Steps = append(g.Steps, Step{Cause: c.Name, Why: p.Why, Do: status.RemedyOf(c.Name, p)})
+		for _, p := range c.Objects {
+			g.Steps = append(g.Steps, Step{Cause: c.Name, Why: p.Why, Fix: status.RemedyOf(c.Name, p)})
 		}
 	}
 }

@@ -56,7 +56,7 @@ type Service struct {
 type Step struct {
 	Cause string `json:"cause"`
 	Why   string `json:"why"`
-	Do    string `json:"do,omitempty"`
+	Fix   string `json:"do,omitempty"`
 }
 
 // Port is a Service port: one rule for each IP family on each of its load balancers.
@@ -114,8 +114,8 @@ type Member struct {
 	Node    string `json:"node,omitempty"`
 	Address string `json:"address,omitempty"`
 	// Is is InPool, Down, Missing, Leaving, LeftOut or Foreign.
-	Is  string `json:"is"`
-	Why string `json:"why,omitempty"`
+	State string `json:"is"`
+	Why   string `json:"why,omitempty"`
 	// Health is what Azure's probe reports, and why.
 	Health string `json:"health,omitempty"`
 }
@@ -349,13 +349,13 @@ func mergeMembers(p *v1alpha1.BackendPool, set membership.Set, names map[netip.A
 	}
 	out := []Member{}
 	for _, a := range set.Addresses {
-		m := Member{Node: a.Name, Address: a.IP.String(), Is: Missing}
+		m := Member{Node: a.Name, Address: a.IP.String(), State: Missing}
 		wanted[m.Address] = true
 		if recorded, known := record[m.Address]; known {
-			m.Is, m.Why = recorded.Is, recorded.Why
+			m.State, m.Why = recorded.State, recorded.Why
 		}
 		if reason := unusable[m.Address]; reason != "" {
-			m.Is, m.Why = LeftOut, reason
+			m.State, m.Why = LeftOut, reason
 		}
 		out = append(out, m)
 	}
@@ -364,13 +364,13 @@ func mergeMembers(p *v1alpha1.BackendPool, set membership.Set, names map[netip.A
 			continue
 		}
 		ip, _ := netip.ParseAddr(address)
-		m := Member{Node: names[ip], Address: address, Is: Leaving}
+		m := Member{Node: names[ip], Address: address, State: Leaving}
 		if at := slices.IndexFunc(set.NonMembers, func(n membership.NonMember) bool { return n.Node == m.Node }); at >= 0 {
 			m.Why = set.NonMembers[at].Reason
 			set.NonMembers = slices.Delete(slices.Clone(set.NonMembers), at, at+1)
 		}
 		if m.Why != "" && status.HasLastUp(p) {
-			m.Is, m.Why = InPool, m.Why+"; it remains up while no other member takes new flows"
+			m.State, m.Why = InPool, m.Why+"; it remains up while no other member takes new flows"
 		}
 		out = append(out, m)
 	}
@@ -380,7 +380,7 @@ func mergeMembers(p *v1alpha1.BackendPool, set membership.Set, names map[netip.A
 		}
 	}
 	for _, a := range set.NonMembers {
-		out = append(out, Member{Node: a.Node, Is: LeftOut, Why: a.Reason})
+		out = append(out, Member{Node: a.Node, State: LeftOut, Why: a.Reason})
 	}
 	slices.SortStableFunc(out, func(a, b Member) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Address, b.Address)) })
 	return out
@@ -390,10 +390,10 @@ func mergeMembers(p *v1alpha1.BackendPool, set membership.Set, names map[netip.A
 func recordedByAddress(p *v1alpha1.BackendPool) map[string]Member {
 	of := map[string]Member{}
 	for _, address := range p.Status.WrittenAddresses {
-		of[address] = Member{Address: address, Is: InPool}
+		of[address] = Member{Address: address, State: InPool}
 	}
 	for _, d := range p.Status.Down {
-		m := Member{Node: d.Node, Address: d.Address, Is: Down, Why: d.Reason}
+		m := Member{Node: d.Node, Address: d.Address, State: Down, Why: d.Reason}
 		if isExcluded(d.Reason) {
 			m.Why += "; it leaves when nothing serves on the node, at " + humanize.FormatTime(d.Since.Add(membership.LeavingTimeout)) + " at the latest"
 		}
@@ -402,7 +402,7 @@ func recordedByAddress(p *v1alpha1.BackendPool) map[string]Member {
 	// Addresses are recorded before they are written, so the last read of the pool takes precedence.
 	if members := p.Status.Members; members != nil && members.Missing != nil {
 		for _, m := range members.Missing.Named {
-			of[m.Address] = Member{Node: m.Node, Address: m.Address, Is: Missing}
+			of[m.Address] = Member{Node: m.Node, Address: m.Address, State: Missing}
 		}
 	}
 	return of
@@ -423,7 +423,7 @@ func countUnnamed(members *v1alpha1.OutOfSyncMembers) (n int) {
 func foreignMembers(p *v1alpha1.BackendPool) (out []Member) {
 	if members := p.Status.Members; members != nil && members.Foreign != nil {
 		for _, m := range members.Foreign.Named {
-			out = append(out, Member{Node: m.Node, Address: m.Address, Is: Foreign})
+			out = append(out, Member{Node: m.Node, Address: m.Address, State: Foreign})
 		}
 	}
 	return out

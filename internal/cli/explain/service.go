@@ -38,9 +38,9 @@ func (r Reader) addServing(ctx context.Context, s *corev1.Service, pools []v1alp
 		out.addNext()
 	}
 	for _, c := range status.NewReport(seen).Causes {
-		for _, p := range c.Of {
+		for _, p := range c.Objects {
 			if p.Kind == "Service" || p.Kind == "Lease" && (out.Served || len(pools) > 0) {
-				out.Steps = append(out.Steps, Step{Cause: c.Name, Why: p.Why, Do: status.RemedyOf(c.Name, p)})
+				out.Steps = append(out.Steps, Step{Cause: c.Name, Why: p.Why, Fix: status.RemedyOf(c.Name, p)})
 			}
 		}
 	}
@@ -111,7 +111,7 @@ func (svc *Service) classLine() string {
 func (svc *Service) RemedyFor(c metav1.Condition) string {
 	for _, s := range svc.Steps {
 		if s.Why == c.Message {
-			return s.Do
+			return s.Fix
 		}
 	}
 	return ""
@@ -128,7 +128,7 @@ func (svc *Service) OtherSteps() []Step {
 func distinctSteps(steps []Step) []Step {
 	var items []Step
 	for _, s := range steps {
-		if !slices.ContainsFunc(items, func(o Step) bool { return o.Do == s.Do && o.Why == s.Why }) {
+		if !slices.ContainsFunc(items, func(o Step) bool { return o.Fix == s.Fix && o.Why == s.Why }) {
 			items = append(items, s)
 		}
 	}

@@ -110,8 +110,8 @@ func (ex Explanation) writeConditions(b *strings.Builder, conditions []metav1.Co
 }
 
 func (ex Explanation) writeStep(b *strings.Builder, step Step) {
-	if step.Do != "" {
-		writeLine(b, ex.paint(humanize.Title, "What to do"), step.Do)
+	if step.Fix != "" {
+		writeLine(b, ex.paint(humanize.Title, "What to do"), step.Fix)
 	}
 }
 
@@ -181,7 +181,7 @@ func (ex Explanation) writePool(b *strings.Builder, p Pool) {
 	}
 	fmt.Fprintf(w, "  NODE\tADDRESS\tSTATE%s\n", health)
 	for _, m := range p.Members {
-		state := ex.paint(m.style(), m.Is)
+		state := ex.paint(m.style(), m.State)
 		if m.Why != "" {
 			state += ": " + sanitizeText(m.Why)
 		}
@@ -212,7 +212,7 @@ func (p Pool) remedy() string {
 }
 
 func (m Member) style() humanize.Style {
-	switch m.Is {
+	switch m.State {
 	case InPool:
 		return humanize.Good
 	case Missing:

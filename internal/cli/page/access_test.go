@@ -73,7 +73,7 @@ func TestServe(t *testing.T) {
 		}
 		body, err := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
-		if err != nil || resp.StatusCode != http.StatusOK || !bytes.Contains(body, []byte("<main id=\"now\"")) {
+		if err != nil || resp.StatusCode != http.StatusOK || !bytes.Contains(body, []byte("<main id=\"content\"")) {
 			t.Errorf("%v, %s, %s", err, resp.Status, body)
 		}
 		stop()

@@ -184,5 +184,5 @@ func (a *authenticator) showLogin(w http.ResponseWriter, r *http.Request, status
 		namespace = ""
 	}
 	s := &pageServer{Options: Options{Cluster: a.cluster}, root: "/"}
-	s.renderPage(w, status, "login", pageData{Title: "Sign in", Brief: reason, At: time.Now(), Still: true, Body: struct{ Why, Namespace string }{reason, namespace}})
+	s.renderPage(w, status, "login", pageData{Title: "Sign in", Summary: reason, At: time.Now(), Still: true, Body: struct{ Why, Namespace string }{reason, namespace}})
 }

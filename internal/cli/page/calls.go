@@ -118,9 +118,9 @@ func (s *pageServer) serveCalls(w http.ResponseWriter, r *http.Request) {
 	q := parseQuery(r.URL.Query())
 	recent, err := getCached(r.Context(), s.cache, "calls "+q.Link(), func(ctx context.Context) (*recentCalls, error) { return s.fetchCalls(ctx, q) })
 	if err != nil {
-		s.renderPage(w, http.StatusBadGateway, "problem", pageData{Title: "Calls", Here: "calls", Brief: "No calls can be shown.", At: time.Now(), Body: errorPage{
-			Is: "No running Weir reports its requests to Azure.", Why: err.Error(),
-			Do: "They are in the memory of the leader. All else on this page comes from the API server.",
+		s.renderPage(w, http.StatusBadGateway, "problem", pageData{Title: "Calls", Here: "calls", Summary: "No calls can be shown.", At: time.Now(), Body: errorPage{
+			Title: "No running Weir reports its requests to Azure.", Why: err.Error(),
+			Fix: "They are in the memory of the leader. All else on this page comes from the API server.",
 		}})
 		return
 	}
@@ -136,7 +136,7 @@ func (s *pageServer) serveCalls(w http.ResponseWriter, r *http.Request) {
 		body.Gates = f.Gates[:min(len(f.Gates), maxDelays)]
 		body.More = len(f.Gates) - len(body.Gates)
 	}
-	s.renderPage(w, http.StatusOK, "calls", pageData{Title: "Calls", Here: "calls", At: recent.At, Brief: body.Line.Words(), Body: body})
+	s.renderPage(w, http.StatusOK, "calls", pageData{Title: "Calls", Here: "calls", At: recent.At, Summary: body.Line.Words(), Body: body})
 }
 
 func (s *pageServer) fetchCalls(ctx context.Context, q callQuery) (*recentCalls, error) {
@@ -217,7 +217,7 @@ func (t timeline) Each() string { return duration.HumanDuration(t.To.Sub(t.From)
 type chartSegment struct {
 	rectangle
 
-	Is string
+	Class string
 }
 
 // Columns returns the rectangles of the chart; throttled calls are on top.

@@ -19,16 +19,16 @@ type detailPage struct {
 	explain.Explanation
 
 	Kind, Namespace, Name string
-	Told                  []poolDetails
+	ShownPools            []poolDetails
 	MorePools             int
 }
 
 type poolDetails struct {
 	explain.Pool
 
-	Is     string
+	Class  string
 	Counts memberCounts
-	Do     string
+	Fix    string
 	Shown  []explain.Member
 }
 
@@ -45,10 +45,10 @@ func newDetailPage(s explain.Explanation, kind, namespace, name string) *detailP
 	slices.SortStableFunc(s.Pools, func(a, b explain.Pool) int { return stateOrder(stateOf(a.State)) - stateOrder(stateOf(b.State)) })
 	out.MorePools = max(0, len(s.Pools)-maxPools)
 	for _, p := range s.Pools[:len(s.Pools)-out.MorePools] {
-		t := poolDetails{Pool: p, Is: stateOf(p.State), Counts: countMembers(&p), Do: status.RemedyOf(p.Cause, status.Problem{Namespace: p.Namespace, Name: p.Name})}
-		slices.SortStableFunc(p.Members, func(a, b explain.Member) int { return cmp.Compare(memberOrder(a.Is), memberOrder(b.Is)) })
+		t := poolDetails{Pool: p, Class: stateOf(p.State), Counts: countMembers(&p), Fix: status.RemedyOf(p.Cause, status.Problem{Namespace: p.Namespace, Name: p.Name})}
+		slices.SortStableFunc(p.Members, func(a, b explain.Member) int { return cmp.Compare(memberOrder(a.State), memberOrder(b.State)) })
 		t.Shown = p.Members[:min(len(p.Members), maxMembers)]
-		out.Told = append(out.Told, t)
+		out.ShownPools = append(out.ShownPools, t)
 	}
 	out.Pools = nil            // replaced by Told; do not cache twice
 	slices.Reverse(out.Events) // newest first
@@ -78,7 +78,7 @@ func (s *pageServer) serveDetails(kind string, ask func(context.Context, explain
 	return func(w http.ResponseWriter, r *http.Request) {
 		namespace, name := r.PathValue("namespace"), r.PathValue("name")
 		if s.Namespace != "" && namespace != "" && namespace != s.Namespace {
-			s.serveErrorPage(w, http.StatusNotFound, errorPage{Is: "It is in another namespace.", Why: "This page shows namespace " + s.Namespace + "."})
+			s.serveErrorPage(w, http.StatusNotFound, errorPage{Title: "It is in another namespace.", Why: "This page shows namespace " + s.Namespace + "."})
 			return
 		}
 		key, health := s.Namespace+" "+kind+" "+namespace+"/"+name, s.healthReader(r)
@@ -96,7 +96,7 @@ func (s *pageServer) serveDetails(kind string, ask func(context.Context, explain
 			s.serveError(w, err)
 			return
 		}
-		s.renderPage(w, http.StatusOK, "story", pageData{Title: name, At: details.At, Brief: details.summaryText(), Body: details})
+		s.renderPage(w, http.StatusOK, "story", pageData{Title: name, At: details.At, Summary: details.summaryText(), Body: details})
 	}
 }
 
@@ -117,8 +117,8 @@ func (s *pageServer) healthReader(r *http.Request) func(ctx context.Context, nam
 }
 
 func (d *detailPage) summaryText() string {
-	for _, t := range d.Told {
-		if t.Is != stateInSync {
+	for _, t := range d.ShownPools {
+		if t.Class != stateInSync {
 			return t.Name + " is " + t.State + ": " + t.Counts.Words()
 		}
 	}

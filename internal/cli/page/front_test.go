@@ -66,8 +66,8 @@ func TestNotesAreNotProblems(t *testing.T) {
 			Conditions:   []metav1.Condition{{Type: servicelb.TypeProgrammed, Status: metav1.ConditionTrue, Reason: servicelb.ConditionReasonNoEndpoints}},
 		},
 	}}})
-	if f.Is != stateInSync || len(f.Causes) != 0 || len(f.Notes) != 1 || f.Notes[0].All[0].Is != stateInSync {
-		t.Errorf("%s, %+v, %+v", f.Is, f.Causes, f.Notes)
+	if f.Class != stateInSync || len(f.Causes) != 0 || len(f.Notes) != 1 || f.Notes[0].All[0].Class != stateInSync {
+		t.Errorf("%s, %+v, %+v", f.Class, f.Causes, f.Notes)
 	}
 }
 
@@ -77,8 +77,8 @@ func TestPausedPoolsAreListedSeparately(t *testing.T) {
 	p.Spec.Pause = &v1alpha1.Pause{Why: "the <b>database</b> moves", By: "jane", Until: new(metav1.NewTime(time.Now().Add(time.Hour)))}
 	seen := status.Snapshot{At: time.Now(), Leader: status.Leader{Known: true, Holder: "weir-0"}, Pools: []v1alpha1.BackendPool{*p}}
 	f := newFrontPage(seen)
-	if f.Is != stateInSync || len(f.Paused) != 1 || f.Balancers[0].Paused != 1 || f.Balancers[0].InSync != 0 {
-		t.Errorf("%s, %+v, %+v", f.Is, f.Paused, f.Balancers)
+	if f.Class != stateInSync || len(f.Paused) != 1 || f.Balancers[0].Paused != 1 || f.Balancers[0].InSync != 0 {
+		t.Errorf("%s, %+v, %+v", f.Class, f.Paused, f.Balancers)
 	}
 	var out strings.Builder
 	if err := templates["front"].Execute(&out, pageData{At: seen.At, Body: f}); err != nil {
@@ -106,8 +106,8 @@ func TestControllerState(t *testing.T) {
 	} {
 		p := poolOf("shop", "db", "kubernetes", v1alpha1.ReasonInSync, "in sync with 2 nodes", 2, 2)
 		f := newFrontPage(status.Snapshot{At: time.Now(), Leader: tt.leader, Pools: []v1alpha1.BackendPool{*p}})
-		if f.RunningIs != tt.want || !strings.HasPrefix(f.Running, tt.text) || strings.Contains(f.Verdict, "leads") {
-			t.Errorf("%s: %s, %q; %q", name, f.RunningIs, f.Running, f.Verdict)
+		if f.RunningClass != tt.want || !strings.HasPrefix(f.Running, tt.text) || strings.Contains(f.Verdict, "leads") {
+			t.Errorf("%s: %s, %q; %q", name, f.RunningClass, f.Running, f.Verdict)
 		}
 	}
 }
@@ -127,7 +127,7 @@ func TestStatesOfServices(t *testing.T) {
 		{stateUpdating, "Invalid", []metav1.Condition{condition(servicelb.TypeAccepted, "Invalid", metav1.ConditionFalse), condition(servicelb.TypeProgrammed, "Programmed", metav1.ConditionTrue)}},
 	} {
 		row := newServiceRow(&corev1.Service{Status: corev1.ServiceStatus{Conditions: tt.conditions}}, nil, false)
-		if row.Is != tt.want || row.State != tt.state {
+		if row.Class != tt.want || row.State != tt.state {
 			t.Errorf("%+v, want %s, %s", row, tt.want, tt.state)
 		}
 	}

@@ -43,7 +43,7 @@ func countMembers(p *explain.Pool) memberCounts {
 	}
 	l := memberCounts{Known: true, Wanted: int(*p.Desired)}
 	for _, m := range p.Members {
-		switch m.Is {
+		switch m.State {
 		case explain.InPool:
 			l.In++
 		case explain.Down:
@@ -106,7 +106,7 @@ func (m memberCounts) Over() string {
 
 // barSegment is a segment of a bar, in percent.
 type barSegment struct {
-	Is       string
+	Class    string
 	At, Wide float64
 }
 

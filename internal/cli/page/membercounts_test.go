@@ -42,7 +42,7 @@ func TestLevels(t *testing.T) {
 		}
 	}
 	p := explain.Pool{Desired: ptr.To(int32(9)), Observed: ptr.To(int32(5)), Foreign: ptr.To(int32(1)), Members: []explain.Member{
-		{Is: explain.InPool}, {Is: explain.Down}, {Is: explain.Missing}, {Is: explain.Leaving}, {Is: explain.LeftOut}, {Is: explain.Foreign},
+		{State: explain.InPool}, {State: explain.Down}, {State: explain.Missing}, {State: explain.Leaving}, {State: explain.LeftOut}, {State: explain.Foreign},
 	}}
 	if got := countMembers(&p).Words(); got != "2 of 9, 1 Down, 7 missing, 1 surplus, 1 foreign" {
 		t.Error(got)
@@ -72,18 +72,18 @@ func TestLawOfBars(t *testing.T) {
 func TestChainShowsEachState(t *testing.T) {
 	pools := make([]poolRow, 10_000)
 	for i := range pools {
-		pools[i] = poolRow{Balancer: "kubernetes", Is: stateInSync}
+		pools[i] = poolRow{Balancer: "kubernetes", Class: stateInSync}
 		switch {
 		case i < 1:
-			pools[i].Is = stateFailed
+			pools[i].Class = stateFailed
 		case i < 2500:
-			pools[i].Is = stateUpdating
+			pools[i].Class = stateUpdating
 		}
 	}
 	b := groupByLoadBalancer(pools)[0]
 	drawn := map[string]int{}
 	for _, p := range b.Pools {
-		drawn[p.Is]++
+		drawn[p.Class]++
 	}
 	if b.Words() != "10000 pools, 7500 in sync, 2499 in progress, 1 wrong" || b.More() != 9940 || drawn[stateFailed] != 1 || drawn[stateUpdating] != 14 || drawn[stateInSync] != 45 {
 		t.Errorf("%s, %v", b.Words(), drawn)

@@ -30,9 +30,9 @@ type pageData struct {
 	At      time.Time
 	// Still disables automatic refresh; Door shows the sign-out button.
 	Still, Door bool
-	// Brief is announced by screen readers when it changes.
-	Brief string
-	Body  any
+	// Summary is announced by screen readers when it changes.
+	Summary string
+	Body    any
 }
 
 // templates are the pages by name, each with the same frame.
@@ -50,7 +50,7 @@ var templates = func() map[string]*template.Template {
 
 type pagePart struct {
 	Sheet pageData
-	Of    any
+	Data  any
 }
 
 // hasPools reports whether rows need the columns of BackendPools.

@@ -12,17 +12,17 @@ const rowsPerPage = 200
 
 type poolFilter struct {
 	// Find is a substring of a pool, Service, namespace or load balancer name.
-	Find         string
-	Balancer, Is string
+	Find            string
+	Balancer, Class string
 }
 
 func parseFilter(q url.Values) poolFilter {
-	return poolFilter{Find: strings.TrimSpace(q.Get("find")), Balancer: q.Get("balancer"), Is: q.Get("is")}
+	return poolFilter{Find: strings.TrimSpace(q.Get("find")), Balancer: q.Get("balancer"), Class: q.Get("is")}
 }
 
 func (f poolFilter) filterURL() string {
 	q := url.Values{}
-	for name, value := range map[string]string{"find": f.Find, "balancer": f.Balancer, "is": f.Is} {
+	for name, value := range map[string]string{"find": f.Find, "balancer": f.Balancer, "is": f.Class} {
 		if value != "" {
 			q.Set(name, value)
 		}
@@ -32,7 +32,7 @@ func (f poolFilter) filterURL() string {
 
 func (f poolFilter) matchesPool(p *poolRow) bool {
 	switch {
-	case f.Is != "" && f.Is != p.Is, f.Balancer != "" && !strings.EqualFold(f.Balancer, p.Balancer):
+	case f.Class != "" && f.Class != p.Class, f.Balancer != "" && !strings.EqualFold(f.Balancer, p.Balancer):
 		return false
 	case f.Find == "":
 		return true

@@ -181,7 +181,7 @@ func checkRemoval(gw *gatewayv1.Gateway, p Problem, now time.Time) (found, waits
 		return nil, []Problem{p}
 	}
 	if p.cause == servicelb.ConditionReasonLeaving {
-		p.do = RemedyFor(NoAddress)
+		p.fix = RemedyFor(NoAddress)
 	}
 	return []Problem{p}, nil
 }

@@ -116,7 +116,7 @@ func TestProblemsOfGateways(t *testing.T) {
 			continue
 		}
 		if len(found) > 0 {
-			if do := groupByCause(found)[0].Do; !strings.Contains(do, tt.do) || strings.Contains(do, "service") {
+			if do := groupByCause(found)[0].Fix; !strings.Contains(do, tt.do) || strings.Contains(do, "service") {
 				t.Errorf("%s: what to do: %s", name, do)
 			}
 		}
@@ -151,7 +151,7 @@ func TestReportOfGateways(t *testing.T) {
 	if err := r.WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
-	if r.Gateways != (Count{All: 2}) || len(r.Causes) != 2 || len(r.Causes[0].Of) != 1 || !strings.Contains(text.String(), "tlsroute shop/tls   UnsupportedValue") ||
+	if r.Gateways != (Count{All: 2}) || len(r.Causes) != 2 || len(r.Causes[0].Objects) != 1 || !strings.Contains(text.String(), "tlsroute shop/tls   UnsupportedValue") ||
 		!strings.Contains(text.String(), "\nNotes:\n\nUnknownAnnotation: without effect: service.beta.kubernetes.io/azure-load-balancer-intrenal\n") ||
 		!strings.Contains(text.String(), "tcproute shop/web   BackendNotFound   for 60s") || !strings.Contains(text.String(), "kubectl edit tcproute -n shop web") {
 		t.Errorf("Gateways %+v:\n%s", r.Gateways, text.String())

@@ -90,7 +90,7 @@ func TestPods(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := installation.CheckPods()
-		if len(got) != 1 || got[0].Severity != tt.verdict || !strings.Contains(got[0].Why, tt.reason) || !strings.Contains(got[0].Do, tt.do) {
+		if len(got) != 1 || got[0].Severity != tt.verdict || !strings.Contains(got[0].Why, tt.reason) || !strings.Contains(got[0].Fix, tt.do) {
 			t.Errorf("%s: %+v", tt.about, got)
 		}
 		if first, ok := installation.FirstFailure(); ok != (tt.verdict == Fail) || ok && first != got[0] {
@@ -126,7 +126,7 @@ func TestDeployments(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := installation.CheckDeployment("weir-system", tt.holder); got.Severity != tt.verdict || !strings.Contains(got.Why, tt.reason) || (got.Do == "") != (tt.verdict == OK) {
+		if got := installation.CheckDeployment("weir-system", tt.holder); got.Severity != tt.verdict || !strings.Contains(got.Why, tt.reason) || (got.Fix == "") != (tt.verdict == OK) {
 			t.Errorf("%s: %+v", tt.about, got)
 		}
 	}
@@ -176,7 +176,7 @@ func TestSecrets(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := installation.CheckSecret(t.Context(), api)
-		if got.Severity != tt.verdict || !strings.Contains(got.Why, tt.reason) || (got.Do == "") != (tt.verdict == OK) || strings.Contains(got.Why+got.Do, content) {
+		if got.Severity != tt.verdict || !strings.Contains(got.Why, tt.reason) || (got.Fix == "") != (tt.verdict == OK) || strings.Contains(got.Why+got.Fix, content) {
 			t.Errorf("%s: %+v", tt.about, got)
 		}
 	}

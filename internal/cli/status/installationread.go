@@ -33,7 +33,7 @@ const (
 // Finding is what a check of the installation found, and the fix.
 type Finding struct {
 	Severity Severity
-	Why, Do  string
+	Why, Fix string
 }
 
 // Installation is Weir's Deployment with its pods.

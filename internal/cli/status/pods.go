@@ -38,7 +38,7 @@ func (i *Installation) CheckPods() []Finding {
 	}
 	for n := range findings {
 		findings[n].Why = podNames(of[n]) + ": " + findings[n].Why
-		findings[n].Do = strings.ReplaceAll(findings[n].Do, "POD", of[n][0])
+		findings[n].Fix = strings.ReplaceAll(findings[n].Fix, "POD", of[n][0])
 	}
 	return findings
 }

@@ -97,9 +97,9 @@ type Count struct {
 type Cause struct {
 	// Name is Azure's error code, else the state.
 	Name string `json:"name"`
-	Do   string `json:"do,omitempty"`
+	Fix  string `json:"do,omitempty"`
 	// Of are the objects, oldest problem first.
-	Of []Problem `json:"of"`
+	Objects []Problem `json:"of"`
 }
 
 // Problem is an object with a problem, or in progress.
@@ -117,7 +117,7 @@ type Problem struct {
 	// SharedBy is the load balancer of a pool that Services share.
 	SharedBy string `json:"sharedBy,omitempty"`
 	cause    string
-	do       string // in place of the remedy for the cause
+	fix      string // in place of the remedy for the cause
 }
 
 // NewReport finds the problems in a snapshot.
@@ -178,12 +178,12 @@ func groupByCause(wrong []Problem) []Cause {
 	causes := make([]Cause, 0, len(of))
 	for name, problems := range of {
 		slices.SortFunc(problems, compareAge)
-		c := Cause{Name: name, Do: cmp.Or(problems[0].do, RemedyFor(name), remedyForRejection(name, problems[0].Why)), Of: problems}
+		c := Cause{Name: name, Fix: cmp.Or(problems[0].fix, RemedyFor(name), remedyForRejection(name, problems[0].Why)), Objects: problems}
 		switch isOther := func(w Problem) bool { return w.Kind != problems[0].Kind }; {
 		case len(problems) == 1:
-			c.Do = RemedyOf(name, problems[0])
+			c.Fix = RemedyOf(name, problems[0])
 		case !slices.ContainsFunc(problems, isOther):
-			c.Do = strings.ReplaceAll(c.Do, "KIND", strings.ToLower(problems[0].Kind))
+			c.Fix = strings.ReplaceAll(c.Fix, "KIND", strings.ToLower(problems[0].Kind))
 		}
 		causes = append(causes, c)
 	}
@@ -200,14 +200,14 @@ func groupByCause(wrong []Problem) []Cause {
 			}
 			return 0
 		}
-		return cmp.Or(first(a)-first(b), hasFix(a)-hasFix(b), served(a)-served(b), len(b.Of)-len(a.Of), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(first(a)-first(b), hasFix(a)-hasFix(b), served(a)-served(b), len(b.Objects)-len(a.Objects), cmp.Compare(a.Name, b.Name))
 	})
 	return causes
 }
 
 // hasFix returns 0 for a cause that a user can fix, and 1 for one that resolves by itself.
 func hasFix(c Cause) int {
-	if c.Do == "" || strings.HasPrefix(c.Do, "nothing") {
+	if c.Fix == "" || strings.HasPrefix(c.Fix, "nothing") {
 		return 1
 	}
 	return 0

@@ -78,8 +78,8 @@ func TestServicesThatWait(t *testing.T) {
 func causeNames(r Report) string {
 	var values []string
 	for _, c := range r.Causes {
-		names := make([]string, 0, len(c.Of))
-		for _, o := range c.Of {
+		names := make([]string, 0, len(c.Objects))
+		for _, o := range c.Objects {
 			names = append(names, o.Name)
 		}
 		values = append(values, c.Name+"["+strings.Join(names, " ")+"]")
@@ -137,7 +137,7 @@ func TestWeirDoesNotRun(t *testing.T) {
 		{"two lead", rival, controllerWith(2), "TwoLeaders[weir-controller]", "weir-0 leads by Lease weir-system/weir-controller, and other-0 by Lease kube-system/weir-controller"},
 	} {
 		r := NewReport(Snapshot{At: noon, Leader: tt.l, Installation: tt.i})
-		if got := causeNames(r); got != tt.cause || len(r.Causes) > 0 && !strings.Contains(r.Causes[0].Of[0].Why, tt.reason) {
+		if got := causeNames(r); got != tt.cause || len(r.Causes) > 0 && !strings.Contains(r.Causes[0].Objects[0].Why, tt.reason) {
 			t.Errorf("%s: %q, %+v", tt.about, got, r.Causes)
 		}
 	}
@@ -155,7 +155,7 @@ func TestFailedProvisions(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := NewReport(Snapshot{At: noon, Leader: leads, Provisioner: p, Namespace: "shop"})
-	if causeNames(r) != "ProvisionFailed[edge]" || r.Causes[0].Of[0].Why != "step 2: no such host" || !strings.Contains(r.Causes[0].Do, "weir provision retry-now -n shop edge") ||
+	if causeNames(r) != "ProvisionFailed[edge]" || r.Causes[0].Objects[0].Why != "step 2: no such host" || !strings.Contains(r.Causes[0].Fix, "weir provision retry-now -n shop edge") ||
 		!strings.HasPrefix(r.Summary(), "Something is wrong with 1 of 2 Provisions in namespace shop.") {
 		t.Errorf("%s %+v", r.Summary(), r.Causes)
 	}
@@ -170,7 +170,7 @@ func TestRejectedProvisions(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := NewReport(Snapshot{At: noon, Leader: leads, Provisioner: p, Namespace: "shop"})
-	if causeNames(r) != "ProvisionNotAccepted[edge]" || !strings.Contains(r.Causes[0].Of[0].Why, "no Partner") || r.Causes[0].Of[0].State != "Pending" || r.Provisions.Wrong != 1 {
+	if causeNames(r) != "ProvisionNotAccepted[edge]" || !strings.Contains(r.Causes[0].Objects[0].Why, "no Partner") || r.Causes[0].Objects[0].State != "Pending" || r.Provisions.Wrong != 1 {
 		t.Errorf("%s %+v", r.Summary(), r.Causes)
 	}
 }

@@ -158,7 +158,7 @@ func TestProblems(t *testing.T) {
 		var got []string
 		for _, c := range r.Causes {
 			var names []string
-			for _, o := range c.Of {
+			for _, o := range c.Objects {
 				names = append(names, o.Name)
 			}
 			got = append(got, fmt.Sprintf("%s%v", c.Name, names))
@@ -227,10 +227,10 @@ func TestHiddenProblems(t *testing.T) {
 	})
 	var causes []string
 	for _, c := range r.Causes {
-		if c.Do == "" {
+		if c.Fix == "" {
 			t.Errorf("%s: nothing helps", c.Name)
 		}
-		causes = append(causes, c.Name+" "+c.Of[0].Name)
+		causes = append(causes, c.Name+" "+c.Objects[0].Name)
 	}
 	if got := strings.Join(causes, ", "); r.InSync || got != "NoNodeLeft bare, NodesLeftOut some, RestrictionHasNoEffect web" {
 		t.Errorf("in sync %t: %s", r.InSync, got)
@@ -289,8 +289,8 @@ func TestTheVerdict(t *testing.T) {
 		{Snapshot{Leader: Leader{Known: true, Namespace: "weir-system"}, Pools: throttled}, "Something is wrong with 2 of 2 BackendPools. No process of Weir leads.", remedies[NoLeader]},
 	} {
 		r := NewReport(tt.seen)
-		if c, _ := r.MainCause(); r.Summary() != tt.wantText || c.Do != tt.mends {
-			t.Errorf("%q; fix %q\nwant %q; %q", r.Summary(), c.Do, tt.wantText, tt.mends)
+		if c, _ := r.MainCause(); r.Summary() != tt.wantText || c.Fix != tt.mends {
+			t.Errorf("%q; fix %q\nwant %q; %q", r.Summary(), c.Fix, tt.wantText, tt.mends)
 		}
 	}
 }
@@ -360,10 +360,10 @@ func TestNoProvisioner(t *testing.T) {
 			if len(of) == 0 {
 				return ""
 			}
-			if of[0].Name != NoProvisioner || of[0].Do == "" {
+			if of[0].Name != NoProvisioner || of[0].Fix == "" {
 				t.Errorf("%s: %+v", name, of[0])
 			}
-			return of[0].Of[0].Why
+			return of[0].Objects[0].Why
 		}
 		wrong, note := first(r.Causes), first(r.Notes)
 		if r.InSync != tt.inSync || !strings.HasPrefix(wrong, tt.wrong) || (wrong == "") != (tt.wrong == "") || !strings.HasPrefix(note, tt.note) || (note == "") != (tt.note == "") {

@@ -56,7 +56,7 @@ func (r Report) WriteText(out io.Writer) error {
 	}
 	b.WriteString("\n")
 	if c, found := r.MainCause(); found {
-		fmt.Fprintf(&b, "%s %s (%d of %d).\n", r.paint(humanize.Title, "Fix first:"), sanitizeText(c.Name), len(c.Of), r.countProblems())
+		fmt.Fprintf(&b, "%s %s (%d of %d).\n", r.paint(humanize.Title, "Fix first:"), sanitizeText(c.Name), len(c.Objects), r.countProblems())
 	}
 	for _, c := range r.Causes {
 		r.writeCause(&b, c, humanize.Bad)
@@ -86,7 +86,7 @@ func (r Report) MainCause() (c Cause, found bool) {
 
 func (r Report) countProblems() (n int) {
 	for _, c := range r.Causes {
-		n += len(c.Of)
+		n += len(c.Objects)
 	}
 	return n
 }
@@ -191,24 +191,24 @@ func (r Report) problemText() string {
 
 func (r Report) writeCause(b *strings.Builder, c Cause, style humanize.Style) {
 	eachWhy := c.needsEachMessage()
-	reason := " " + sanitizeText(c.Of[0].Why)
+	reason := " " + sanitizeText(c.Objects[0].Why)
 	if eachWhy {
 		reason = ""
 	}
 	fmt.Fprintf(b, "\n%s%s\n", r.paint(style, sanitizeText(c.Name)+":"), reason)
-	if c.Do != "" {
-		fmt.Fprintf(b, "  %s %s\n", r.paint(humanize.Title, "What to do:"), c.Do)
+	if c.Fix != "" {
+		fmt.Fprintf(b, "  %s %s\n", r.paint(humanize.Title, "What to do:"), c.Fix)
 	}
 	if c.Name == NoLeader || c.Name == TwoLeaders || c.Name == NoProvisioner { // the Lease itself adds nothing
 		return
 	}
-	r.writeObjects(b, c.Of, eachWhy)
+	r.writeObjects(b, c.Objects, eachWhy)
 }
 
 // needsEachMessage reports whether each object's message has a fix of its own.
 func (c Cause) needsEachMessage() bool {
-	return (c.Do == "" || strings.Contains(c.Do, "message")) &&
-		slices.ContainsFunc(c.Of, func(p Problem) bool { return p.Why != c.Of[0].Why })
+	return (c.Fix == "" || strings.Contains(c.Fix, "message")) &&
+		slices.ContainsFunc(c.Objects, func(p Problem) bool { return p.Why != c.Objects[0].Why })
 }
 
 // writeWaiting prints objects in progress, unless they only wait for a leader.

@@ -49,7 +49,7 @@ func TestAFailedWriteIsNotHidden(t *testing.T) {
 	if len(r.Causes) != 1 || r.Causes[0].Name != "AuthorizationFailed" || len(r.Waiting) > 0 {
 		t.Fatalf("%+v", r)
 	}
-	if got := r.Causes[0].Of[0]; got.State != v1alpha1.ReasonFailed || !got.Since.Equal(noon.Add(-time.Minute)) || got.Why != "the last attempt failed: AuthorizationFailed; now: a change waits" {
+	if got := r.Causes[0].Objects[0]; got.State != v1alpha1.ReasonFailed || !got.Since.Equal(noon.Add(-time.Minute)) || got.Why != "the last attempt failed: AuthorizationFailed; now: a change waits" {
 		t.Errorf("%+v", got)
 	}
 	p.Status.LastOutcome.Code = ""
@@ -142,7 +142,7 @@ func TestEmptyPoolsAreNoted(t *testing.T) {
 		if !r.InSync || len(r.Notes) > 1 || (len(r.Notes) > 0) != (tt.note != "") {
 			t.Fatalf("%+v", r)
 		}
-		if len(r.Notes) > 0 && (r.Notes[0].Name != tt.note || !strings.Contains(r.Notes[0].Do, tt.fix)) {
+		if len(r.Notes) > 0 && (r.Notes[0].Name != tt.note || !strings.Contains(r.Notes[0].Fix, tt.fix)) {
 			t.Errorf("%+v", r.Notes[0])
 		}
 	}
@@ -167,7 +167,7 @@ func TestRejectionsWithoutTheirOwnFix(t *testing.T) {
 	if do := RemedyOf("Conflict9", Problem{Why: "the last attempt failed: write pool lb/web: 409 Conflict9: busy"}); do != "" {
 		t.Errorf("a code without a fix that is no rejection: %q", do)
 	}
-	if len(r.Causes) != 2 || r.Causes[0].Name != "UnknownResourceReference" || !strings.HasSuffix(r.Causes[0].Do, "weir retry -n shop pool/web") {
+	if len(r.Causes) != 2 || r.Causes[0].Name != "UnknownResourceReference" || !strings.HasSuffix(r.Causes[0].Fix, "weir retry -n shop pool/web") {
 		t.Errorf("%+v", r.Causes)
 	}
 }
