@@ -146,7 +146,7 @@ func (d *fakeDeployer) EnsureLoadBalancer(req loadbalancer.Request) {
 	go d.done(r)
 }
 
-// successResult gives every frontend an address. The caller holds b.mu.
+// successResult gives every frontend an address. The caller holds d.mu.
 func (d *fakeDeployer) successResult(req loadbalancer.Request) loadbalancer.Result {
 	r := loadbalancer.Result{Request: req, Changed: true}
 	if req.Desired != nil {

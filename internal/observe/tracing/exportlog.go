@@ -45,7 +45,7 @@ func (e *exportLog) handleError(err error) {
 	e.warnOnce("tracing", err)
 }
 
-// warnOnce logs an error unless one was logged recently. The caller holds c.mu.
+// warnOnce logs an error unless one was logged recently. The caller holds e.mu.
 func (e *exportLog) warnOnce(message string, err error) {
 	if now := time.Now(); e.last.IsZero() || now.Sub(e.last) >= warnInterval {
 		e.log.Warn(message, "lost", e.spans, "err", truncateLine(e.redact(err.Error())))

@@ -16,11 +16,11 @@ import (
 // sharedReadTimeout is a little more than the minute that a slow Azure takes. After it each pool is read separately.
 const sharedReadTimeout = 75 * time.Second
 
-// sharedReadTTL limits how long one read is used while other work is due: each new status is a request to the API
+// sharedReadTTL limits the use of one read while other work is due: each changed status costs a request to the API
 // server.
 const sharedReadTTL = time.Second
 
-// checkPools checks pools by one read. Those out of sync get their own attempts. The caller holds l.slot and the lease.
+// checkPools checks pools by one read. Those out of sync get their own attempts. The caller holds w.slot and the lease.
 func (w *worker) checkPools(ctx context.Context, due []lb.PoolKey) {
 	var updates []poolUpdate
 	for _, key := range due {
@@ -84,9 +84,9 @@ func (w *worker) isInSync(ctx context.Context, p *poolUpdate, observed lb.Pool) 
 }
 
 // The caller holds q.mu.
-func (q *queue) scheduleCheck(key lb.PoolKey, w *poolEntry, now time.Time) {
-	w.resyncAt = w.history.NextCheckAt(key, now, q.resyncPeriod)
-	q.nextResync = ratelimit.MinTime(q.nextResync, w.resyncAt)
+func (q *queue) scheduleCheck(key lb.PoolKey, p *poolEntry, now time.Time) {
+	p.resyncAt = p.history.NextCheckAt(key, now, q.resyncPeriod)
+	q.nextResync = ratelimit.MinTime(q.nextResync, p.resyncAt)
 }
 
 // markDueChecks takes O(pools) per due time. The caller holds q.mu.
@@ -95,14 +95,14 @@ func (q *queue) markDueChecks(now time.Time) {
 		return
 	}
 	q.nextResync = time.Time{}
-	for key, w := range q.pools {
-		if !w.resyncAt.IsZero() && !w.resyncAt.After(now) {
-			w.resyncDue = !w.inFlight
-			w.resyncDueSince = now
-			q.setOps(key, w, w.ops)
-			w.resyncAt = schedule.NextResync(key, now, q.resyncPeriod)
+	for key, p := range q.pools {
+		if !p.resyncAt.IsZero() && !p.resyncAt.After(now) {
+			p.resyncDue = !p.inFlight
+			p.resyncDueSince = now
+			q.setOps(key, p, p.ops)
+			p.resyncAt = schedule.NextResync(key, now, q.resyncPeriod)
 		}
-		q.nextResync = ratelimit.MinTime(q.nextResync, w.resyncAt)
+		q.nextResync = ratelimit.MinTime(q.nextResync, p.resyncAt)
 	}
 }
 
@@ -111,10 +111,10 @@ func (q *queue) markDueChecks(now time.Time) {
 func (q *queue) checkOthers(isWritten func(lb.PoolKey) bool, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for key, w := range q.pools {
+	for key, p := range q.pools {
 		if !isWritten(key) {
-			w.requestCheck(now)
-			q.setOps(key, w, w.ops)
+			p.requestCheck(now)
+			q.setOps(key, p, p.ops)
 		}
 	}
 }

@@ -48,7 +48,7 @@ type runningWrite struct {
 	rollback func()
 }
 
-// overtake applies the answer to the running write. The caller holds w.mu.
+// overtake applies the answer to the running write. The caller holds pd.mu.
 func (pd *piped) overtake() error {
 	if running := pd.running; !time.Now().Before(running.ends) {
 		return nil
@@ -92,7 +92,7 @@ func inPipedWorld(t *testing.T, n int, configure func(*Config), explanation func
 	})
 }
 
-// retag gives all pools a new etag. The caller holds w.mu.
+// retag gives all pools a new etag. The caller holds pd.mu.
 func (pd *piped) retag() string {
 	pd.version++
 	for _, p := range pd.pools {
@@ -307,7 +307,7 @@ func TestFailureOfFinalReadHasNoService(t *testing.T) {
 	})
 }
 
-// moves starts or ends another client's write of a pool. The caller holds w.mu.
+// moves starts or ends another client's write of a pool. The caller holds pd.mu.
 func (pd *piped) moves(id lb.PoolID, state lb.Provisioning) { pd.pools[id.Key()].Provisioning = state }
 
 // While another client's write does not end, pools are not attempted separately for another
@@ -386,7 +386,7 @@ func locked() error {
 	return armerror.Classify(armerror.Failure{Status: 429, Codes: []string{"RetryableError", "RetryableErrorDueToAnotherOperation"}}, errors.New("locked"))
 }
 
-// refused makes Azure reject the next write of a pool. The caller holds w.mu.
+// refused makes Azure reject the next write of a pool. The caller holds pd.mu.
 func (pd *piped) refused(pool lb.PoolID) {
 	pd.begins = func(id lb.PoolID) error {
 		if id != pool {

@@ -118,21 +118,21 @@ type takenUpdate struct {
 func (q *queue) takeBatch(pool lb.PoolKey, now time.Time) takenUpdate {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	w := q.pools[pool]
-	if w == nil {
+	p := q.pools[pool]
+	if p == nil {
 		return takenUpdate{}
 	}
-	g := q.groupAt(pool, w, now)
+	g := q.groupAt(pool, p, now)
 	member, admin := g.DueKinds(now, q.interval)
 	q.rotation.MoveToEnd(g.Namespace)
-	t := takenUpdate{pool: pool, entry: w, ops: w.ops, history: w.history, notified: slices.Clone(w.notified), resyncDue: w.resyncDue}
-	if len(t.ops) == 0 && w.resyncDue {
-		t.ops = []schedule.Operation{w.subject.NewResync(now)}
+	t := takenUpdate{pool: pool, entry: p, ops: p.ops, history: p.history, notified: slices.Clone(p.notified), resyncDue: p.resyncDue}
+	if len(t.ops) == 0 && p.resyncDue {
+		t.ops = []schedule.Operation{p.subject.NewResync(now)}
 	}
-	w.resyncDue = false
-	q.setOps(pool, w, nil)
-	w.wakePending = false
-	w.inFlight, w.oldestQueuedAt, w.reportedWait = true, schedule.NewGroup(pool, t.ops, w.history).OldestQueued(), nil
+	p.resyncDue = false
+	q.setOps(pool, p, nil)
+	p.wakePending = false
+	p.inFlight, p.oldestQueuedAt, p.reportedWait = true, schedule.NewGroup(pool, t.ops, p.history).OldestQueued(), nil
 	if q.turn != nil && !g.IsCheck() {
 		t.namespace = g.Namespace
 		q.turn.AddAttempt(t.namespace)
@@ -148,20 +148,20 @@ func (q *queue) takeBatch(pool lb.PoolKey, now time.Time) takenUpdate {
 func (q *queue) finishBatch(t takenUpdate, requeue []schedule.Operation, h schedule.History, inSync *uint64, notified map[schedule.Notification][]schedule.ServiceName) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	w := t.entry
+	p := t.entry
 	if q.turn != nil && t.namespace != "" {
 		q.turn.MarkDone(t.namespace)
 	}
-	if w == nil || q.pools[t.pool] != w {
+	if p == nil || q.pools[t.pool] != p {
 		return
 	}
-	w.storeHistory(h)
-	w.syncedFingerprint = inSync
+	p.storeHistory(h)
+	p.syncedFingerprint = inSync
 	q.requeue(t, requeue)
-	q.scheduleCheck(t.pool, w, time.Now())
+	q.scheduleCheck(t.pool, p, time.Now())
 	for _, notification := range []schedule.Notification{schedule.NotifyUpdated, schedule.NotifyRetrying, schedule.NotifyFailed} {
 		for _, s := range notified[notification] {
-			w.notified = w.notified.With(s, notification)
+			p.notified = p.notified.With(s, notification)
 		}
 	}
 }
@@ -169,12 +169,12 @@ func (q *queue) finishBatch(t takenUpdate, requeue []schedule.Operation, h sched
 func (q *queue) requeueBatch(t takenUpdate) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	w := t.entry
-	if q.pools[t.pool] != w {
+	p := t.entry
+	if q.pools[t.pool] != p {
 		return
 	}
-	w.storeHistory(w.history)
-	w.resyncDue = w.resyncDue || t.resyncDue
+	p.storeHistory(p.history)
+	p.resyncDue = p.resyncDue || t.resyncDue
 	q.requeue(t, t.ops)
 	q.wakeWorker()
 }
@@ -195,7 +195,7 @@ func (c *Config) filterNeeded(ops []schedule.Operation) []schedule.Operation {
 	return slices.DeleteFunc(ops, func(op schedule.Operation) bool { return !c.Cluster.IsNeeded(op) })
 }
 
-// finishAttempt settles operations, reports the result and requeues retries. The caller holds l.slot.
+// finishAttempt settles operations, reports the result and requeues retries. The caller holds w.slot.
 func (w *worker) finishAttempt(ctx context.Context, p poolUpdate) {
 	t, ops, r, start := p.takenUpdate, p.ops, p.result, p.startedAt
 	now, h := time.Now(), t.history

@@ -55,9 +55,9 @@ func (q *queue) changedWaits(blocked blocker, now time.Time) []Waiting {
 	defer q.mu.Unlock()
 	var waiting []Waiting
 	for _, g := range q.waitingGroups(now) {
-		w := q.withOps[g.Pool]
-		if wait, ok := w.currentWait(g, blocked, now, q.interval); ok && w.isNewWait(wait, q.interval) {
-			w.reportedWait = &wait
+		p := q.withOps[g.Pool]
+		if wait, ok := p.currentWait(g, blocked, now, q.interval); ok && p.isNewWait(wait, q.interval) {
+			p.reportedWait = &wait
 			waiting = append(waiting, wait)
 		}
 	}
@@ -69,12 +69,12 @@ func (q *queue) behindWait(key lb.PoolKey) (Waiting, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := time.Now() // not before the end of the last attempt: its report would supersede it
-	w := q.pools[key]
-	if w == nil || w.inFlight || w.reportedWait != nil || !w.reportsBehind() {
+	p := q.pools[key]
+	if p == nil || p.inFlight || p.reportedWait != nil || !p.reportsBehind() {
 		return Waiting{}, false
 	}
-	w.reportedWait = &Waiting{Ref: w.ops[0].Ref, Pool: w.ops[0].Pool, Cause: CauseBehind, Since: now}
-	return *w.reportedWait, true
+	p.reportedWait = &Waiting{Ref: p.ops[0].Ref, Pool: p.ops[0].Pool, Cause: CauseBehind, Since: now}
+	return *p.reportedWait, true
 }
 func (p *poolEntry) reportsBehind() bool {
 	g := p.newGroup("", schedule.Debouncer{})

@@ -35,21 +35,21 @@ type worker struct {
 var errWorkerStopped = errors.New("the worker has stopped")
 
 func newWorker(id lb.LoadBalancerID, cfg *Config) *worker {
-	l := &worker{id: id, cfg: cfg, overlap: schedule.NewOverlap(cfg.Serial || cfg.Pipeline == nil, cfg.Behaviour.Overlap), queue: newQueue(cfg.ResyncPeriod, cfg.Interval), slot: make(chan struct{}, 1), stopped: make(chan struct{})}
-	l.isSerial.Store(l.overlap.IsLimited())
-	l.queue.setHolds = func(groups []*schedule.Group, now time.Time) { setHolds(l, groups, now) }
-	l.queue.deferChanges = func(namespace string, due int, now time.Time) []ratelimit.Deferral {
+	w := &worker{id: id, cfg: cfg, overlap: schedule.NewOverlap(cfg.Serial || cfg.Pipeline == nil, cfg.Behaviour.Overlap), queue: newQueue(cfg.ResyncPeriod, cfg.Interval), slot: make(chan struct{}, 1), stopped: make(chan struct{})}
+	w.isSerial.Store(w.overlap.IsLimited())
+	w.queue.setHolds = func(groups []*schedule.Group, now time.Time) { setHolds(w, groups, now) }
+	w.queue.deferChanges = func(namespace string, due int, now time.Time) []ratelimit.Deferral {
 		return cfg.Writes.DeferPools(id.SubscriptionID, namespace, due, now)
 	}
-	return l
+	return w
 }
 
-func setHolds(l *worker, groups []*schedule.Group, now time.Time) {
+func setHolds(w *worker, groups []*schedule.Group, now time.Time) {
 	keys := make([]lb.PoolKey, len(groups))
 	for i, g := range groups {
 		keys[i] = g.Pool
 	}
-	spacings := l.cfg.Writes.SchedulesFor(l.id.SubscriptionID, keys, now)
+	spacings := w.cfg.Writes.SchedulesFor(w.id.SubscriptionID, keys, now)
 	for _, g := range groups {
 		s := spacings[g.Pool]
 		g.HoldFor, g.LongestHold, g.QuotaNotBefore = s.HoldFor(g.ChangeCount), s.Longest, s.NotBefore
@@ -158,33 +158,33 @@ func (w *worker) runTurn(ctx context.Context) (blocked blocker) {
 	return blocked
 }
 
-func updateDue(ctx context.Context, l *worker, pool lb.PoolKey) (blocked blocker) {
+func updateDue(ctx context.Context, w *worker, pool lb.PoolKey) (blocked blocker) {
 	checkedAt := time.Now()
-	if blocked = l.checkGate(); !blocked.retryAt.IsZero() {
+	if blocked = w.checkGate(); !blocked.retryAt.IsZero() {
 		return blocked
 	}
 	valid := func() bool { return true }
-	if l.cfg.Lease != nil {
-		held, leave, err := l.cfg.Lease.Enter(ctx)
+	if w.cfg.Lease != nil {
+		held, leave, err := w.cfg.Lease.Enter(ctx)
 		if err != nil {
-			return blocker{retryAt: time.Now().Add(l.cfg.Interval), cause: CauseLease, message: err.Error()}
+			return blocker{retryAt: time.Now().Add(w.cfg.Interval), cause: CauseLease, message: err.Error()}
 		}
 		defer leave()
 		valid = held
 	}
 	if time.Since(checkedAt) > permitTTL {
-		if blocked = l.checkGate(); !blocked.retryAt.IsZero() {
+		if blocked = w.checkGate(); !blocked.retryAt.IsZero() {
 			return blocked
 		}
 	}
-	checks, writes := l.selectGroups(time.Now())
+	checks, writes := w.selectGroups(time.Now())
 	switch {
 	case slices.Contains(checks, pool):
-		l.checkPools(ctx, checks)
+		w.checkPools(ctx, checks)
 	case len(writes) > 1 && slices.Contains(writes, pool):
-		l.updatePipelined(ctx, writes, valid)
+		w.updatePipelined(ctx, writes, valid)
 	default:
-		l.updatePool(ctx, pool, valid)
+		w.updatePool(ctx, pool, valid)
 	}
 	return blocker{}
 }
@@ -215,7 +215,7 @@ func (w *worker) updatePool(ctx context.Context, pool lb.PoolKey, valid func() b
 	}
 }
 
-// setOverlap logs whether writes overlap from now on. The caller holds l.slot.
+// setOverlap logs whether writes overlap from now on. The caller holds w.slot.
 func (w *worker) setOverlap(ctx context.Context, next schedule.Overlap) {
 	before := w.overlap.IsLimited()
 	w.overlap = next

@@ -29,15 +29,15 @@ type Config struct {
 	// Writes tracks Azure's write quotas and the rate of changes; nil is unlimited. The client counts writes there.
 	Writes     *ratelimit.Budgets
 	MaxRetries int
-	// ResyncPeriod is how often each pool is read without a change; 0 is never.
+	// ResyncPeriod is how often each pool is read without a change; 0 disables it.
 	ResyncPeriod time.Duration
 	AdminState   bool
 	Azure        Azure
 	Behaviour    behavior.Behavior
-	// LoadBalancers reads all pools of a load balancer at once, and rewrites Failed load balancers. If nil, neither
-	// happens.
+	// LoadBalancers reads all pools of a load balancer at once, and rewrites Failed load balancers. If nil, it does
+	// neither.
 	LoadBalancers LoadBalancers
-	// Pipeline starts pool writes without waiting for their ends; nil is never. It requires LoadBalancers.
+	// Pipeline starts pool writes without waiting for their ends; nil disables this. It requires LoadBalancers.
 	Pipeline    Pipeline
 	Serial      bool
 	Cluster     Cluster
@@ -72,9 +72,9 @@ func New(cfg Config) *Workers {
 func (ws *Workers) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	ws.mu.Lock()
-	ws.startWorker = func(l *worker) { running.Go(func() { l.run(ctx) }) }
-	for _, l := range ws.workers {
-		ws.startWorker(l)
+	ws.startWorker = func(w *worker) { running.Go(func() { w.run(ctx) }) }
+	for _, w := range ws.workers {
+		ws.startWorker(w)
 	}
 	ws.mu.Unlock()
 
@@ -91,30 +91,30 @@ func (ws *Workers) Add(ops ...schedule.Operation) {
 	var behind []lb.PoolID // their workers are busy
 	ws.mu.Lock()           // held throughout, so that no worker ends in between
 	for _, op := range ops {
-		l := ws.getWorker(op.Pool.LoadBalancer)
-		byWorker[l] = append(byWorker[l], op)
+		w := ws.getWorker(op.Pool.LoadBalancer)
+		byWorker[w] = append(byWorker[w], op)
 		if !op.Exempt {
-			ws.cfg.Writes.RecordNamespace(l.id.SubscriptionID, op.Ref.Namespace, now)
+			ws.cfg.Writes.RecordNamespace(w.id.SubscriptionID, op.Ref.Namespace, now)
 		}
 		if !op.Admin && !op.IsCheck() {
 			ws.cfg.Writes.CountChange(op.Pool, op.Ref.Namespace, now)
 		}
-		if l.isLocked() {
+		if w.isLocked() {
 			behind = append(behind, op.Pool)
 		}
 	}
-	for l, ops := range byWorker {
-		queued, sooner := l.queue.enqueue(now, ops...)
+	for w, ops := range byWorker {
+		queued, sooner := w.queue.enqueue(now, ops...)
 		ws.coalescedCount.Add(uint64(len(ops) - queued))
 		if queued > 0 || sooner {
-			l.queue.wakeWorker()
+			w.queue.wakeWorker()
 		}
 	}
 	ws.mu.Unlock()
 	for _, pool := range behind {
-		if l := ws.findWorker(pool); l != nil {
-			if w, isNew := l.queue.behindWait(pool.Key()); isNew {
-				ws.cfg.Reporter.ReportWait(w)
+		if w := ws.findWorker(pool); w != nil {
+			if wait, isNew := w.queue.behindWait(pool.Key()); isNew {
+				ws.cfg.Reporter.ReportWait(wait)
 			}
 		}
 	}
@@ -129,31 +129,31 @@ func (ws *Workers) findWorker(pool lb.PoolID) *worker {
 // RemoveService removes a Service's operations, parked ones included, and returns their number.
 func (ws *Workers) RemoveService(name schedule.ServiceName) int {
 	n := 0
-	for _, l := range ws.listWorkers() {
-		n += l.queue.removeMatching(func(op schedule.Operation) bool { return op.Service == name })
+	for _, w := range ws.listWorkers() {
+		n += w.queue.removeMatching(func(op schedule.Operation) bool { return op.Service == name })
 	}
 	return n
 }
 
 // Resume ends the waits for Weir's own dependencies once they are ready.
 func (ws *Workers) Resume() {
-	for _, l := range ws.listWorkers() {
-		l.queue.releaseHeld()
+	for _, w := range ws.listWorkers() {
+		w.queue.releaseHeld()
 	}
 }
 
 // Retry makes a BackendPool's operations due with all retries, once per interval. Retry-After and pace apply.
 func (ws *Workers) Retry(ref schedule.Ref) {
-	for _, l := range ws.listWorkers() {
-		resetRetries(l.queue, ref, time.Now())
+	for _, w := range ws.listWorkers() {
+		resetRetries(w.queue, ref, time.Now())
 	}
 }
 
 // Drop removes a BackendPool's operations and stops its machine writes. Retry-After is kept.
 func (ws *Workers) Drop(ref schedule.Ref) {
-	for _, l := range ws.listWorkers() {
-		l.queue.removeMatching(func(op schedule.Operation) bool { return op.Ref == ref })
-		for _, pool := range releasePools(l.queue, ref) {
+	for _, w := range ws.listWorkers() {
+		w.queue.removeMatching(func(op schedule.Operation) bool { return op.Ref == ref })
+		for _, pool := range releasePools(w.queue, ref) {
 			ws.cfg.Members.Forget(pool)
 		}
 	}
@@ -165,30 +165,30 @@ func (ws *Workers) Forget(pool lb.PoolID) {
 	if ws.cfg.Members != nil {
 		ws.cfg.Members.Forget(pool)
 	}
-	if l := ws.findWorker(pool); l != nil {
-		l.queue.removePool(pool.Key())
-		ws.removeIfIdle(l)
+	if w := ws.findWorker(pool); w != nil {
+		w.queue.removePool(pool.Key())
+		ws.removeIfIdle(w)
 	}
 }
 
-func (ws *Workers) removeIfIdle(l *worker) {
+func (ws *Workers) removeIfIdle(w *worker) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	if ws.workers[l.id.Key()] != l || !l.queue.isEmpty() {
+	if ws.workers[w.id.Key()] != w || !w.queue.isEmpty() {
 		return
 	}
 	select {
-	case l.slot <- struct{}{}: // never released, so nobody else acquires it
-		delete(ws.workers, l.id.Key())
-		close(l.stopped)
+	case w.slot <- struct{}{}: // never released, so nobody else acquires it
+		delete(ws.workers, w.id.Key())
+		close(w.stopped)
 	default:
 	}
 }
 
 // IsInSync reports whether a pool is known to hold this membership, and nothing pending could change it.
 func (ws *Workers) IsInSync(pool lb.PoolID, fingerprint uint64) bool {
-	l := ws.findWorker(pool)
-	if l == nil || !l.queue.isInSync(pool.Key(), fingerprint) {
+	w := ws.findWorker(pool)
+	if w == nil || !w.queue.isInSync(pool.Key(), fingerprint) {
 		return false
 	}
 	ws.knownCount.Add(1)
@@ -199,11 +199,11 @@ func (ws *Workers) IsInSync(pool lb.PoolID, fingerprint uint64) bool {
 func (ws *Workers) Lock(ctx context.Context, id lb.LoadBalancerID) (unlock func(), err error) {
 	for {
 		ws.mu.Lock()
-		l := ws.getWorker(id)
+		w := ws.getWorker(id)
 		ws.mu.Unlock()
-		switch err := l.lock(ctx); {
+		switch err := w.lock(ctx); {
 		case err == nil:
-			return func() { l.unlock(); ws.removeIfIdle(l) }, nil
+			return func() { w.unlock(); ws.removeIfIdle(w) }, nil
 		case !errors.Is(err, errWorkerStopped):
 			return nil, err
 		}
@@ -214,8 +214,8 @@ func (ws *Workers) Lock(ctx context.Context, id lb.LoadBalancerID) (unlock func(
 func (ws *Workers) Backlog() Backlog {
 	var b Backlog
 	now := time.Now()
-	for _, l := range ws.listWorkers() {
-		b = l.queue.addBacklog(b, now)
+	for _, w := range ws.listWorkers() {
+		b = w.queue.addBacklog(b, now)
 	}
 	return b
 }
@@ -227,26 +227,26 @@ func (ws *Workers) CountAvoided() (coalesced, known uint64) {
 
 // CountSerial counts the load balancers where pool writes do not overlap now.
 func (ws *Workers) CountSerial() (n int) {
-	for _, l := range ws.listWorkers() {
-		if l.isSerial.Load() {
+	for _, w := range ws.listWorkers() {
+		if w.isSerial.Load() {
 			n++
 		}
 	}
 	return n
 }
 
-// getWorker returns the worker of a load balancer, started if new. The caller holds ls.mu.
+// getWorker returns the worker of a load balancer, started if new. The caller holds ws.mu.
 func (ws *Workers) getWorker(id lb.LoadBalancerID) *worker {
-	l := ws.workers[id.Key()]
-	if l == nil {
-		l = newWorker(id, &ws.cfg)
-		l.removeIfIdle = func() { ws.removeIfIdle(l) }
-		ws.workers[id.Key()] = l
+	w := ws.workers[id.Key()]
+	if w == nil {
+		w = newWorker(id, &ws.cfg)
+		w.removeIfIdle = func() { ws.removeIfIdle(w) }
+		ws.workers[id.Key()] = w
 		if ws.startWorker != nil {
-			ws.startWorker(l)
+			ws.startWorker(w)
 		}
 	}
-	return l
+	return w
 }
 
 func (ws *Workers) listWorkers() []*worker {
@@ -255,20 +255,20 @@ func (ws *Workers) listWorkers() []*worker {
 	return slices.Collect(maps.Values(ws.workers))
 }
 
-// StagePools returns the pools for a write of the whole load balancer. New pools, which have no etag, are made empty:
-// Azure was seen to ignore existing pools in such a write, and to create new ones empty. The caller holds Lock, also
-// when it calls written with the pools after the write, or with nil if the write failed or was not sent; mayLand is then
-// true if it may still take effect.
+// StagePools returns the pools for a write of the whole load balancer. New pools, which have no etag, are sent empty:
+// Azure ignores existing pools in such a write, and creates new ones empty. After the write the caller calls written
+// with the pools that Azure shows. If the write failed or was not sent, shown is nil, and mayLand is true if the write
+// may still take effect. The caller holds Lock during both calls.
 func (ws *Workers) StagePools(id lb.LoadBalancerID, pools []lb.Pool) (next []lb.Pool, written func(shown []lb.Pool, mayLand bool)) {
 	ws.mu.Lock()
-	l := ws.getWorker(id)
+	w := ws.getWorker(id)
 	ws.mu.Unlock()
 	next = slices.Clone(pools)
 	var created []lb.PoolKey
 	for i, p := range next {
 		if p.Etag == "" {
 			next[i].Addresses = nil
-			created = append(created, l.poolKey(p))
+			created = append(created, w.poolKey(p))
 		}
 	}
 	return next, func(shown []lb.Pool, mayLand bool) {
@@ -277,13 +277,13 @@ func (ws *Workers) StagePools(id lb.LoadBalancerID, pools []lb.Pool) (next []lb.
 			var empty []lb.PoolKey
 			for _, p := range shown {
 				if len(p.Addresses) == 0 {
-					empty = append(empty, l.poolKey(p))
+					empty = append(empty, w.poolKey(p))
 				}
 			}
-			l.queue.fillPools(empty, func(w *poolEntry) bool { return w.syncedFingerprint == nil && len(w.ops) == 0 && !w.inFlight }) // a lost write has created it
-			l.queue.fillPools(created, func(*poolEntry) bool { return true })
+			w.queue.fillPools(empty, func(p *poolEntry) bool { return p.syncedFingerprint == nil && len(p.ops) == 0 && !p.inFlight }) // a lost write has created it
+			w.queue.fillPools(created, func(*poolEntry) bool { return true })
 		case mayLand: // pools known to be missing are handled elsewhere
-			l.queue.fillPools(created, func(w *poolEntry) bool { return w.syncedFingerprint != nil })
+			w.queue.fillPools(created, func(p *poolEntry) bool { return p.syncedFingerprint != nil })
 		}
 	}
 }
@@ -292,9 +292,9 @@ func (ws *Workers) StagePools(id lb.LoadBalancerID, pools []lb.Pool) (next []lb.
 func (q *queue) fillPools(created []lb.PoolKey, match func(*poolEntry) bool) {
 	q.mu.Lock()
 	for _, key := range created {
-		if w := q.pools[key]; w != nil && match(w) {
-			w.syncedFingerprint = nil
-			q.setOps(key, w, schedule.MergeOperations(w.ops, w.subject.NewFill(time.Now())))
+		if p := q.pools[key]; p != nil && match(p) {
+			p.syncedFingerprint = nil
+			q.setOps(key, p, schedule.MergeOperations(p.ops, p.subject.NewFill(time.Now())))
 		}
 	}
 	q.mu.Unlock()

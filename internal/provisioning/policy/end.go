@@ -9,7 +9,7 @@ import (
 	"weir.dev/weir/internal/ratelimit"
 )
 
-// FinishAttempt returns the state after the running attempt. why is the failure as text.
+// FinishAttempt returns the state after the running attempt. reason is the text of the failure.
 func (s State) FinishAttempt(o Outcome, in Input, reason string, now time.Time) (State, []Event) {
 	s.StartedAt = time.Time{}
 	s.Since, s.EndedAt = now, now

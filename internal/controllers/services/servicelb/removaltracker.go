@@ -69,7 +69,7 @@ func (t *removalTracker) RemoveService(service string) {
 	delete(t.pending, service)
 }
 
-// CheckService decides about a Service. all is the number of Services with an address, checked is true once
+// CheckService decides about a Service. total is the number of Services with an address, checked is true once
 // each was reconciled.
 func (t *removalTracker) CheckService(service string, total int, checked bool, now time.Time) removalDecision {
 	t.mu.Lock()
