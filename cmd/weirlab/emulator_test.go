@@ -16,7 +16,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 )
@@ -85,7 +84,7 @@ func TestEmulatorTakesABehaviour(t *testing.T) {
 		t.Errorf("%d %s", status, body)
 	}
 	e.closeStdin()
-	if err := e.wait(t); err != nil {
+	if err := <-e.ended; err != nil {
 		t.Error(err)
 	}
 }
@@ -109,7 +108,7 @@ func TestEmulatorServesUntilStdinCloses(t *testing.T) {
 		t.Errorf("%d %s", status, body)
 	}
 	e.closeStdin()
-	if err := e.wait(t); err != nil {
+	if err := <-e.ended; err != nil {
 		t.Error(err)
 	}
 }
@@ -137,7 +136,7 @@ func TestEmulatorOverTLSEndsOnSIGTERM(t *testing.T) {
 	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.wait(t); err != nil {
+	if err := <-e.ended; err != nil {
 		t.Error(err)
 	}
 }
@@ -148,17 +147,6 @@ type served struct {
 
 	closeStdin func()
 	ended      chan error
-}
-
-func (s *served) wait(t *testing.T) error {
-	t.Helper()
-	select {
-	case err := <-s.ended:
-		return err
-	case <-time.After(10 * time.Second):
-		t.Fatal("the emulator does not end")
-		return nil
-	}
 }
 
 // start runs the command on free ports and reads its output.
@@ -174,7 +162,7 @@ func start(t *testing.T, args ...string) *served {
 	}()
 	line, err := bufio.NewReader(printed).ReadString('\n')
 	if err = errors.Join(err, json.Unmarshal([]byte(line), s)); err != nil {
-		t.Fatalf("%q: %v; %v", line, err, s.wait(t))
+		t.Fatalf("%q: %v; %v", line, err, <-s.ended)
 	}
 	return s
 }

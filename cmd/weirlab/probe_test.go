@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http/httptest"
 	"os"
@@ -92,19 +93,20 @@ func TestInvalidProbeFlags(t *testing.T) {
 // A timeout cleans up; for a remaining group the output has the delete command, and --clean requires
 // confirmation.
 func TestRemainingGroupIsNamed(t *testing.T) {
-	a := newAsking(t, "yes\n")
-	a.Timeout = 2 * time.Second
+	a := newAsking(t, "")
 	faults := `rules: [{match: {method: DELETE, path: "resourceGroups/*"}, action: {status: 409, code: ScopeLocked, message: "The scope is locked."}}]`
 	if err := a.emu.SetFaults(faults); err != nil {
 		t.Fatal(err)
 	}
-	_, err := a.probeAzure(t.Context())
-	remaining, ok := errors.AsType[*probe.OrphanError](err)
-	if !ok {
-		t.Fatal(err)
+	var remaining *probe.OrphanError
+	var err error
+	for a.Timeout = time.Second; remaining == nil; a.Timeout *= 2 { // until it suffices for creating the group
+		a.In = strings.NewReader("yes\n")
+		_, err = a.probeAzure(t.Context())
+		remaining, _ = errors.AsType[*probe.OrphanError](err)
 	}
 	for _, want := range []string{
-		"stopped: the questions took longer than --timeout 2s", "409 ScopeLocked: The scope is locked.",
+		fmt.Sprintf("stopped: the questions took longer than --timeout %s", a.Timeout/2), "409 ScopeLocked: The scope is locked.",
 		"az group delete --subscription sub-1 --name " + remaining.Group, "weirlab probe-azure --clean --subscription sub-1",
 	} {
 		if !strings.Contains(err.Error(), want) {

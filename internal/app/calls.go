@@ -93,7 +93,7 @@ func (c Connection) fetch(ctx context.Context, path string, query url.Values) (i
 }
 
 // responseTimeout bounds the time to the first byte.
-const responseTimeout = 4 * time.Second
+const responseTimeout = 15 * time.Second
 
 var errNoResponse = fmt.Errorf("no answer within %s", responseTimeout)
 

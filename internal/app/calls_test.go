@@ -126,24 +126,11 @@ func TestCallsOfASilentLeader(t *testing.T) {
 		for name, dial := range map[string]func(context.Context, string, string) (net.Conn, error){"leader": silent, "way": noWay} {
 			began := time.Now()
 			err := PrintCalls(t.Context(), CallsOptions{Connection: Connection{Server: LeaderServer, Dial: dial}})
-			if elapsed := time.Since(began); err == nil || !strings.Contains(err.Error(), "no answer within 4s; check that the API server") || elapsed > 5*time.Second {
+			if elapsed := time.Since(began); err == nil || !strings.Contains(err.Error(), "no answer within 15s; check that the API server") || elapsed > 16*time.Second {
 				t.Errorf("%s: after %s: %v", name, elapsed, err)
 			}
 		}
 	})
-}
-
-func TestCallsOfASilentServer(t *testing.T) {
-	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = silent.Close() }()
-	began := time.Now()
-	err = PrintCalls(t.Context(), CallsOptions{Connection: Connection{Server: "http://" + silent.Addr().String()}})
-	if elapsed := time.Since(began); err == nil || !strings.Contains(err.Error(), "no answer within 4s; without --operator-url") || elapsed > 30*time.Second {
-		t.Errorf("after %s: %v", elapsed, err)
-	}
 }
 
 // The call log uses less than 8 MiB, and a full log adds calls without allocations.

@@ -21,7 +21,7 @@ import (
 
 // discoveryTimeout is the timeout of API discovery, the first request: it detects an unresponsive API server
 // early without limiting later requests.
-const discoveryTimeout = 5 * time.Second
+const discoveryTimeout = 15 * time.Second
 
 // NewClient returns a client for commands. It sends no request.
 func NewClient(rc *rest.Config) (client.Client, error) {

@@ -3,8 +3,11 @@
 package cli
 
 import (
+	"context"
+	"io"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -12,21 +15,20 @@ import (
 
 // An API server that accepts connections but never responds is an error after a timeout.
 func TestASilentAPIServer(t *testing.T) {
-	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = silent.Close() }()
-	c, err := NewClient(&rest.Config{Host: "http://" + silent.Addr().String()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	began := time.Now()
-	if _, err := ListPools(t.Context(), c, ""); err == nil || time.Since(began) > 2*discoveryTimeout {
-		t.Errorf("after %s: %v", time.Since(began), err)
-	} else {
-		t.Logf("after %s: %v", time.Since(began), err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c, err := NewClient(&rest.Config{Host: "http://silent", Dial: func(context.Context, string, string) (net.Conn, error) {
+			conn, server := net.Pipe()
+			go func() { _, _ = io.Copy(io.Discard, server) }()
+			return conn, nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if _, err := ListPools(t.Context(), c, ""); err == nil || time.Since(began) > 2*discoveryTimeout {
+			t.Errorf("after %s: %v", time.Since(began), err)
+		}
+	})
 }
 
 // Only a user of the form of a ServiceAccount is one.

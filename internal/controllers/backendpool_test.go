@@ -267,6 +267,7 @@ func TestThrottledPoolIsParked(t *testing.T) {
 
 // A pool also waits while its load balancer is throttled, and its status gives the reason.
 func TestPoolBehindClosedGateReportsIt(t *testing.T) {
+	t.Parallel()
 	s := newTestEnv(t, "web", "busy")
 	for n := range 2 {
 		s.createNode(n + 1)

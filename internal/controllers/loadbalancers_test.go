@@ -236,7 +236,7 @@ func TestFailureIsReportedAndRetried(t *testing.T) {
 // Retry-After holds, whatever happens to the Service.
 func TestAnEventDoesNotEndARetryAfter(t *testing.T) {
 	s := newTestEnv(t)
-	until := time.Now().Add(3 * time.Second)
+	until := time.Now().Add(retryAfter)
 	deployer.setResult(s.ns+"/web", func(req loadbalancer.Request) loadbalancer.Result {
 		if time.Now().Before(until) {
 			return loadbalancer.Result{Request: req, Err: &armerror.Fault{Class: armerror.Retriable, Code: "SubscriptionRequestsThrottled", RetryAt: until, Err: errors.New("slow down")}}
@@ -248,11 +248,12 @@ func TestAnEventDoesNotEndARetryAfter(t *testing.T) {
 	for _, minutes := range []string{"5", "6", "7"} {
 		s.editService("web", annotated("azure-load-balancer-tcp-idle-timeout", minutes))
 	}
+	isInTime := time.Until(until) > retryAfter/3 // a busy machine may send the second request between edits
 	s.waitForAddresses("web", 1)
 	if time.Now().Before(until) {
 		t.Error("asked before Azure wanted to be asked")
 	}
-	if requests := s.waitForRequests("web", 2); requests[1].Desired.Rules[0].IdleMinutes != 7 {
+	if requests := s.waitForRequests("web", 2); isInTime && requests[1].Desired.Rules[0].IdleMinutes != 7 {
 		t.Errorf("asked for %d minutes, want the newest", requests[1].Desired.Rules[0].IdleMinutes)
 	}
 }

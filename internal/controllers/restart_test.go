@@ -38,7 +38,7 @@ func TestRestart(t *testing.T) {
 	s.azurePool("web", s.ip(1), orphan)
 	// Two pools with a Retry-After, one of them paused.
 	change(s, s.ns, "paused", func(p *v1alpha1.BackendPool) { p.Spec.Paused = true })
-	requested, sent := metav1.NewTime(time.Now().Add(6*time.Second)).Rfc3339Copy(), map[string]int{}
+	requested, sent := metav1.NewTime(time.Now().Add(retryAfter)).Rfc3339Copy(), map[string]int{}
 	for _, name := range []string{"parked", "paused"} {
 		sent[name] = len(s.requestTimes(name))
 		s.editStatus(name, func(status *v1alpha1.BackendPoolStatus) { status.NextEligibleAt = &requested })

@@ -23,7 +23,7 @@ func TestRetryAfterIsHonored(t *testing.T) {
 		s := newParkedEnv(t)
 		s.delete(&corev1.Service{}, "web")
 		s.createService("web", corev1.ServiceTypeLoadBalancer)
-		s.checkResumedAfter(6*time.Second, s.ip(2))
+		s.checkResumedAfter(s.ip(2))
 	})
 	t.Run("a short pause", func(t *testing.T) {
 		s := newParkedEnv(t)
@@ -33,7 +33,7 @@ func TestRetryAfterIsHonored(t *testing.T) {
 		// Not that the pool is read again, which is what it waits for.
 		s.waitForReason("web", v1alpha1.ReasonUpdating, "a change waits, because Azure accepts no request before ")
 		s.waitForParked(v1alpha1.ReasonRetryAfter)
-		s.checkResumedAfter(6*time.Second, s.ip(2))
+		s.checkResumedAfter(s.ip(2))
 	})
 	t.Run("a pause of more than an interval", func(t *testing.T) {
 		s := newParkedEnv(t)
@@ -48,7 +48,7 @@ func TestRetryAfterIsHonored(t *testing.T) {
 			return ""
 		})
 		s.setPaused(false)
-		s.checkResumedAfter(6*time.Second, s.ip(2))
+		s.checkResumedAfter(s.ip(2))
 	})
 	t.Run("members come and go", func(t *testing.T) {
 		s := newParkedEnv(t)
@@ -57,7 +57,7 @@ func TestRetryAfterIsHonored(t *testing.T) {
 		s.changeSlice("a", s.endpointOn(1), s.endpointOn(2), s.endpointOn(3))
 		s.waitForDesired(3)
 		s.waitForParked(v1alpha1.ReasonRetryAfter)
-		s.checkResumedAfter(6*time.Second, s.ip(1), s.ip(2), s.ip(3))
+		s.checkResumedAfter(s.ip(1), s.ip(2), s.ip(3))
 	})
 	t.Run("behind whoever has the lane", func(t *testing.T) {
 		s := newBoundEnv(t)
@@ -83,7 +83,7 @@ func newParkedEnv(t *testing.T) *testEnv {
 	s := newBoundEnv(t)
 	s.createSlice("a", "web", s.endpointOn(1))
 	s.waitForMembers("web", s.ip(1))
-	s.setWriteResults("web", injectedResult{status: throttled.status, code: throttled.code, retryAfter: "6"})
+	s.setWriteResults("web", throttled)
 	s.changeSlice("a", s.endpointOn(2))
 	s.waitForReason("web", v1alpha1.ReasonRetrying, "retry 1 of 1 follows at ")
 	s.waitForParked(v1alpha1.ReasonRetryAfter)
@@ -129,7 +129,7 @@ func (env *testEnv) waitForDesired(members int32) {
 }
 
 // checkResumedAfter checks that no request was sent within the Retry-After.
-func (env *testEnv) checkResumedAfter(timeout time.Duration, ips ...string) {
+func (env *testEnv) checkResumedAfter(ips ...string) {
 	env.Helper()
 	if n := env.remainingResults("web"); n != 0 {
 		env.Fatal("the write was not throttled yet")
@@ -140,8 +140,8 @@ func (env *testEnv) checkResumedAfter(timeout time.Duration, ips ...string) {
 	for i := range len(sent) - 1 {
 		longest = max(longest, sent[i+1].Sub(sent[i]))
 	}
-	if longest < timeout {
-		env.Errorf("the longest time without a request was %s, and Azure asked for %s", longest, timeout)
+	if longest < retryAfter {
+		env.Errorf("the longest time without a request was %s, and Azure asked for %s", longest, retryAfter)
 	}
 }
 

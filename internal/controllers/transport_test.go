@@ -24,10 +24,13 @@ type injectedResult struct {
 	truncated  bool   // truncate the body
 }
 
+// retryAfter is longer than a busy machine needs to check the state of a throttled pool.
+const retryAfter = 15 * time.Second
+
 var (
 	refused   = injectedResult{status: http.StatusBadRequest, code: "InvalidRequestFormat"}
-	throttled = injectedResult{status: http.StatusTooManyRequests, code: "SomeThrottle", retryAfter: "4"}
-	locked    = injectedResult{status: http.StatusTooManyRequests, code: "RetryableErrorDueToAnotherOperation", retryAfter: "6"}
+	throttled = injectedResult{status: http.StatusTooManyRequests, code: "SomeThrottle", retryAfter: fmt.Sprint(int(retryAfter.Seconds()))}
+	locked    = injectedResult{status: http.StatusTooManyRequests, code: "RetryableErrorDueToAnotherOperation", retryAfter: throttled.retryAfter}
 	nameless  = injectedResult{status: http.StatusNotFound}
 	torn      = injectedResult{status: http.StatusNotFound, code: "ResourceNotFound", truncated: true}
 )

@@ -4,6 +4,7 @@ package k8s
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"path"
@@ -20,11 +21,29 @@ var memberKinds = []string{"endpointslices", "services", "nodes", "backendpools"
 // replaces its store then.
 var initialEventsEnd = []byte("k8s.io/initial-events-end")
 
+type untrackedKey struct{}
+
+// untrackedTransport marks requests of caches that decide no pool members.
+type untrackedTransport struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (u untrackedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	return u.RoundTripper.RoundTrip(req.WithContext(context.WithValue(req.Context(), untrackedKey{}, true)))
+}
+
+// UntrackedClient returns a client with watches that do not count in Connection.Watches: an open one would hide that the
+// watch of the same kind that decides pool members is broken.
+func UntrackedClient(c *http.Client) *http.Client {
+	untracked := *c
+	untracked.Transport = untrackedTransport{c.Transport}
+	return &untracked
+}
+
 func (c *Connection) trackWatch(req *http.Request, res *http.Response) {
 	query := req.URL.Query()
 	kind := path.Base(req.URL.Path)
 	isWatch := req.Method == http.MethodGet && res.StatusCode == http.StatusOK && slices.Contains([]string{"true", "1"}, query.Get("watch")) &&
-		slices.Contains(memberKinds, kind) && !strings.Contains(req.URL.Path, "/namespaces/")
+		slices.Contains(memberKinds, kind) && !strings.Contains(req.URL.Path, "/namespaces/") && req.Context().Value(untrackedKey{}) == nil
 	if !isWatch {
 		return
 	}

@@ -20,6 +20,39 @@ func (s streamTransport) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(s.body)}, nil
 }
 
+// An open watch of a cache that decides no members does not hide that the other watch of its kind is broken.
+func TestUntrackedWatchHidesNoBreak(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reach := NewConnection(t.Context(), slog.New(slog.DiscardHandler))
+		main, end := io.Pipe()
+		other, endOther := io.Pipe()
+		get := func(c *http.Client) {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://server/api/v1/services?watch=true", http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res, err := c.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				_, _ = io.Copy(io.Discard, res.Body)
+				_ = res.Body.Close()
+			}()
+		}
+		get(&http.Client{Transport: &retryTransport{streamTransport{main}, reach}})
+		get(UntrackedClient(&http.Client{Transport: &retryTransport{streamTransport{other}, reach}}))
+		synctest.Wait()
+		_ = end.Close()
+		synctest.Wait()
+		time.Sleep(time.Second)
+		if !reach.Watches.IsStale(time.Now()) {
+			t.Error("the break was not noticed")
+		}
+		_ = endOther.Close()
+	})
+}
+
 // A resumed watch counts at once, a streaming list after its initial list.
 func TestRunningWatches(t *testing.T) {
 	const mark = `{"type":"BOOKMARK","object":{"metadata":{"annotations":{"k8s.io/initial-events-end":"true"}}}}`

@@ -209,7 +209,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	at, _ := network.Resolve(DestinationOf(TCP, netip.AddrPortFrom(podIP("n9"), 8080)))
-	target := LoadOptions{Protocol: TCP, Target: func() (netip.AddrPort, bool) { return at, true }}
+	target := LoadOptions{Protocol: TCP, Timeout: 5 * time.Minute, Target: func() (netip.AddrPort, bool) { return at, true }}
 	var open []net.Conn
 	for range 2 {
 		conn, _, _, err := newLoad(target).connect()

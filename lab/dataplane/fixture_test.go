@@ -176,7 +176,7 @@ func (l *lab) options(protocol Protocol) LoadOptions {
 	if protocol == UDP {
 		at = dns
 	}
-	return LoadOptions{Protocol: protocol, Target: func() (netip.AddrPort, bool) { return l.network.Resolve(DestinationOf(protocol, at)) }}
+	return LoadOptions{Protocol: protocol, Timeout: 5 * time.Minute, Target: func() (netip.AddrPort, bool) { return l.network.Resolve(DestinationOf(protocol, at)) }}
 }
 
 // expectNodes sends new flows, of which none may be lost, and expects that these nodes answer.
@@ -236,11 +236,11 @@ func (f *openFlow) expectAlive(when string) {
 // within bounds a wait that ends as soon as a check holds.
 func (l *lab) within(about string, check func() bool) {
 	l.Helper()
-	ctx, cancel := context.WithTimeout(l.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(l.Context(), 5*time.Minute)
 	defer cancel()
 	for !check() {
 		if !sleep(ctx, 5*time.Millisecond) {
-			l.Fatalf("%s: not within a minute", about)
+			l.Fatalf("%s: not within 5 minutes", about)
 		}
 	}
 }

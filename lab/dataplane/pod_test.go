@@ -51,7 +51,7 @@ func TestAnIdleConnectionEnds(t *testing.T) {
 	l.must(err)
 	defer conn.Close()
 	l.pods[node].Terminate(0)
-	l.must(conn.SetReadDeadline(time.Now().Add(time.Minute)))
+	l.must(conn.SetReadDeadline(time.Now().Add(5 * time.Minute)))
 	if n, err := conn.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
 		t.Errorf("%d bytes, %v", n, err)
 	}
@@ -173,7 +173,7 @@ func TestAPodRunsItsServer(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		if err := conn.SetReadDeadline(time.Now().Add(5 * time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 		got := make([]byte, 100)

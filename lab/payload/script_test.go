@@ -120,7 +120,7 @@ func TestScriptOfTheGuide(t *testing.T) {
 	runs := func(ctx context.Context) (string, error) {
 		cmd := exec.CommandContext(ctx, "sh", "-c", guideScript(t)) //nolint:gosec // the guide's
 		cmd.Env = append(os.Environ(), "FROM="+server.URL, "AT="+at, "PATH="+path+":"+os.Getenv("PATH"))
-		cmd.WaitDelay = 10 * time.Second
+		cmd.WaitDelay = 5 * time.Minute // the curl of a killed run ends before the next run
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}

@@ -24,13 +24,16 @@ const (
 	roleParent   = "role:parent"   // starts the first two in a folder and waits
 )
 
+// lifetime is longer than any test, so no test mistakes an end by itself, and nothing is left behind.
+const lifetime = 20 * time.Minute
+
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case roleStubborn:
 			signal.Ignore(syscall.SIGTERM, os.Interrupt)
 			fmt.Println("stubborn")
-			time.Sleep(time.Minute) // longer than any test, so nothing is left behind
+			time.Sleep(lifetime)
 			os.Exit(0)
 		case roleObliging:
 			fmt.Println("obliging")
@@ -59,6 +62,6 @@ func runParent(dir string) {
 		}
 		fmt.Println(c.ProcessID())
 	}
-	time.Sleep(time.Minute)
+	time.Sleep(lifetime)
 	os.Exit(0)
 }

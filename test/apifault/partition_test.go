@@ -179,7 +179,7 @@ func (s *stage) endPartition(within time.Duration) {
 		s.Fatal(err)
 	}
 	elapsed := s.waitInSync(5, 6)
-	s.Logf("in sync %s after it", elapsed.Round(10*time.Millisecond))
+	s.Logf("in sync %s after it", elapsed)
 	if elapsed > within {
 		s.Errorf("it took %s to catch up, longer than %s", elapsed, within)
 	}
@@ -240,7 +240,7 @@ func TestAStatusThatWasKeptIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	elapsed := s.waitInSync(1, 2)
-	t.Logf("said so %s after it", elapsed.Round(10*time.Millisecond))
+	t.Logf("said so %s after it", elapsed)
 	if elapsed > catchUpTime {
 		t.Errorf("it took %s to say so, longer than %s", elapsed, catchUpTime)
 	}

@@ -70,7 +70,7 @@ func TestTheBackOffEndsWhenTheServerIsWell(t *testing.T) {
 		t.Run(http.StatusText(status), func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)
-			s.runController(oneHour, withShutdown(s))
+			s.runController(oneHour, asLeader(s))
 			s.waitInSync(1)
 			s.rejectNextReport(status)
 			if elapsed := s.waitInSync(2); elapsed > catchUpTime {
@@ -88,7 +88,7 @@ func TestTheBackOffEndsWhenTheServerIsWell(t *testing.T) {
 func TestAServiceIsTriedAgainWhenTheServerIsWell(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	s.runController(oneHour, withShutdown(s))
+	s.runController(oneHour, asLeader(s))
 	s.waitInSync(1)
 	s.proxy.AddRule(apifault.Rule{Request: apifault.Request{Resource: "backendpools/status"}, Times: 1, Fault: hasText(http.StatusServiceUnavailable, "")})
 	s.moveEndpoints(1, nodes+1) // which writes nothing to Azure

@@ -81,9 +81,7 @@ func TestNoMemberIsLostWhenTheServerRestarts(t *testing.T) {
 			began := time.Now()
 			s.restartServer(away)
 			s.moveEndpoints(1, 2, 3)
-			back := time.Now()
-			s.waitInSync(1, 2, 3)
-			t.Logf("in sync %s after the server was back", time.Since(back).Round(10*time.Millisecond))
+			t.Logf("in sync %s after the server was back", s.waitInSync(1, 2, 3))
 			for _, p := range s.putsSince(began) {
 				if !slices.Contains(p.holds, s.ip(2)) {
 					t.Errorf("%v was written, without node 2", p)

@@ -177,12 +177,12 @@ func (s *stage) failWrite() {
 }
 
 // waitInSync waits until Azure holds these nodes and the foreign member, and the BackendPool reports it.
-// It returns the duration.
+// It returns the sum of the pauses between its polls.
 func (s *stage) waitInSync(on ...int) time.Duration {
 	s.Helper()
-	start, want := time.Now(), s.holding(on...)
+	want := s.holding(on...)
 	// A member is retained while watches are broken, for at most StaleTimeout.
-	controlplane.Eventually(s.T, "it", k8s.StaleWatchTimeout+40*time.Second, func() error {
+	return controlplane.Eventually(s.T, "it", k8s.StaleWatchTimeout+time.Minute, func() error {
 		if got := s.pool(); !slices.Equal(got, want) {
 			return fmt.Errorf("the pool holds %v, want %v", got, want)
 		}
@@ -193,7 +193,6 @@ func (s *stage) waitInSync(on ...int) time.Duration {
 		}
 		return nil
 	})
-	return time.Since(start)
 }
 
 // checkRecorded waits for all notifications and checks that every address was recorded before it was

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -115,11 +116,26 @@ func StartControlPlane(o Options) (*envtest.Environment, error) {
 	for flag, value := range o.Flags {
 		env.ControlPlane.GetAPIServer().Configure().Set(flag, value)
 	}
-	if _, err := env.Start(); err != nil {
+	if err := startEnvironment(env); err != nil {
 		return nil, fmt.Errorf("starting kube-apiserver: %w", err)
 	}
 	env.Config.QPS = -1
 	return env, nil
+}
+
+// startEnvironment starts the control plane. envtest waits for the default namespace for only 5 s; on a busy machine that
+// is repeated, with the control plane that runs.
+func startEnvironment(env *envtest.Environment) error {
+	_, err := env.Start()
+	for range 60 {
+		if err == nil || !strings.Contains(err.Error(), "default namespace") {
+			break
+		}
+		env.UseExistingCluster = new(true)
+		_, err = env.Start()
+	}
+	env.UseExistingCluster = nil // Stop stops it
+	return err
 }
 
 // newEnvironment locates the programs: the folder set by make test, else that of make kubelab.
@@ -138,6 +154,7 @@ func newEnvironment(crds bool) (*envtest.Environment, error) {
 		}
 	}
 	env := &envtest.Environment{BinaryAssetsDirectory: bin, ErrorIfCRDPathMissing: true, ControlPlaneStartTimeout: 5 * time.Minute, ControlPlaneStopTimeout: 5 * time.Minute}
+	env.CRDInstallOptions.MaxTime = 5 * time.Minute
 	if crds {
 		env.CRDDirectoryPaths = []string{filepath.Join(root, "config", "crd", "weir.dev_backendpools.yaml")}
 	}

@@ -5,6 +5,7 @@ package e2e_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -81,12 +82,15 @@ func TestConnectionFlagsAndCompletion(t *testing.T) {
 		{[]string{"plan", "-n", l.namespace, "w"}, "web"},
 	} {
 		last := len(tt.args) - 1
-		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "weir"), append(append([]string{"__completeNoDesc", tt.args[0], "--kubeconfig", l.cluster.admin}, tt.args[1:last]...), tt.args[last])...)
-		out, err := cmd.Output()
-		lines := strings.Fields(string(out))
-		if err != nil || len(lines) == 0 || lines[len(lines)-1] != ":4" || strings.Join(matching(lines[:len(lines)-1], tt.args[last]), " ") != tt.want {
-			t.Errorf("weir %v completes %s, %v; want %s", tt.args, out, err, tt.want)
-		}
+		l.eventually("weir completes "+strings.Join(tt.args, " "), func() error { // completion has a short timeout
+			cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "weir"), append(append([]string{"__completeNoDesc", tt.args[0], "--kubeconfig", l.cluster.admin}, tt.args[1:last]...), tt.args[last])...)
+			out, err := cmd.Output()
+			lines := strings.Fields(string(out))
+			if err != nil || len(lines) == 0 || lines[len(lines)-1] != ":4" || strings.Join(matching(lines[:len(lines)-1], tt.args[last]), " ") != tt.want {
+				return fmt.Errorf("%s, %w; want %s", out, err, tt.want)
+			}
+			return nil
+		})
 	}
 	l.controller()
 	l.eventually("the version of the controller", func() error {

@@ -134,7 +134,7 @@ func (tr *traffic) target(protocol dataplane.Protocol) dataplane.LoadOptions {
 	if protocol == dataplane.UDP {
 		at = netip.AddrPortFrom(at.Addr(), 53)
 	}
-	return dataplane.LoadOptions{Protocol: protocol, Every: 10 * time.Millisecond, Timeout: time.Minute, Target: func() (netip.AddrPort, bool) {
+	return dataplane.LoadOptions{Protocol: protocol, Every: 10 * time.Millisecond, Timeout: 5 * time.Minute, Target: func() (netip.AddrPort, bool) {
 		return tr.network.Resolve(dataplane.DestinationOf(protocol, at))
 	}}
 }

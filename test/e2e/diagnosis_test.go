@@ -73,7 +73,7 @@ var breakages = []breakage{
 	}, []string{"status", "-A"}, 3, []string{"has 0 replicas", "kubectl -n weir-system scale deployment weir-controller --replicas=2"}},
 	{"definitions missing", func(b *broken) {
 		b.secret("azure.json")
-		b.kubectl("delete", "crd", "backendpools.weir.dev")
+		b.kubectl("delete", "--timeout=10m", "crd", "backendpools.weir.dev")
 		b.t.Cleanup(b.applyDefinitions)
 		code, message := b.failsToStart("--config", filepath.Join(b.dir, "azure.json"), "--azure-endpoint", b.url)
 		b.pods(0, crashed(code, message))

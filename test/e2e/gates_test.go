@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/lab/armemu"
-	"weir.dev/weir/test/controlplane"
 )
 
 // enableGates installs the policy for the namespace.
@@ -53,9 +51,9 @@ func (l *lab) gatedPod(app, name, node string) {
 }
 
 // expectGate waits until a gate is open.
-func (l *lab) expectGate(pod, reason string, within time.Duration) {
+func (l *lab) expectGate(pod, reason string) {
 	l.t.Helper()
-	controlplane.Eventually(l.t, "gate of pod "+pod, within, func() error {
+	l.eventually("gate of pod "+pod, func() error {
 		var p corev1.Pod
 		l.must(l.cluster.Get(l.t.Context(), key(l.namespace, pod), &p))
 		for _, c := range p.Status.Conditions {
@@ -92,7 +90,7 @@ func TestReadinessGatesWithAndWithoutALeader(t *testing.T) {
 	l.becomes(l.namespace+"-web", "10.0.0.1")
 	writes := l.writes(l.namespace + "-web")
 	l.servingPod("web-1", node)
-	l.expectGate("web-1", "InPool", 2*time.Minute)
+	l.expectGate("web-1", "InPool")
 	l.expectMetric(leader, `weir_readiness_gates_opened_total{reason="InPool"} 1`)
 	if after := l.writes(l.namespace + "-web"); after != writes {
 		t.Errorf("%d writes", after-writes)
@@ -102,7 +100,7 @@ func TestReadinessGatesWithAndWithoutALeader(t *testing.T) {
 	starting := l.node("n2", "10.0.0.2")
 	l.servingPod("web-0", starting)
 	l.startEndpoint("web", starting)
-	l.expectGate("web-0", "InPool", 2*time.Minute)
+	l.expectGate("web-0", "InPool")
 	l.becomes(l.namespace+"-web", "10.0.0.1", "10.0.0.2")
 
 	standby := l.controller(flags...)
@@ -111,7 +109,7 @@ func TestReadinessGatesWithAndWithoutALeader(t *testing.T) {
 	held := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: "weir-controller"}}
 	l.must(l.cluster.Patch(t.Context(), held, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"holderIdentity":"hangs","leaseDurationSeconds":3600}}`))))
 	l.servingPod("web-2", node)
-	l.expectGate("web-2", "LeaderAway", 2*time.Minute)
+	l.expectGate("web-2", "LeaderAway")
 	l.expectMetric(standby, `weir_readiness_gates_opened_total{reason="LeaderAway"} 1`)
 	l.expectMetric(standby, `weir_readiness_gates_waiting 0`)
 }

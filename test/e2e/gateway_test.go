@@ -51,7 +51,7 @@ func (l *lab) installCRDs(names ...string) {
 func (l *lab) removeGatewayAPI() {
 	l.t.Helper()
 	for _, name := range append([]string{"tlsroutes"}, gatewayTypes...) {
-		l.kubectl("delete", "--ignore-not-found", "crd/"+name+".gateway.networking.k8s.io")
+		l.kubectl("delete", "--timeout=10m", "--ignore-not-found", "crd/"+name+".gateway.networking.k8s.io")
 	}
 }
 
@@ -100,8 +100,8 @@ func backendRef(namespace, name string) gatewayv1.BackendRef {
 // deleteGateway deletes a Gateway at the end of a test, also without a controller.
 func (l *lab) deleteGateway(name string) {
 	ctx, gw := context.WithoutCancel(l.t.Context()), l.newGateway(name)
+	_ = l.cluster.Delete(ctx, gw) // first: a running controller would add the finalizer again
 	_ = l.cluster.Patch(ctx, gw, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
-	_ = l.cluster.Delete(ctx, gw)
 }
 
 // programmed waits until a Gateway is in sync, and returns its address.
@@ -350,11 +350,7 @@ func TestGatewaysWithCopies(t *testing.T) {
 	for i, name := range []string{"first", "second"} {
 		gw := l.newGateway(name, listeners[:2-i]...)
 		l.must(l.cluster.Create(t.Context(), gw))
-		t.Cleanup(func() {
-			ctx := context.WithoutCancel(l.t.Context())
-			_ = l.cluster.Patch(ctx, gw, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
-			_ = l.cluster.Delete(ctx, gw)
-		})
+		t.Cleanup(func() { l.deleteGateway(name) })
 		l.tcpRoute(name, name, backendRef(backends.Name, "web"))
 	}
 	weir := l.controller("--cluster-name", l.namespace, "--gateway-api")

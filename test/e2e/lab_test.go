@@ -110,8 +110,8 @@ func newLabOn(c *cluster, t testing.TB, opts armemu.Options) *lab {
 func (l *lab) deleteServices() {
 	ctx := context.WithoutCancel(l.t.Context())
 	clear := func(obj client.Object) {
-		err := l.cluster.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
-		if err = errors.Join(client.IgnoreNotFound(err), client.IgnoreNotFound(l.cluster.Delete(ctx, obj))); err != nil {
+		err := client.IgnoreNotFound(l.cluster.Delete(ctx, obj)) // first: nothing adds a finalizer to a deleted object
+		if err = errors.Join(err, client.IgnoreNotFound(l.cluster.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))); err != nil {
 			l.t.Errorf("clear %s: %v", client.ObjectKeyFromObject(obj), err)
 		}
 	}
@@ -272,6 +272,7 @@ func (l *lab) controller(flags ...string) *program {
 		"controller", "--kubeconfig", l.cluster.weir, "--config", filepath.Join(l.dir, "azure.json"), "--azure-endpoint", l.url,
 		"--metrics-bind-address", p.metrics, "--operator-bind-address", p.operator, "--health-probe-bind-address", p.health,
 		"--leader-elect-namespace", "weir-system", // the namespace of its Roles
+		"--leader-elect-lease-duration", "40s", "--leader-elect-renew-deadline", "30s", // a busy machine does not end a leadership
 	}, flags...)
 	l.emulator.ResetRetryAfter() // a new process does not know earlier answers
 	l.started++

@@ -53,7 +53,7 @@ func TestMetricsAreForTheirReadersAlone(t *testing.T) {
 }
 
 // insecure skips certificate verification: here the client authenticates.
-var insecure = &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // see above
+var insecure = &http.Client{Timeout: 3 * time.Minute, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // see above
 
 // token returns a token of a ServiceAccount in the namespace.
 func (l *lab) token(account string) string {

@@ -68,6 +68,7 @@ func (l *lab) provisioner(flags ...string) *program {
 		Args: append([]string{
 			"--kubeconfig", l.cluster.provisioner, "--metrics-bind-address", p.metrics, "--health-probe-bind-address", p.health,
 			"--leader-elect-namespace", "weir-system", // the namespace of its Role
+			"--leader-elect-lease-duration", "40s", "--leader-elect-renew-deadline", "30s", // as for the controller
 		}, flags...),
 	})
 	l.must(err)

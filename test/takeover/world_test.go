@@ -120,8 +120,9 @@ func (w *world) clear() {
 
 // deleteObject deletes an object regardless of finalizers; the API server recreates its own.
 func (w *world) deleteObject(ctx context.Context, obj client.Object) {
+	deletion := cluster.Delete(ctx, obj) // first: nothing adds a finalizer to a deleted object
 	released := cluster.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
-	if err := errors.Join(client.IgnoreNotFound(released), client.IgnoreNotFound(cluster.Delete(ctx, obj))); err != nil {
+	if err := errors.Join(client.IgnoreNotFound(deletion), client.IgnoreNotFound(released)); err != nil {
 		w.Errorf("%s: %v", obj.GetName(), err)
 	}
 }
@@ -194,6 +195,7 @@ func (w *world) start() *process.Process {
 		Args: []string{
 			"controller", "--kubeconfig", cluster.weir, "--config", config,
 			"--azure-endpoint", w.url, "--load-balancer-class=", "--leader-elect-namespace", "weir-system",
+			"--leader-elect-lease-duration", "40s", "--leader-elect-renew-deadline", "30s", // a busy machine does not end a leadership
 			"--metrics-bind-address", free[0], "--operator-bind-address", "0", "--health-probe-bind-address", "0",
 		},
 	})

@@ -67,7 +67,7 @@ type series struct {
 }
 
 func newPrometheus(t *testing.T) *prometheus {
-	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1e7, Timeout: time.Minute, Parser: promQL})
+	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1e7, Timeout: 10 * time.Minute, Parser: promQL})
 	t.Cleanup(func() { _ = engine.Close() })
 	return &prometheus{t: t, engine: engine, series: map[string]*series{}, since: map[string]time.Time{}}
 }

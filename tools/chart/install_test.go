@@ -68,7 +68,7 @@ func TestInstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	kubectl("apply", "--server-side", "-f", "testdata/monitoring.yaml")
-	kubectl("wait", "--for=condition=Established", "crd/podmonitors.monitoring.coreos.com", "crd/prometheusrules.monitoring.coreos.com", "--timeout=60s")
+	kubectl("wait", "--for=condition=Established", "crd/podmonitors.monitoring.coreos.com", "crd/prometheusrules.monitoring.coreos.com", "--timeout=5m")
 	kubectl("create", "namespace", "balancing")
 	kubectl("label", "namespace", "balancing", "pod-security.kubernetes.io/enforce=restricted")
 	for range 2 {
@@ -76,7 +76,7 @@ func TestInstall(t *testing.T) {
 			t.Errorf("the API server warns: %s", out)
 		}
 	}
-	kubectl("wait", "--for=condition=Established", "crd/backendpools.weir.dev", "--timeout=60s")
+	kubectl("wait", "--for=condition=Established", "crd/backendpools.weir.dev", "--timeout=5m")
 	if got := kubectl("-n", "balancing", "get", "deployment", "weir-controller", "-o", "jsonpath={.spec.template.spec.priorityClassName} {.spec.replicas}"); got != "system-cluster-critical 2" {
 		t.Errorf("the deployment has %s", got)
 	}
@@ -157,7 +157,7 @@ func TestHelmTestPasses(t *testing.T) {
 	}
 	kubectl("create", "namespace", "tested")
 	kubectl("apply", "--server-side", "--force-conflicts", "-f", write("weir.yaml", text))
-	kubectl("wait", "--for=condition=Established", "crd/backendpools.weir.dev", "--timeout=60s")
+	kubectl("wait", "--for=condition=Established", "crd/backendpools.weir.dev", "--timeout=5m")
 	kubectl("apply", "--server-side", "-f", write("lease.yaml", fmt.Sprintf(`apiVersion: coordination.k8s.io/v1
 kind: Lease
 metadata: {name: weir-controller, namespace: tested}

@@ -17,7 +17,7 @@ import (
 )
 
 // CheckTimeout is the timeout of one check.
-const CheckTimeout = 5 * time.Second
+const CheckTimeout = 10 * time.Second
 
 // Doctor runs the checks with the caller's own permissions.
 type Doctor struct {

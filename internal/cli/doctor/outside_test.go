@@ -46,7 +46,7 @@ func TestALeaderOutsideOfTheCluster(t *testing.T) {
 		"a named account": {"laptop_0c1f", nil, true, "ServiceAccount weir-system/weir may not "},
 	} {
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: app.LeaseName}, Spec: coordinationv1.LeaseSpec{
-			HolderIdentity: &tt.holder, LeaseDurationSeconds: new(int32(15)), RenewTime: new(metav1.NewMicroTime(time.Now())),
+			HolderIdentity: &tt.holder, LeaseDurationSeconds: new(int32(15)), RenewTime: new(metav1.NewMicroTime(time.Now().Add(time.Hour))),
 		}}
 		scheme := metadata.Scheme()
 		if err := errors.Join(coordinationv1.AddToScheme(scheme), appsv1.AddToScheme(scheme)); err != nil {

@@ -171,7 +171,7 @@ func TestColors(t *testing.T) {
 	if err := errors.Join(explanation.WriteText(&plain), explanation.WriteColored(&colored)); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"\x1b[1mService shop/web\x1b[0m: ", "\x1b[1mBackendPool shop/web.kubernetes\x1b[0m: \x1b[31m", "\x1b[1mWhat to do\x1b[0m: ", "\x1b[31mMissing\x1b[0m", "\x1b[32mInPool\x1b[0m"} {
+	for _, want := range []string{"\x1b[1mService shop/web\x1b[0m: ", "\x1b[1mBackendPool shop/web.kubernetes\x1b[0m: \x1b[33m", "\x1b[1mWhat to do\x1b[0m: ", "\x1b[31mMissing\x1b[0m", "\x1b[32mInPool\x1b[0m"} {
 		if !strings.Contains(colored.String(), want) {
 			t.Errorf("no %q in %s", want, colored.String())
 		}
@@ -268,7 +268,7 @@ func TestTheStatusKnowsWhatIsMissing(t *testing.T) {
 		t.Errorf("without Nodes: %+v, want %+v", got, want)
 	}
 	var text strings.Builder
-	shown := newPool(p)
+	shown := newPool(p, noon)
 	shown.Members = want
 	Explanation{At: noon}.writePool(&text, shown)
 	if !strings.Contains(text.String(), "\n  7 more are missing") {
@@ -328,7 +328,7 @@ func TestNextStepOfAPausedPool(t *testing.T) {
 		"changes are written when it resumes, at 2026-03-01T13:00:00Z by itself; Azure accepts no request before 12:05:00": {Until: new(ago(-time.Hour))},
 	} {
 		p.Spec.Pause = pause
-		if pool := newPool(p); pool.Next != want || pool.Cause != v1alpha1.ReasonPaused || pool.Pause == nil {
+		if pool := newPool(p, noon); pool.Next != want || pool.Cause != v1alpha1.ReasonPaused || pool.Pause == nil {
 			t.Errorf("%+v", pool)
 		}
 	}
@@ -342,12 +342,12 @@ func TestFixesOfPools(t *testing.T) {
 		want                  string
 	}{
 		{v1alpha1.ReasonInSync, "in sync with no nodes", "", "kubectl get endpointslices -n shop -l kubernetes.io/service-name=web "},
-		{v1alpha1.ReasonFailed, "the last attempt failed: write pool lb/web: 400 InvalidResourceReference: no such network", "InvalidResourceReference", "weir retry -n shop pool/web.edge"},
+		{v1alpha1.ReasonFailed, "the last attempt failed: write pool lb/web: 400 InvalidResourceReference: no such network", "InvalidResourceReference", "weir retry -n shop backendpool/web.edge"},
 	} {
 		p := &v1alpha1.BackendPool{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web.edge"}, Spec: v1alpha1.BackendPoolSpec{ServiceRef: &v1alpha1.ServiceReference{Name: "web"}}}
 		p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionSynced, Status: metav1.ConditionTrue, Reason: tt.reason, Message: tt.message}}
 		p.Status.LastOutcome = &v1alpha1.AttemptOutcome{Code: tt.code}
-		if got := newPool(p).remedy(); !strings.Contains(got, tt.want) {
+		if got := newPool(p, noon).remedy(); !strings.Contains(got, tt.want) {
 			t.Errorf("%s: %q, want %q", tt.reason, got, tt.want)
 		}
 	}
@@ -369,7 +369,7 @@ func TestPoolThatOnlyLooksInSync(t *testing.T) {
 		if tt.contested {
 			p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionContested, Status: metav1.ConditionTrue, Message: "another writer"})
 		}
-		if pool := newPool(p); pool.State != tt.want || pool.Cause != tt.want {
+		if pool := newPool(p, noon); pool.State != tt.want || pool.Cause != tt.want {
 			t.Errorf("%q, contested %t: state %s, cause %s, want %s", tt.message, tt.contested, pool.State, pool.Cause, tt.want)
 		}
 	}

@@ -98,8 +98,10 @@ type Pool struct {
 	Foreign      *int32    `json:"foreign,omitempty"`
 	Next         string    `json:"next,omitempty"`
 	// Cause is Azure's error code, else the state; the remedy depends on it.
-	Cause   string   `json:"cause"`
-	Members []Member `json:"members"`
+	Cause string `json:"cause"`
+	// InProgress is true if it waits, and needs no action.
+	InProgress bool     `json:"inProgress,omitempty"`
+	Members    []Member `json:"members"`
 	// Pause is set if the pool is paused.
 	Pause *v1alpha1.Pause `json:"pause,omitempty"`
 	// HasHealth is true if Azure's health of the members was read.
@@ -204,10 +206,10 @@ func duplicatesOf(n *corev1.Node, nodes []corev1.Node, several bool) (texts []st
 	return texts
 }
 
-func newPool(p *v1alpha1.BackendPool) Pool {
+func newPool(p *v1alpha1.BackendPool, now time.Time) Pool {
 	out := Pool{
 		Namespace: p.Namespace, Name: p.Name, Pool: p.Spec.PoolName, LoadBalancer: p.Spec.LoadBalancer.Name,
-		State: v1alpha1.ReasonPending, Desired: p.Status.Desired, Observed: p.Status.Observed, Foreign: p.Status.Foreign, Members: []Member{}, Unnamed: countUnnamed(p.Status.Members),
+		State: v1alpha1.ReasonPending, InProgress: status.IsInProgress(p, now), Desired: p.Status.Desired, Observed: p.Status.Observed, Foreign: p.Status.Foreign, Members: []Member{}, Unnamed: countUnnamed(p.Status.Members),
 	}
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionSynced); c != nil {
 		out.State, out.Why, out.Since = c.Reason, c.Message, c.LastTransitionTime.Time
@@ -360,7 +362,7 @@ func mergeMembers(p *v1alpha1.BackendPool, set membership.Set, names map[netip.A
 		out = append(out, m)
 	}
 	for _, address := range p.Status.WrittenAddresses {
-		if wanted[address] {
+		if wanted[address] || isEmpty(p) {
 			continue
 		}
 		ip, _ := netip.ParseAddr(address)
@@ -400,12 +402,22 @@ func recordedByAddress(p *v1alpha1.BackendPool) map[string]Member {
 		of[d.Address] = m
 	}
 	// Addresses are recorded before they are written, so the last read of the pool takes precedence.
+	if isEmpty(p) {
+		for address, m := range of {
+			of[address] = Member{Node: m.Node, Address: address, State: Missing}
+		}
+	}
 	if members := p.Status.Members; members != nil && members.Missing != nil {
 		for _, m := range members.Missing.Named {
 			of[m.Address] = Member{Node: m.Node, Address: m.Address, State: Missing}
 		}
 	}
 	return of
+}
+
+// isEmpty reports whether the last read showed no address, or no such pool.
+func isEmpty(p *v1alpha1.BackendPool) bool {
+	return p.Status.Observed != nil && *p.Status.Observed == 0
 }
 
 func countUnnamed(members *v1alpha1.OutOfSyncMembers) (n int) {

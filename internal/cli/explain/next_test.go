@@ -12,6 +12,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/controllers/services/servicelb"
+	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/loadbalancer"
 )
 
@@ -49,6 +50,38 @@ func TestNextOfAService(t *testing.T) {
 	}
 }
 
+// A deleted Service of which Azure still has resources is not shown as programmed only.
+func TestNextOfADeletedService(t *testing.T) {
+	objects := cluster()
+	s := objects[0].(*corev1.Service)
+	s.DeletionTimestamp, s.Finalizers = new(ago(time.Minute)), []string{metadata.ServiceFinalizer}
+	explanation, err := Reader{API: serverWith(objects...), Now: noon}.ExplainService(t.Context(), "shop", "web")
+	if err != nil || explanation.Service.Next != "it is deleted, and Azure still has resources of it" {
+		t.Errorf("%+v, %v", explanation.Service, err)
+	}
+}
+
+// Nothing is in a pool that Azure does not have, whatever is recorded.
+func TestMembersOfAMissingPool(t *testing.T) {
+	objects := cluster()
+	for _, o := range objects {
+		if p, ok := o.(*v1alpha1.BackendPool); ok && p.Name == "web.kubernetes" {
+			p.Status.Observed, p.Status.Conditions[0].Reason = new(int32(0)), v1alpha1.ReasonLoadBalancerNotFound
+		}
+	}
+	explanation, err := Reader{API: serverWith(objects...), Now: noon}.ExplainService(t.Context(), "shop", "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, m := range explanation.Pools[0].Members {
+		got = append(got, m.Node+" "+m.State)
+	}
+	if text := strings.Join(got, ", "); text != "n1 Missing, n2 Missing, n3 Missing, n4 LeftOut" {
+		t.Error(text)
+	}
+}
+
 // A node that no pool has: the pools that would have it, and why they leave it out; otherwise why none selects it.
 func TestANodeWithoutAPool(t *testing.T) {
 	n, bare := placedNode("n1", "10.0.0.1", ""), placedNode("n2", "10.0.0.2", "")
@@ -74,7 +107,7 @@ func TestCountsOfAPausedPool(t *testing.T) {
 	p := pool("shop", "web", v1alpha1.BackendPoolSpec{ServiceRef: &v1alpha1.ServiceReference{Name: "web"}, Paused: true})
 	p.Status.Conditions[0].Reason = v1alpha1.ReasonPaused
 	p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionPaused, Status: metav1.ConditionTrue, LastTransitionTime: ago(5 * time.Minute)})
-	pool := newPool(p)
+	pool := newPool(p, noon)
 	if got := formatCounts(pool); got != "before the pause 3 were wanted, and Azure showed 4" || !pool.Since.Equal(noon.Add(-5*time.Minute)) {
 		t.Errorf("%q, since %s", got, pool.Since)
 	}

@@ -125,7 +125,7 @@ func (r Reader) ExplainNode(ctx context.Context, name string) (Explanation, erro
 			selects = selects || matchesSelector(pools[i].Spec.Nodes.Selector, n.Labels)
 		}
 		if ok {
-			p := newPool(&pools[i])
+			p := newPool(&pools[i], r.Now)
 			p.Members = []Member{m}
 			explanation.Pools = append(explanation.Pools, p)
 		}
@@ -174,7 +174,7 @@ func (r Reader) addPools(ctx context.Context, explanation Explanation, pools []v
 		return Explanation{}, fmt.Errorf("reading Nodes: %w", err)
 	}
 	for i := range pools {
-		p := newPool(&pools[i])
+		p := newPool(&pools[i], r.Now)
 		if p.Members = recordedMembers(&pools[i]); !explanation.NodesUnseen {
 			p.Members = memberStates(&pools[i], slcs, nodes.Items, r.Now)
 		}

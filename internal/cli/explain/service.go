@@ -37,7 +37,13 @@ func (r Reader) addServing(ctx context.Context, s *corev1.Service, pools []v1alp
 		out.addRules(s)
 		out.addNext()
 	}
-	for _, c := range status.NewReport(seen).Causes {
+	report := status.NewReport(seen)
+	for _, p := range report.Waiting {
+		if p.Kind == "Service" && s.DeletionTimestamp != nil {
+			out.Next = p.Why
+		}
+	}
+	for _, c := range report.Causes {
 		for _, p := range c.Objects {
 			if p.Kind == "Service" || p.Kind == "Lease" && (out.Served || len(pools) > 0) {
 				out.Steps = append(out.Steps, Step{Cause: c.Name, Why: p.Why, Fix: status.RemedyOf(c.Name, p)})

@@ -201,7 +201,7 @@ func (p Pool) stateStyle() humanize.Style {
 	switch {
 	case p.State == v1alpha1.ReasonInSync:
 		return humanize.Good
-	case p.remedy() != "":
+	case p.remedy() != "" && !p.InProgress:
 		return humanize.Bad
 	}
 	return humanize.Warn

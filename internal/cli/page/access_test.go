@@ -95,7 +95,7 @@ func TestNoGoroutineWithoutViewer(t *testing.T) {
 	}()
 	address := strings.Fields(<-out)[2]
 	for range 2 {
-		for deadline := time.Now().Add(10 * time.Second); ; runtime.Gosched() {
+		for deadline := time.Now().Add(5 * time.Minute); ; runtime.Gosched() {
 			stacks := make([]byte, 1<<20)
 			text := string(stacks[:runtime.Stack(stacks, true)])
 			if n := strings.Count(text, "created by weir.dev/weir/internal/cli/page.") - strings.Count(text, "created by weir.dev/weir/internal/cli/page.Test"); n == 0 {

@@ -42,10 +42,10 @@ func (p poolDetails) More() int { return len(p.Members) - len(p.Shown) }
 
 func newDetailPage(s explain.Explanation, kind, namespace, name string) *detailPage {
 	out := &detailPage{Explanation: s, Kind: kind, Namespace: namespace, Name: name}
-	slices.SortStableFunc(s.Pools, func(a, b explain.Pool) int { return stateOrder(stateOf(a.State)) - stateOrder(stateOf(b.State)) })
+	slices.SortStableFunc(s.Pools, func(a, b explain.Pool) int { return stateOrder(stateOf(&a)) - stateOrder(stateOf(&b)) })
 	out.MorePools = max(0, len(s.Pools)-maxPools)
 	for _, p := range s.Pools[:len(s.Pools)-out.MorePools] {
-		t := poolDetails{Pool: p, Class: stateOf(p.State), Counts: countMembers(&p), Fix: status.RemedyOf(p.Cause, status.Problem{Namespace: p.Namespace, Name: p.Name})}
+		t := poolDetails{Pool: p, Class: stateOf(&p), Counts: countMembers(&p, s.Node == nil && !s.NodesUnseen), Fix: status.RemedyOf(p.Cause, status.Problem{Namespace: p.Namespace, Name: p.Name})}
 		slices.SortStableFunc(p.Members, func(a, b explain.Member) int { return cmp.Compare(memberOrder(a.State), memberOrder(b.State)) })
 		t.Shown = p.Members[:min(len(p.Members), maxMembers)]
 		out.ShownPools = append(out.ShownPools, t)
@@ -55,11 +55,11 @@ func newDetailPage(s explain.Explanation, kind, namespace, name string) *detailP
 	return out
 }
 
-func stateOf(state string) string {
-	switch state {
-	case v1alpha1.ReasonInSync:
+func stateOf(p *explain.Pool) string {
+	switch {
+	case p.State == v1alpha1.ReasonInSync:
 		return stateInSync
-	case v1alpha1.ReasonPending, v1alpha1.ReasonUpdating, v1alpha1.ReasonPace, v1alpha1.ReasonDeferred, v1alpha1.ReasonLeaving:
+	case p.InProgress:
 		return stateUpdating
 	}
 	return stateFailed

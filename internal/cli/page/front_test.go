@@ -142,6 +142,20 @@ func TestServicesOnTheSharedPool(t *testing.T) {
 	}
 }
 
+// A deleted Service of which Azure still has resources is in progress, and wrong after a failure, whatever its conditions were.
+func TestDeletedServices(t *testing.T) {
+	now := time.Now()
+	s := corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Finalizers: []string{metadata.ServiceFinalizer}}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}}
+	s.Status.Conditions = []metav1.Condition{{Type: servicelb.TypeProgrammed, Reason: "Programmed", Status: metav1.ConditionTrue}}
+	for age, want := range map[time.Duration]string{time.Minute: stateUpdating, time.Hour: stateFailed} {
+		s.DeletionTimestamp = new(metav1.NewTime(now.Add(-age)))
+		f := newFrontPage(status.Snapshot{At: now, Services: []corev1.Service{s}})
+		if row := f.services[0]; row.Class != want || row.State != servicelb.ConditionReasonLeaving || !row.Since.Equal(s.DeletionTimestamp.Time) || f.Class != want {
+			t.Errorf("%s: %+v, page %s", age, row, f.Class)
+		}
+	}
+}
+
 // Only a bound of an age may be known.
 func TestAgesOfProblems(t *testing.T) {
 	now := time.Now()

@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/cli/explain"
 )
 
-// memberCounts counts the desired and actual members of a pool.
+// memberCounts counts the desired and actual members of a pool: Wanted is the sum of In, Down and Missing.
 type memberCounts struct {
 	// Known is false before the first read of the pool.
 	Known  bool
@@ -28,20 +28,23 @@ func newMemberCounts(s *v1alpha1.BackendPoolStatus) memberCounts {
 		return memberCounts{}
 	}
 	l := memberCounts{Known: true, Wanted: int(*s.Desired), Down: int(ptr.Deref(s.DownCount, 0)), Foreign: int(ptr.Deref(s.Foreign, 0))}
-	own := int(*s.Observed) - l.Foreign
-	l.Missing, l.Surplus = max(0, l.Wanted-own), max(0, own-l.Wanted)
-	if m := s.Members; m != nil { // as many may be missing as are surplus
-		l.Missing, l.Surplus = memberCount(m.Missing), memberCount(m.Surplus)
+	own := max(0, int(*s.Observed)-l.Foreign)
+	l.Missing = max(0, l.Wanted-own)
+	if m := s.Members; m != nil { // as many may be missing as are surplus; of the last attempt, when others may have been wanted
+		l.Missing = min(max(l.Missing, memberCount(m.Missing)), l.Wanted)
 	}
-	l.In = max(0, l.Wanted-l.Missing-l.Down)
+	l.Surplus = own - (l.Wanted - l.Missing)
+	l.Down = min(l.Down, l.Wanted-l.Missing) // recorded, and maybe not in the pool any more
+	l.In = l.Wanted - l.Missing - l.Down
 	return l
 }
 
-func countMembers(p *explain.Pool) memberCounts {
+// countMembers counts the listed members; if not all are listed, those of the last read.
+func countMembers(p *explain.Pool, allListed bool) memberCounts {
 	if p.Desired == nil || p.Observed == nil {
 		return memberCounts{}
 	}
-	l := memberCounts{Known: true, Wanted: int(*p.Desired)}
+	l := memberCounts{Known: true}
 	for _, m := range p.Members {
 		switch m.State {
 		case explain.InPool:
@@ -54,8 +57,11 @@ func countMembers(p *explain.Pool) memberCounts {
 			l.Surplus++
 		}
 	}
+	if !allListed {
+		return newMemberCounts(&v1alpha1.BackendPoolStatus{Desired: p.Desired, Observed: p.Observed, Foreign: p.Foreign, DownCount: new(int32(l.Down))}) //nolint:gosec // a pool has at most some thousands
+	}
 	l.Foreign = int(ptr.Deref(p.Foreign, 0))
-	l.Missing = max(l.Missing, l.Wanted-l.In-l.Down) // the status names only some of them
+	l.Wanted = l.In + l.Down + l.Missing // members may have changed since the last attempt
 	return l
 }
 

@@ -35,6 +35,9 @@ func TestLevels(t *testing.T) {
 		{"as many are missing as surplus", current(3, 3, 0, 0, &v1alpha1.OutOfSyncMembers{Missing: some(2), Surplus: some(2)}), "1 of 3, 2 missing, 2 surplus", 33, "surplus"},
 		{"one is Down", current(3, 3, 0, 1, nil), "3 of 3, 1 Down", 100, ""},
 		{"none is there", current(4, 0, 0, 0, nil), "0 of 4, 4 missing", 0, ""},
+		{"more are missing than wanted", current(2, 0, 0, 0, &v1alpha1.OutOfSyncMembers{Missing: some(3)}), "0 of 2, 2 missing", 0, ""},
+		{"fewer are wanted since the last attempt", current(3, 7, 0, 0, &v1alpha1.OutOfSyncMembers{Surplus: some(1)}), "3 of 3, 4 surplus", 100, "surplus"},
+		{"the pool is gone", current(4, 0, 0, 1, nil), "0 of 4, 4 missing", 0, ""},
 	} {
 		l := newMemberCounts(&tt.of)
 		if l.Words() != tt.words || l.PercentPresent() != tt.percent || l.Over() != tt.over {
@@ -44,9 +47,38 @@ func TestLevels(t *testing.T) {
 	p := explain.Pool{Desired: ptr.To(int32(9)), Observed: ptr.To(int32(5)), Foreign: ptr.To(int32(1)), Members: []explain.Member{
 		{State: explain.InPool}, {State: explain.Down}, {State: explain.Missing}, {State: explain.Leaving}, {State: explain.LeftOut}, {State: explain.Foreign},
 	}}
-	if got := countMembers(&p).Words(); got != "2 of 9, 1 Down, 7 missing, 1 surplus, 1 foreign" {
-		t.Error(got)
+	for allListed, want := range map[bool]string{true: "2 of 3, 1 Down, 1 missing, 1 surplus, 1 foreign", false: "4 of 9, 1 Down, 5 missing, 1 foreign"} {
+		if got := countMembers(&p, allListed).Words(); got != want {
+			t.Errorf("all listed %t: %s", allListed, got)
+		}
 	}
+}
+
+// Counts never contradict each other, whatever a status has.
+func TestLawOfCounts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n, counts := rapid.Int32Range(0, 9), []string{"wanted", "shown", "foreign", "down"}
+		drawn := make([]*int32, len(counts))
+		for i, name := range counts {
+			drawn[i] = ptr.To(n.Draw(t, name))
+		}
+		s := v1alpha1.BackendPoolStatus{Desired: drawn[0], Observed: drawn[1], Foreign: drawn[2], DownCount: drawn[3]}
+		if rapid.Bool().Draw(t, "compared") {
+			s.Members = &v1alpha1.OutOfSyncMembers{Missing: &v1alpha1.MemberSample{Count: n.Draw(t, "missing")}, Surplus: &v1alpha1.MemberSample{Count: n.Draw(t, "surplus")}}
+		}
+		p := explain.Pool{Desired: drawn[0], Observed: drawn[1], Foreign: drawn[2]}
+		for range n.Draw(t, "members") {
+			p.Members = append(p.Members, explain.Member{State: rapid.SampledFrom([]string{explain.InPool, explain.Down, explain.Missing, explain.Leaving}).Draw(t, "is")})
+		}
+		for _, l := range []memberCounts{newMemberCounts(&s), countMembers(&p, true), countMembers(&p, false)} {
+			if l.In < 0 || l.Down < 0 || l.Missing < 0 || l.Surplus < 0 || l.In+l.Down+l.Missing != l.Wanted {
+				t.Fatalf("%+v: %s", l, l.Words())
+			}
+		}
+		if l := newMemberCounts(&s); l.In+l.Down+l.Surplus != max(0, int(*drawn[1]-*drawn[2])) {
+			t.Fatalf("%+v of %d observed", l, *drawn[1])
+		}
+	})
 }
 
 // The segments of a bar cover its full width.

@@ -63,7 +63,7 @@ func poolOf(namespace, name, balancer, state, reason string, wanted, there int32
 
 // parked sets a pending Retry-After.
 func parked(p *v1alpha1.BackendPool, code string, d time.Duration) *v1alpha1.BackendPool {
-	p.Status.LastOutcome = &v1alpha1.AttemptOutcome{Class: "Retriable", Code: code, Since: earlier(time.Minute)}
+	p.Status.LastOutcome = &v1alpha1.AttemptOutcome{Class: "Retriable", Code: code, Since: earlier(20 * time.Minute)}
 	p.Status.NextEligibleAt = ptr.To(earlier(-d))
 	p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionParked, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRetryAfter, Message: "Azure accepts no request before then"})
 	return p
@@ -227,7 +227,7 @@ func testSheets(t *testing.T) {
 		{"/pools?page=-7", 200, "1 to 3 of 3", ""},
 		{"/wrong?cause=TooManyRequests", 200, "1 to 1 of 1|shop/web", "shop/api"},
 		{"/wrong?cause=Gone", 200, "Nothing is wrong for this reason now", "<table"},
-		{"/service/shop/web", 200, "192.0.2.1|<span class=\"since\">False for 20m</span>|<span class=\"since\">for 60s</span>|TCP 80|SCTP 81|ProtocolRefused|3 times|429 &lt;b&gt;|Missing|/KEY/node/n2\"|SCTP is not to be had<br><strong>What to do:</strong> fix what the message names (kubectl edit service -n shop web)", ""},
+		{"/service/shop/web", 200, "192.0.2.1|<span class=\"since\">False for 20m</span>|<span class=\"since\">for 20m</span>|TCP 80|SCTP 81|ProtocolRefused|3 times|429 &lt;b&gt;|Missing|/KEY/node/n2\"|SCTP is not to be had<br><strong>What to do:</strong> fix what the message names (kubectl edit service -n shop web)", ""},
 		{"/pool/shop/web", 200, "shop-web|of load balancer kubernetes, Retrying|Missing|InPool", ""},
 		{"/node/n1", 200, "10.0.0.1|/KEY/pool/shop/web\"", "/KEY/pool/cart"},
 		{"/pool/shop/none", 404, "It is not there", ""},

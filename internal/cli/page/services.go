@@ -43,6 +43,10 @@ func newServiceRows(seen status.Snapshot, r status.Report) []serviceRow {
 			}
 		}
 	}
+	waits := map[string]status.Problem{}
+	for _, o := range r.Waiting {
+		waits[o.Kind+" "+o.Namespace+"/"+o.Name] = o
+	}
 	balancers := map[string][]string{}
 	for i := range seen.Pools {
 		if p := &seen.Pools[i]; p.Spec.ServiceRef != nil {
@@ -56,7 +60,11 @@ func newServiceRows(seen status.Snapshot, r status.Report) []serviceRow {
 			key := s.Namespace + "/" + s.Name
 			of := append(servicelb.ParseNames(s.Annotations[metadata.PlaceAnnotation]), balancers[key]...) // it may share the pool of all nodes
 			slices.Sort(of)
-			rows = append(rows, newServiceRow(s, slices.Compact(of), wrong["Service "+key].Kind != ""))
+			row := newServiceRow(s, slices.Compact(of), wrong["Service "+key].Kind != "")
+			if s.DeletionTimestamp != nil { // its conditions may be older
+				row = row.withRemoval(wrong["Service "+key], waits["Service "+key])
+			}
+			rows = append(rows, row)
 		}
 	}
 	for i := range seen.Gateways.All {
@@ -93,6 +101,17 @@ func newServiceRow(s *corev1.Service, balancers []string, isWrong bool) serviceR
 		row.Class = stateFailed
 	}
 	return row
+}
+
+// withRemoval returns the row of a deleted Service, with the problem of its removal, or what this waits for.
+func (r serviceRow) withRemoval(problem, waits status.Problem) serviceRow {
+	switch {
+	case problem.Kind != "":
+		r.State, r.Since, r.NotBefore = problem.State, problem.Since, problem.NotBefore
+	case waits.Kind != "":
+		r.Class, r.State, r.Since, r.NotBefore = stateUpdating, waits.State, waits.Since, waits.NotBefore
+	}
+	return r
 }
 
 // newGatewayRow returns the row of a Gateway; problem is its first one, or empty.

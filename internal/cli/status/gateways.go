@@ -122,7 +122,11 @@ func CheckGateway(gw *gatewayv1.Gateway, now time.Time) (found, waits []Problem)
 		return p
 	}
 	if gw.DeletionTimestamp != nil {
-		return checkRemoval(gw, object, now)
+		var failure metav1.Condition
+		if c := meta.FindStatusCondition(gw.Status.Conditions, string(gatewayv1.GatewayConditionProgrammed)); c != nil && c.Status == metav1.ConditionFalse {
+			failure.Reason, failure.Message, _ = splitPending(*c)
+		}
+		return checkRemoval(object, &gw.ObjectMeta, failure, now)
 	}
 	accepted := meta.FindStatusCondition(gw.Status.Conditions, string(gatewayv1.GatewayConditionAccepted))
 	switch {
@@ -166,16 +170,15 @@ func CheckGateway(gw *gatewayv1.Gateway, now time.Time) (found, waits []Problem)
 	return append(found, p), waits
 }
 
-// checkRemoval returns why the load balancer of a deleted Gateway is not removed yet.
-func checkRemoval(gw *gatewayv1.Gateway, p Problem, now time.Time) (found, waits []Problem) {
-	if !slices.Contains(gw.Finalizers, metadata.ServiceFinalizer) {
+// checkRemoval returns why the load balancer of a deleted Service or Gateway is not removed yet. failure is the False
+// condition Programmed, if any.
+func checkRemoval(p Problem, of *metav1.ObjectMeta, failure metav1.Condition, now time.Time) (found, waits []Problem) {
+	if !slices.Contains(of.Finalizers, metadata.ServiceFinalizer) {
 		return nil, nil // Azure has nothing of it
 	}
-	p.State, p.cause, p.Since, p.Why = servicelb.ConditionReasonLeaving, servicelb.ConditionReasonLeaving, gw.DeletionTimestamp.Time, "it is deleted, and Azure still has resources of it"
-	if c := meta.FindStatusCondition(gw.Status.Conditions, string(gatewayv1.GatewayConditionProgrammed)); c != nil && c.Status == metav1.ConditionFalse {
-		if reason, message, ok := splitPending(*c); ok {
-			p.State, p.cause, p.Why = reason, failureReason(reason, message), message
-		}
+	p.State, p.cause, p.Since, p.Why = servicelb.ConditionReasonLeaving, servicelb.ConditionReasonLeaving, of.DeletionTimestamp.Time, "it is deleted, and Azure still has resources of it"
+	if failure.Reason != "" {
+		p.State, p.cause, p.Why = failure.Reason, failureReason(failure.Reason, failure.Message), failure.Message
 	}
 	if now.Sub(p.Since) < maxPendingAge && isTransient(metav1.Condition{Reason: p.cause, Message: p.Why}) {
 		return nil, []Problem{p}

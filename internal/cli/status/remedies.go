@@ -58,7 +58,7 @@ var remedies = map[string]string{
 	servicelb.ConditionReasonRemovalBlocked: "if the addresses may go: kubectl annotate KIND -n NAMESPACE NAME " + servicelb.AllowRemovalAnnotation + "=true",
 	servicelb.ReasonUnknownAnnotation:       "correct the name, or remove the annotation: docs/reference/service-annotations.md has all names",
 	servicelb.ConditionReasonNoEndpoints:    "kubectl get endpointslices -n NAMESPACE -l kubernetes.io/service-name=SERVICE shows which pods the selector of the Service finds, if any, and which are ready",
-	servicelb.ConditionReasonPoolEmpty:      "kubectl describe backendpools -A shows why no node has joined the pool",
+	servicelb.ConditionReasonPoolEmpty:      "weir explain KIND NAME -n NAMESPACE shows the pool, and why no node has joined it",
 	servicelb.ConditionReasonOpen:           "add a source range, or set the missing key that the message names, usually securityGroupName of azure.json, and restart Weir. Until then Weir enforces no restriction: the security groups of the subnet and the network interfaces decide which clients connect",
 	servicelb.ConditionReasonPartial:        "change what the message names (kubectl edit KIND -n NAMESPACE NAME). The rest is served",
 	servicelb.ConditionReasonNotEnforced:    "attach the security group to the subnet of the nodes. Until then it denies no client, as the message describes",
@@ -98,11 +98,11 @@ func causeOf(state, message string) string {
 func RemedyFor(cause string) string { return remedies[cause] }
 
 // remedyForRejection is the fix for a write that Azure rejects with a code that has no fix of its own.
-func remedyForRejection(code, message string) string {
-	if !strings.Contains(message, " 400 "+code) {
+func remedyForRejection(cause, message string) string {
+	if !strings.Contains(message, " 400 "+cause) && (cause != servicelb.ConditionReasonFailed || !strings.Contains(message, " 400 ")) {
 		return ""
 	}
-	return "the message has what Azure rejects: correct it in azure.json, on the load balancer, or in the object. Weir retries by itself; now: weir retry -n NAMESPACE pool/NAME"
+	return "the message has what Azure rejects: correct it in azure.json, on the resource that the message names, or in the object. Weir retries by itself; now: weir retry -n NAMESPACE KIND/NAME"
 }
 
 // RemedyOf returns the fix for one object, with its names filled in.

@@ -205,6 +205,21 @@ func groupByCause(wrong []Problem) []Cause {
 	return causes
 }
 
+// isRetryPending reports whether a failed pool is in progress: its retry follows, and a user need do nothing, such as after a
+// 429. Like all else in progress it is a problem after maxPendingAge, and at once if the retry follows only then.
+func isRetryPending(p *v1alpha1.BackendPool, w Problem, now time.Time) bool {
+	if at := p.Status.NextEligibleAt; at != nil && at.After(now) {
+		now = at.Time
+	}
+	return strings.HasPrefix(RemedyFor(w.cause), "nothing") && now.Sub(w.Since) < maxPendingAge
+}
+
+// IsInProgress reports whether a BackendPool waits, and needs no action.
+func IsInProgress(p *v1alpha1.BackendPool, now time.Time) bool {
+	_, waits := checkPool(p, now)
+	return len(waits) > 0
+}
+
 // hasFix returns 0 for a cause that a user can fix, and 1 for one that resolves by itself.
 func hasFix(c Cause) int {
 	if c.Fix == "" || strings.HasPrefix(c.Fix, "nothing") {
@@ -262,7 +277,10 @@ func checkPool(p *v1alpha1.BackendPool, now time.Time) (found, waits []Problem) 
 	case isPending(p) && hasFailed(p) && synced.Status != metav1.ConditionTrue: // a later change waits, and the last write has failed
 		last := p.Status.LastOutcome
 		w.State, w.Since, w.Why = v1alpha1.ReasonFailed, last.Since.Time, "the last attempt failed: "+last.Code+"; now: "+w.Why
-		w.cause = failureCause(last.Code, w.Why)
+		if w.cause = failureCause(last.Code, w.Why); isRetryPending(p, w, now) {
+			w.State = synced.Reason
+			return nil, []Problem{w}
+		}
 	case isPending(p) && now.Sub(w.Since) < maxPendingAge:
 		return nil, []Problem{w}
 	case w.State == v1alpha1.ReasonPaused:
@@ -270,6 +288,9 @@ func checkPool(p *v1alpha1.BackendPool, now time.Time) (found, waits []Problem) 
 	case w.State == v1alpha1.ReasonRetrying || w.State == v1alpha1.ReasonFailed:
 		if last := p.Status.LastOutcome; last != nil && last.Code != "" {
 			w.cause, w.Since = failureCause(last.Code, w.Why), last.Since.Time
+		}
+		if w.State == v1alpha1.ReasonRetrying && isRetryPending(p, w, now) {
+			return nil, []Problem{w}
 		}
 	case !isPending(p): // it may have been out of sync for another reason before
 		w.Since, w.NotBefore = time.Time{}, w.Since
@@ -400,6 +421,14 @@ func (s Snapshot) checkService(svc *corev1.Service) (found, waits []Problem, cou
 		return nil, nil, false
 	}
 	object := Problem{Kind: "Service", Namespace: svc.Namespace, Name: svc.Name}
+	if svc.DeletionTimestamp != nil {
+		var failure metav1.Condition
+		if c := meta.FindStatusCondition(svc.Status.Conditions, servicelb.TypeProgrammed); c != nil && c.Status == metav1.ConditionFalse {
+			failure = *c
+		}
+		found, waits = checkRemoval(object, &svc.ObjectMeta, failure, s.At)
+		return found, waits, true
+	}
 	found, waits = checkConditions(object, svc.Status.Conditions, s.At)
 	if len(found) > 0 || len(waits) > 0 || len(svc.Status.LoadBalancer.Ingress) > 0 {
 		return found, waits, true

@@ -63,6 +63,24 @@ func failed(name, code string, age time.Duration) v1alpha1.BackendPool {
 	return p
 }
 
+// later returns a failed pool of which a later change waits.
+func later(p v1alpha1.BackendPool) v1alpha1.BackendPool {
+	p.Status.Conditions[0].Reason, p.Status.Conditions[0].Message = v1alpha1.ReasonPace, "a change waits"
+	return p
+}
+
+// notBefore returns a pool that is retried after d.
+func notBefore(p v1alpha1.BackendPool, d time.Duration) v1alpha1.BackendPool {
+	p.Status.NextEligibleAt = new(ago(-d))
+	return p
+}
+
+// exhausted returns a pool that has used up its retries.
+func exhausted(p v1alpha1.BackendPool) v1alpha1.BackendPool {
+	p.Status.Conditions[0].Reason = v1alpha1.ReasonFailed
+	return p
+}
+
 // paused returns a pool paused two hours ago.
 func paused(name string, pause *v1alpha1.Pause) v1alpha1.BackendPool {
 	p, at := pool(name, v1alpha1.ReasonPaused, "paused: the pool remains unchanged in Azure", time.Minute), ago(2*time.Hour)
@@ -115,10 +133,14 @@ func TestProblems(t *testing.T) {
 		}}, "", 3},
 		{"on its way for too long", Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{pool("a", v1alpha1.ReasonUpdating, "adding 1", 10*time.Minute)}}, "Updating[a]", 0},
 		{"two causes, the one with most first", Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{
-			failed("a", "TooManyRequests", time.Minute), failed("b", "AuthorizationFailed", time.Minute), failed("c", "AuthorizationFailed", time.Hour),
+			failed("a", "TooManyRequests", time.Hour), failed("b", "AuthorizationFailed", time.Minute), failed("c", "AuthorizationFailed", time.Hour),
 		}}, "AuthorizationFailed[c b] TooManyRequests[a]", 0},
+		{"a retry follows by itself", Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{
+			failed("a", "TooManyRequests", time.Minute), failed("b", "PreconditionFailed", 9*time.Minute), failed("c", "TooManyRequests", 10*time.Minute), later(failed("d", "TooManyRequests", time.Minute)), notBefore(failed("e", "TooManyRequests", time.Minute), 9*time.Minute),
+		}}, "TooManyRequests[c e]", 3},
+		{"no retry follows", Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{exhausted(failed("a", "TooManyRequests", time.Minute))}}, "TooManyRequests[a]", 0},
 		{"nobody leads, before all else", Snapshot{Leader: Leader{Known: true, Namespace: "weir-system"}, Pools: []v1alpha1.BackendPool{
-			failed("a", "TooManyRequests", time.Minute), failed("b", "TooManyRequests", time.Minute),
+			failed("a", "TooManyRequests", time.Hour), failed("b", "TooManyRequests", time.Hour),
 		}}, "NoLeader[weir-controller] TooManyRequests[a b]", 0},
 		{"paused", Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{paused("a", nil), paused("b", until(time.Hour))}}, "", 0},
 		{"paused, and about to go on", Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{paused("a", until(-9*time.Minute))}}, "", 0},
@@ -273,7 +295,7 @@ func TestReportText(t *testing.T) {
 // The summary distinguishes a Lease without a holder from a missing one; the suggested fix is something a
 // user can do.
 func TestTheVerdict(t *testing.T) {
-	throttled := []v1alpha1.BackendPool{failed("a", "TooManyRequests", time.Minute), failed("b", "TooManyRequests", time.Minute)}
+	throttled := []v1alpha1.BackendPool{failed("a", "TooManyRequests", time.Hour), failed("b", "TooManyRequests", time.Hour)}
 	for _, tt := range []struct {
 		seen            Snapshot
 		wantText, mends string
@@ -288,6 +310,7 @@ func TestTheVerdict(t *testing.T) {
 		{Snapshot{Leader: leads, Pools: append(throttled, failed("c", "ScopeLocked", time.Minute))}, "Something is wrong with 3 of 3 BackendPools. weir-0 leads.", remedies["ScopeLocked"]},
 		{Snapshot{Leader: Leader{Known: true, Namespace: "weir-system"}, Pools: throttled}, "Something is wrong with 2 of 2 BackendPools. No process of Weir leads.", remedies[NoLeader]},
 	} {
+		tt.seen.At = noon
 		r := NewReport(tt.seen)
 		if c, _ := r.MainCause(); r.Summary() != tt.wantText || c.Fix != tt.mends {
 			t.Errorf("%q; fix %q\nwant %q; %q", r.Summary(), c.Fix, tt.wantText, tt.mends)
@@ -315,6 +338,7 @@ func TestWatchPrintsChanges(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
 		p := failed("web", "TooManyRequests", 0)
+		p.Status.LastOutcome.Since = metav1.NewTime(time.Now().Add(-time.Hour))
 		api := server(t, &p)
 		go func() {
 			time.Sleep(30 * time.Second)

@@ -41,6 +41,40 @@ func TestDeferredServices(t *testing.T) {
 	}
 }
 
+// A deleted Service is listed until Azure has nothing of it: in progress at first, with the cause and the fix once its
+// removal fails or takes long.
+func TestDeletedServices(t *testing.T) {
+	programmed := metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionTrue, Reason: servicelb.ConditionReasonProgrammed}
+	const denied = "failed to delete load balancer: 403 AuthorizationFailed: no"
+	const inUse = "failed to delete load balancer: 400 InUseNetworkSecurityGroup: it is in use"
+	for about, tt := range map[string]struct {
+		service           corev1.Service
+		age               time.Duration
+		wrong, waits, fix string
+	}{
+		"deleted":               {newService("web", []string{metadata.ServiceFinalizer}, programmed), time.Minute, "", "Leaving", ""},
+		"for too long":          {newService("web", []string{metadata.ServiceFinalizer}, programmed), maxPendingAge, "Leaving", "", "weir doctor"},
+		"not allowed":           {notProgrammed(servicelb.ConditionReasonFailed, denied, time.Second), time.Second, "AuthorizationFailed", "", "role"},
+		"rejected by Azure":     {notProgrammed(servicelb.ConditionReasonFailed, inUse, time.Second), time.Second, "Failed", "", "weir retry -n shop service/web"},
+		"throttled":             {notProgrammed(servicelb.ConditionReasonRetryAfter, "Weir waits for Azure", time.Second), time.Second, "", "RetryAfter", ""},
+		"addresses would go":    {notProgrammed(servicelb.ConditionReasonRemovalBlocked, "10.0.0.1", time.Second), time.Second, "RemovalHeld", "", "kubectl annotate service -n shop web"},
+		"not in Azure any more": {newService("web", []string{"example.com/backup"}, programmed), time.Hour, "", "", ""},
+	} {
+		tt.service.DeletionTimestamp = new(ago(tt.age))
+		r := NewReport(Snapshot{At: noon, Leader: leads, Services: []corev1.Service{tt.service}})
+		wrong, waits, fix := "", "", ""
+		if len(r.Causes) > 0 {
+			wrong, fix = r.Causes[0].Name, r.Causes[0].Fix
+		}
+		if len(r.Waiting) > 0 {
+			waits = r.Waiting[0].State
+		}
+		if wrong != tt.wrong || waits != tt.waits || !strings.Contains(fix, tt.fix) || r.Services.All != 1 {
+			t.Errorf("%s: wrong %q, waits %q, fix %q of %d", about, wrong, waits, fix, r.Services.All)
+		}
+	}
+}
+
 // A pool with a failed last write is a problem while a later change waits, since the failure.
 func TestAFailedWriteIsNotHidden(t *testing.T) {
 	p := pool("web", v1alpha1.ReasonPace, "a change waits", time.Hour)
@@ -61,7 +95,7 @@ func TestAFailedWriteIsNotHidden(t *testing.T) {
 // What a user can fix is printed first, whatever has more objects; the line that names it agrees with the order.
 func TestTheFirstCauseHasAFix(t *testing.T) {
 	r := NewReport(Snapshot{At: noon, Leader: leads, Pools: []v1alpha1.BackendPool{
-		failed("a", "TooManyRequests", time.Minute), failed("b", "TooManyRequests", time.Minute), failed("c", "ScopeLocked", time.Minute),
+		failed("a", "TooManyRequests", time.Hour), failed("b", "TooManyRequests", time.Hour), failed("c", "ScopeLocked", time.Minute),
 	}})
 	var text strings.Builder
 	if err := r.WriteText(&text); err != nil {
@@ -167,7 +201,7 @@ func TestRejectionsWithoutTheirOwnFix(t *testing.T) {
 	if do := RemedyOf("Conflict9", Problem{Why: "the last attempt failed: write pool lb/web: 409 Conflict9: busy"}); do != "" {
 		t.Errorf("a code without a fix that is no rejection: %q", do)
 	}
-	if len(r.Causes) != 2 || r.Causes[0].Name != "UnknownResourceReference" || !strings.HasSuffix(r.Causes[0].Fix, "weir retry -n shop pool/web") {
+	if len(r.Causes) != 2 || r.Causes[0].Name != "UnknownResourceReference" || !strings.HasSuffix(r.Causes[0].Fix, "weir retry -n shop backendpool/web") {
 		t.Errorf("%+v", r.Causes)
 	}
 }

@@ -52,7 +52,7 @@ func (r *Reconciler) Watch(ctx context.Context, mgr manager.Manager) error {
 	}
 	options := newCacheOptions(mgr.GetScheme())
 	options.DefaultWatchErrorHandler = r.newWatchErrorHandler()
-	options.HTTPClient, options.Mapper = mgr.GetHTTPClient(), mgr.GetRESTMapper()
+	options.HTTPClient, options.Mapper = k8s.UntrackedClient(mgr.GetHTTPClient()), mgr.GetRESTMapper()
 	objects, err := ctrlcache.New(mgr.GetConfig(), options)
 	if err != nil {
 		return fmt.Errorf("cache of Gateways: %w", err)

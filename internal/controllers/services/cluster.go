@@ -88,10 +88,7 @@ func (c serviceCluster) HasEndpoints(name string) bool {
 func (c serviceCluster) EmptyPool(on lb.LoadBalancerID, pools []service.Pool) string {
 	for _, pool := range pools {
 		holder := c.pools.PoolOwner(lb.PoolID{LoadBalancer: on, Name: pool.Name})
-		if holder == nil || holder.Status.Desired == nil || holder.Status.Observed == nil {
-			continue
-		}
-		if *holder.Status.Desired > 0 && *holder.Status.Observed == 0 {
+		if holder != nil && c.ownership.Statuses.LacksMembers(holder) {
 			return pool.Name
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"weir.dev/weir/internal/controllers/services/servicelb"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
 )
 
 // ProxyProtocolNeighbor calls the Cluster method.
@@ -24,4 +26,9 @@ func SharesAddress(r *Reconciler, s servicelb.Service) bool {
 // BalancedService maps an event of a Service.
 func BalancedService(ctx context.Context, r *Reconciler, obj client.Object) []reconcile.Request {
 	return r.balancedService(ctx, obj)
+}
+
+// EmptyPool calls the Cluster method.
+func EmptyPool(r *Reconciler, on lb.LoadBalancerID, pools []service.Pool) string {
+	return serviceCluster{r}.EmptyPool(on, pools)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/controllers/services"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
 	"weir.dev/weir/test/objects"
@@ -43,6 +44,21 @@ func TestAwaitedPools(t *testing.T) {
 		}
 		if got := r.Services.NeedsMembers(row.service, r.Ownership.LoadBalancers.ID("kubernetes"), row.pool, lb.Pool{}); got != row.want {
 			t.Errorf("%s: waited for: %t, want %t", row.name, got, row.want)
+		}
+	}
+}
+
+// The status in memory shows whether a pool is empty: the cache does not keep the counts.
+func TestEmptyPool(t *testing.T) {
+	pool := service.Pool{Name: "kubernetes", Family: lb.IPv4, Shared: true}
+	for observed, want := range map[int32]string{0: "kubernetes", 2: ""} {
+		p := objects.ManagedNodePool(objects.RecordedAs(v1alpha1.MadeForNodes))
+		r := newHoldingCluster(t, p)
+		written := p.DeepCopy()
+		written.Status.Desired, written.Status.Observed = new(int32(2)), new(observed)
+		r.Ownership.Statuses.AdoptPool(written)
+		if got := services.EmptyPool(r.Services, r.Ownership.LoadBalancers.ID("kubernetes"), []service.Pool{pool}); got != want {
+			t.Errorf("%d observed: %q is empty", observed, got)
 		}
 	}
 }

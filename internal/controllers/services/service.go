@@ -208,6 +208,18 @@ func (r *Reconciler) HandleAttempt(p *v1alpha1.BackendPool, report updater.Repor
 	}
 }
 
+// HandleEmpty requeues the Services of a pool without members, which are not Programmed.
+func (r *Reconciler) HandleEmpty(p *v1alpha1.BackendPool) {
+	if r.deployer == nil || !r.ownership.IsCreatedByWeir(p) {
+		return
+	}
+	for _, s := range r.ownership.ServicesOn(p.Spec.LoadBalancer.Name) {
+		if ref := p.Spec.ServiceRef; ref == nil || s.Namespace == p.Namespace && s.Name == ref.Name {
+			r.queue.Add(client.ObjectKeyFromObject(s))
+		}
+	}
+}
+
 // recheckPool rechecks a pool that was missing: its load balancer now exists.
 func (store serviceStatusStore) recheckPool(p *v1alpha1.BackendPool) {
 	store.pools.RecheckMissing(p, time.Now())

@@ -22,6 +22,7 @@ func serve(t *testing.T, o Options) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout = time.Hour, time.Hour, time.Hour // TestEveryLimitIsSet checks them
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve() }()
 	t.Cleanup(func() {

@@ -202,14 +202,15 @@ func newMemberList(ips []netip.Addr, count int) MemberList {
 	return MemberList{max(count, len(ips)), slices.Clone(ips[:min(len(ips), MaxListed)])}
 }
 
-// Difference returns nil if the pool was not compared.
+// Difference returns nil if the pool was not compared. Like DesiredCount it does not count machines that cannot join.
 func (r Result) Difference() *Difference {
 	c := r.Change
 	if !c.isCompared {
 		return nil
 	}
+	unusable := r.unusableIPs()
 	return &Difference{
-		Missing: newMemberList(c.addedIPs, 0), Unwanted: newMemberList(c.removedIPs, 0), Foreign: newMemberList(c.foreignIPs, c.ForeignCount),
+		Missing: newMemberList(slices.DeleteFunc(slices.Clone(c.addedIPs), func(ip netip.Addr) bool { return unusable[ip] }), 0), Unwanted: newMemberList(c.removedIPs, 0), Foreign: newMemberList(c.foreignIPs, c.ForeignCount),
 	}
 }
 

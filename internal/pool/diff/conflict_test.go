@@ -37,6 +37,18 @@ func TestReturningMemberIsNoConflict(t *testing.T) {
 	}
 }
 
+// A machine that cannot join was in no pool, so no client removed it.
+func TestMachineThatCannotJoinIsNoConflict(t *testing.T) {
+	at := []netip.Addr{netip.MustParseAddr("10.0.0.1")}
+	c := conflictState{}
+	for range 4 {
+		c = c.recordAttempt(Result{Outcome: Unchanged, Change: Change{addedIPs: at}, written: at, Unusable: []Unusable{{Node: "n1", IP: at[0]}}}, nil, true)
+	}
+	if got := c.ConflictingIPs(); got != nil {
+		t.Errorf("%v is contested", got)
+	}
+}
+
 // A node is excluded and wanted again before its machine was seen to leave: Weir removed it.
 func TestMemberRemovedByWeirIsNoConflict(t *testing.T) {
 	at := []netip.Addr{netip.MustParseAddr("10.0.0.1")}

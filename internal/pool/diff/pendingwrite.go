@@ -181,7 +181,8 @@ func (c conflictState) recordAttempt(r Result, down []netip.Addr, look bool) con
 	}
 	c.isRepairing = r.MemberProgress != nil && (c.isRepairing || len(intersect(r.Change.addedIPs, c.managed)) > 0)
 	if r.IsInSync() {
-		c.managed = r.written
+		unusable := r.unusableIPs() // such a machine has never joined, or has left by itself
+		c.managed = slices.DeleteFunc(slices.Clone(r.written), func(ip netip.Addr) bool { return unusable[ip] })
 	} else { // removed by Weir itself: if wanted again early, they were not reverted
 		c.managed = slices.DeleteFunc(slices.Clone(c.managed), func(ip netip.Addr) bool { return slices.Contains(r.Change.removedIPs, ip) })
 	}

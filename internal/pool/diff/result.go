@@ -66,11 +66,15 @@ func (r Result) MemberOutcome() Outcome {
 
 // DesiredCount counts the wanted addresses with machines that can join.
 func (r Result) DesiredCount() int {
-	unusable := map[netip.Addr]bool{}
+	return len(r.Addresses) - len(r.unusableIPs()) - len(r.Overlapping)
+}
+
+func (r Result) unusableIPs() map[netip.Addr]bool {
+	ips := make(map[netip.Addr]bool, len(r.Unusable))
 	for _, u := range r.Unusable {
-		unusable[u.IP] = true
+		ips[u.IP] = true
 	}
-	return len(r.Addresses) - len(unusable) - len(r.Overlapping)
+	return ips
 }
 
 // StatesInSync reports whether the admin states are in sync.

@@ -192,6 +192,9 @@ func TestMachinesThatCannotJoin(t *testing.T) {
 		if r.DesiredCount() != tt.desired || strings.Join(without, " ") != tt.without || r.IsInSync() != (tt.message == "") {
 			t.Errorf("%s: desired %d, without %v, settled %t", tt.about, r.DesiredCount(), without, r.IsInSync())
 		}
+		if missing := r.Difference().Missing.Count; missing > r.DesiredCount() {
+			t.Errorf("%s: %d missing of %d", tt.about, missing, r.DesiredCount())
+		}
 		if tt.message != "" && !strings.Contains(r.MemberProgress.Fault.Error(), tt.message) {
 			t.Errorf("%s: %s", tt.about, r.MemberProgress.Fault)
 		}

@@ -22,6 +22,9 @@ func recordAttempt(s *v1alpha1.BackendPoolStatus, set membership.Set, r updater.
 	if r.Observed >= 0 && r.Outcome != diff.Rejected {
 		s.Desired, s.Observed, s.Foreign = new(int32(r.Desired)), new(int32(r.Observed)), new(int32(r.Foreign)) //nolint:gosec // a pool has at most some thousands
 	}
+	if r.Outcome == diff.Stale && s.Observed != nil {
+		s.Observed, s.Foreign = new(int32(0)), nil
+	}
 	if r.Outcome == diff.Written {
 		s.LastWrite = &at
 	}

@@ -51,5 +51,31 @@ func TestAStatusNamesTheMembersThatDiffer(t *testing.T) {
 		if written := len(d.api.writes) - before; string(got) != tt.want || written != tt.writes {
 			t.Errorf("%s: %s, written %d times; want %s, %d times", tt.about, got, written, tt.want, tt.writes)
 		}
+		if s := d.poolStatus(); tt.outcome == diff.Stale && (*s.Observed != 0 || s.Foreign != nil) {
+			t.Errorf("%s: %d observed, %v of them foreign", tt.about, *s.Observed, s.Foreign)
+		}
+	}
+}
+
+// A pool without a member is reported once its status shows that, if nodes qualify, whether their machines can join or not.
+func TestPoolsThatLackMembers(t *testing.T) {
+	for _, tt := range []struct {
+		about             string
+		outcome           diff.Outcome
+		desired, observed int
+		unusable          []diff.Unusable
+		lacks             bool
+	}{
+		{"no node qualifies", diff.Unchanged, 0, 0, nil, false},
+		{"members are missing", diff.Terminal, 2, 0, nil, true},
+		{"no machine can join", diff.Unchanged, 0, 0, []diff.Unusable{{Node: "n7", IP: netip.MustParseAddr("10.0.0.7"), Reason: "it has no network interface"}}, true},
+		{"one machine cannot join", diff.Unchanged, 1, 1, []diff.Unusable{{Node: "n7", IP: netip.MustParseAddr("10.0.0.7")}}, false},
+		{"nothing was read", diff.Terminal, 2, -1, nil, false},
+	} {
+		d := newFixture(t)
+		d.reportAttempt(tt.outcome, func(r *updater.Report) { r.Desired, r.Observed, r.Unusable = tt.desired, tt.observed, tt.unusable })
+		if got := d.statuses.LacksMembers(d.p); got != tt.lacks || (len(d.world.empty) > 0) != tt.lacks {
+			t.Errorf("%s: lacks members %t, reported %v", tt.about, got, d.world.empty)
+		}
 	}
 }

@@ -81,6 +81,8 @@ type Owner interface {
 	HandleDeletion(p *v1alpha1.BackendPool)
 	HandleMissing(p *v1alpha1.BackendPool)
 	HandleAttempt(p *v1alpha1.BackendPool, r updater.Report)
+	// HandleEmpty is called once the status shows that the pool lacks all its members.
+	HandleEmpty(p *v1alpha1.BackendPool)
 }
 
 // Workers queue operations; see updater.Workers.

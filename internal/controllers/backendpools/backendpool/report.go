@@ -55,6 +55,9 @@ func (c *Controller) Report(ctx context.Context, r updater.Report) {
 		setConflictCondition(s, r, p.Generation)
 		setAttemptConditions(s, binding, set, r, p.Generation)
 	})
+	if c.statuses.LacksMembers(p) {
+		c.Owner.HandleEmpty(p)
+	}
 	c.recordNodePoolEvent(p, event, r)
 	if began && !isDeleted(err) {
 		c.recordWarning(p, EventPoolConflict, reason)

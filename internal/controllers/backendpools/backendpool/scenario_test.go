@@ -190,6 +190,7 @@ func (l *life) HandleDeletion(p *v1alpha1.BackendPool) { l.AddLine("owner: %s go
 func (l *life) HandleMissing(p *v1alpha1.BackendPool) {
 	l.AddLine("owner: the pool of %s is missing", p.Name)
 }
+func (l *life) HandleEmpty(p *v1alpha1.BackendPool) { l.AddLine("owner: %s is empty", p.Name) }
 func (l *life) HandleAttempt(p *v1alpha1.BackendPool, r updater.Report) {
 	l.AddLine("owner: %s was filled: %s", p.Name, r.Outcome)
 }

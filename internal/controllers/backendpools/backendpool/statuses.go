@@ -218,5 +218,14 @@ func (s *Statuses) HasNoForeign(p *v1alpha1.BackendPool) (none bool) {
 	return none
 }
 
+// LacksMembers reports whether the pool had no member at its last attempt although nodes qualify, even if none of their
+// machines can join.
+func (s *Statuses) LacksMembers(p *v1alpha1.BackendPool) (lacks bool) {
+	s.readStatus(p, func(status *v1alpha1.BackendPoolStatus) {
+		lacks = status.Desired != nil && status.Observed != nil && *status.Observed == 0 && int(*status.Desired)+len(status.Unusable) > 0
+	})
+	return lacks
+}
+
 // hasTakenPool reports whether the pool was taken, or has interfaces that Weir set Down.
 func hasTakenPool(s *v1alpha1.BackendPoolStatus) bool { return s.PoolID != "" || len(s.Down) > 0 }

@@ -30,6 +30,7 @@ type world struct {
 	events   []objectEvent
 	queued   []schedule.Ref
 	left     map[lb.PoolKey]bool
+	empty    []string // BackendPools that were reported
 }
 
 type objectEvent struct {
@@ -130,6 +131,7 @@ func (w *world) IsInUse(*v1alpha1.BackendPool) bool                  { return fa
 func (w *world) HandleDeletion(*v1alpha1.BackendPool)                {}
 func (w *world) HandleMissing(*v1alpha1.BackendPool)                 {}
 func (w *world) HandleAttempt(*v1alpha1.BackendPool, updater.Report) {}
+func (w *world) HandleEmpty(p *v1alpha1.BackendPool)                 { w.empty = append(w.empty, p.Name) }
 
 func (w *world) OnPool(p *v1alpha1.BackendPool, e Event) {
 	w.events = append(w.events, objectEvent{"BackendPool", objectKey(p.Namespace, p.Name), e})

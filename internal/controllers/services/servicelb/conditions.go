@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"weir.dev/weir/internal/humanize"
@@ -58,6 +59,9 @@ const (
 	// ConditionReasonMigrating takes precedence: the load balancer is being migrated from Basic to Standard.
 	ConditionReasonMigrating = "Migrating"
 )
+
+// maxNamedResources bounds the resources that a condition names.
+const maxNamedResources = 5
 
 // StatusCondition is a condition of a Service; without a reason it is removed.
 type StatusCondition struct {
@@ -141,7 +145,7 @@ func invalidPorts(d Desired) map[service.PortRef]string {
 // currentConditions returns the conditions after a reconcile, without unknown ones: these keep their previous value.
 func (st *State) currentConditions(s Service, class string, now time.Time) (conditions []StatusCondition) {
 	switch managed := s.IsManaged(class); {
-	case st.Placement.isGone, s.Deleting && st.Events.failure == "":
+	case st.Placement.isGone, s.Deleting && !st.reportsRemoval(s):
 		return nil // deleted with the Service
 	case !managed && st.Placement.free: // already removed
 		return nil
@@ -155,6 +159,12 @@ func (st *State) currentConditions(s Service, class string, now time.Time) (cond
 		conditions = append(conditions, StatusCondition{TypeProgrammed, reason, text})
 	}
 	return conditions
+}
+
+// reportsRemoval reports whether the condition of a deleted Service is worth a write: the removal fails or waits, or the
+// condition shows an earlier failure.
+func (st *State) reportsRemoval(s Service) bool {
+	return st.Events.failure != "" || len(st.PoolWait.drains) > 0 || s.ProgrammedReason != "" && !StatusCondition{Reason: s.ProgrammedReason}.IsTrue()
 }
 
 func (e *EventState) acceptedCondition() StatusCondition {
@@ -189,7 +199,7 @@ func (st *State) programmedReason(s Service, class string, now time.Time) (reaso
 	case managed && s.DryRun && t.failure == "" && !st.Pending.Running:
 		return ConditionReasonDryRun, "Nothing is written to Azure while it is only planned: the last event with reason " + ReasonDryRun + " says what would change"
 	case st.Pending.Running && t.failure == "" && t.isAnnounced && managed:
-		return ConditionReasonUpdating, "not all of its resources are provisioned yet"
+		return ConditionReasonUpdating, st.Pending.provisioningText()
 	case st.Pending.Running && (managed || t.failure != ""):
 		return "", ""
 	}
@@ -199,12 +209,41 @@ func (st *State) programmedReason(s Service, class string, now time.Time) (reaso
 	case ConditionConflict:
 		return ConditionReasonConflict, "Another client keeps reverting what Weir writes: see the condition weir.dev/Contested"
 	case ConditionLeaving:
-		return ConditionReasonLeaving, "It leaves its load balancer, and Azure still has resources of it"
+		text = "It leaves its load balancer, and Azure still has resources of it"
+		var waits []string
+		for _, p := range st.PoolWait.drains {
+			waits = append(waits, p.String())
+		}
+		if len(waits) > 0 {
+			text += ": " + humanize.FormatList(waits, maxNamedResources)
+		}
+		return ConditionReasonLeaving, text
 	case ConditionWaiting:
 		return st.waitReason()
 	default:
 		return conditionReasons[condition], blockedText(condition) + t.lastWarning
 	}
+}
+
+// provisioningText names the first resources of the running request.
+func (p *Pending) provisioningText() string {
+	const text = "not all of its resources are provisioned yet"
+	if p.request == nil || p.request.Desired == nil {
+		return text
+	}
+	names := []string{"load balancer " + p.request.On.Name}
+	for _, f := range p.request.Desired.Frontends {
+		if f.PublicIP != nil {
+			names = append(names, "public IP "+f.PublicIP.ID.Name)
+		}
+	}
+	for _, pool := range p.request.Desired.Pools {
+		names = append(names, "backend pool "+pool.Name)
+	}
+	if link := p.request.Desired.Link; link != nil {
+		names = append(names, strings.TrimSpace("Private Link Service "+link.Name))
+	}
+	return text + ": it needs " + humanize.FormatList(names, maxNamedResources)
 }
 
 // warningReason returns the reason and message of a Service in sync that the user should still know.

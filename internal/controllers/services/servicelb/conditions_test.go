@@ -16,6 +16,7 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer"
 	"weir.dev/weir/internal/loadbalancer/conflict"
+	"weir.dev/weir/internal/loadbalancer/plan"
 	"weir.dev/weir/internal/loadbalancer/privatelink"
 	"weir.dev/weir/internal/service"
 )
@@ -36,6 +37,9 @@ func TestConditionsFollowALife(t *testing.T) {
 		w := newWorld(t)
 		w.looks()
 		w.has(ConditionReasonAccepted, ConditionReasonUpdating, 3) // and that it has no security group
+		if text := w.verdicts[TypeProgrammed].Text; !strings.Contains(text, "it needs load balancer kubernetes, public IP kubernetes-") || !strings.Contains(text, ", backend pool kubernetes") {
+			t.Errorf("the resources are not named: %s", text)
+		}
 		w.ends()
 		w.looks()
 		w.has(ConditionReasonAccepted, ConditionReasonProgrammed, 1)
@@ -65,6 +69,45 @@ func TestConditionsFollowALife(t *testing.T) {
 		w.looks()
 		w.has("", "", 3)
 	})
+}
+
+// The condition of a deleted Service is written only where it has news: an earlier failure ends, the removal fails, or it
+// waits for network interfaces.
+func TestConditionOfADeletedService(t *testing.T) {
+	denied := &armerror.Fault{Class: armerror.Terminal, Code: "AuthorizationFailed", Err: errors.New("403 AuthorizationFailed")}
+	for about, tt := range map[string]struct {
+		before, after []error
+		interfaces    int
+		asked, ended  string
+		text          string
+	}{
+		"it is removed at once":       {asked: ConditionReasonProgrammed, ended: ConditionReasonProgrammed},
+		"it has failed before":        {before: []error{denied}, asked: ConditionReasonLeaving, ended: ConditionReasonLeaving},
+		"the removal fails":           {after: []error{denied}, asked: ConditionReasonProgrammed, ended: ConditionReasonFailed, text: "failed to delete load balancer: 403"},
+		"network interfaces are left": {interfaces: 2, asked: ConditionReasonProgrammed, ended: ConditionReasonLeaving, text: "its 2 network interfaces have left backend pool kubernetes"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.looks()
+			w.answers = tt.before
+			w.ends()
+			w.looks()
+			time.Sleep(time.Minute)
+			w.s.Deleting = true
+			w.looks()
+			if v := w.verdicts[TypeProgrammed]; v.Reason != tt.asked {
+				t.Errorf("%s: requested: %+v", about, v)
+			}
+			if w.answers = tt.after; tt.interfaces > 0 {
+				w.drains = []plan.DrainingPool{{Pool: lb.PoolID{Name: "kubernetes"}, Interfaces: tt.interfaces}}
+			}
+			w.ends()
+			w.looks()
+			if v := w.verdicts[TypeProgrammed]; v.Reason != tt.ended || !strings.Contains(v.Text, tt.text) {
+				t.Errorf("%s: ended: %+v", about, v)
+			}
+		})
+	}
 }
 
 // A public Service shows that Weir opens no security group for it; an internal one, or one with rules by its user,

@@ -53,6 +53,7 @@ type world struct {
 	later    time.Duration
 	nodes    []netip.Addr
 	fills    []lb.PoolID
+	drains   []plan.DrainingPool
 	planned  string
 	declines error
 	// defers returns the deferral of a request; nil defers nothing.
@@ -139,7 +140,7 @@ func (w *world) ends() {
 	if w.asked == nil {
 		w.t.Fatal("nothing is asked for")
 	}
-	res := loadbalancer.Result{Request: *w.asked, Changed: !w.unchanged, FillingPools: w.fills, Link: w.link, Message: w.note}
+	res := loadbalancer.Result{Request: *w.asked, Changed: !w.unchanged, FillingPools: w.fills, DrainingPools: w.drains, Link: w.link, Message: w.note}
 	if res.Desired != nil {
 		res.Pools = res.Desired.Pools
 	}
