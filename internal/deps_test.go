@@ -89,7 +89,7 @@ func TestImportsOfLayers(t *testing.T) {
 }
 
 func (l layer) mayImport(own, path string) bool {
-	if rest, ours := strings.CutPrefix(path, module); ours {
+	if rest, managed := strings.CutPrefix(path, module); managed {
 		folder, inside := folderBelowInternal(path)
 		if !inside {
 			folder, _, _ = strings.Cut(rest, "/")
@@ -133,20 +133,20 @@ type rule struct {
 }
 
 func rules() []rule {
-	var all []rule
+	var rules []rule
 	for _, pkg := range decisions {
-		all = append(all, rule{pkg, []string{"net", "os", "os/exec", "log", "log/slog", "context", "sync"}, nil, "it decides from values alone"})
+		rules = append(rules, rule{pkg, []string{"net", "os", "os/exec", "log", "log/slog", "context", "sync"}, nil, "it decides from values alone"})
 	}
 	for _, pkg := range workers {
-		all = append(all, rule{pkg, []string{"net", "net/http", "os", "os/exec"}, nil, "it acts through interfaces of its own"})
+		rules = append(rules, rule{pkg, []string{"net", "net/http", "os", "os/exec"}, nil, "it acts through interfaces of its own"})
 	}
 	for _, pkg := range []string{"api", "cmd", "config", "internal"} {
-		all = append(all, rule{pkg, modulePaths("test"), nil, "test/ is for tests"})
+		rules = append(rules, rule{pkg, modulePaths("test"), nil, "test/ is for tests"})
 	}
 	for _, pkg := range []string{"test/controlplane", "test/referencepage", "test/transcript"} {
-		all = append(all, rule{pkg, []string{module}, nil, "tests inside of any package use it"})
+		rules = append(rules, rule{pkg, []string{module}, nil, "tests inside of any package use it"})
 	}
-	return append(all,
+	return append(rules,
 		rule{"internal", modulePaths("lab", "cmd", "tools"), nil, "these are not shipped in the controller"},
 		rule{"internal/controllers", []string{"github.com/Azure/"}, nil, "only internal/azure calls Azure"},
 		rule{"internal/controllers/backendpools", modulePaths("internal/controllers/services", "internal/controllers/ownership", "internal/controllers/nodes"), nil, "controllers do not import each other"},

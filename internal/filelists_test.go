@@ -95,7 +95,7 @@ func namesIn(comment string) []string {
 // goFiles returns the Go files by directory, without tests and generated files.
 func goFiles(t *testing.T, root string) map[string][]string {
 	t.Helper()
-	all := map[string][]string{}
+	files := map[string][]string{}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch name := d.Name(); {
 		case err != nil:
@@ -103,14 +103,14 @@ func goFiles(t *testing.T, root string) map[string][]string {
 		case d.IsDir() && (name == "testdata" || name == "bin" || strings.HasPrefix(name, ".") && name != ".."):
 			return filepath.SkipDir
 		case strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(name, "zz_generated."):
-			all[filepath.Dir(path)] = append(all[filepath.Dir(path)], name)
+			files[filepath.Dir(path)] = append(files[filepath.Dir(path)], name)
 		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return all
+	return files
 }
 
 // filesInComment returns the files that a package comment lists, and the file that contains the comment.

@@ -49,7 +49,7 @@ func TestServersAndClientsAreBounded(t *testing.T) {
 	}
 }
 
-func TestWhatIsUnbounded(t *testing.T) {
+func TestUnboundedReads(t *testing.T) {
 	for body, want := range map[string]string{
 		"var _ = http.Server{}":                             "http.Server",
 		"func f() { _ = http.ListenAndServe(\"\", nil) }":   "http.ListenAndServe",
@@ -84,7 +84,9 @@ func findUnbounded(t *testing.T, file string, src any) (problems []string) {
 	if strings.HasPrefix(file, "../internal/observe/httpserver/") {
 		return nil
 	}
-	say := func(at ast.Node, what string) { problems = append(problems, set.Position(at.Pos()).String()+": "+what) }
+	format := func(at ast.Node, about string) {
+		problems = append(problems, set.Position(at.Pos()).String()+": "+about)
+	}
 	imports := map[string]string{}
 	for _, spec := range parsed.Imports {
 		path, _ := strconv.Unquote(spec.Path.Value)
@@ -97,7 +99,7 @@ func findUnbounded(t *testing.T, file string, src any) (problems []string) {
 		}
 		imports[name] = path
 		if serverFunctions[path][""] && !lab {
-			say(spec, path+" serves without package httpserver")
+			format(spec, path+" serves without package httpserver")
 		}
 	}
 	named := func(e ast.Expr) (path, name string) {
@@ -121,25 +123,25 @@ func findUnbounded(t *testing.T, file string, src any) (problems []string) {
 			path, name := named(n.Type)
 			fields := keys(n)
 			types[n.Type] = true
-			switch what := path + "." + name; {
-			case what == "net/http.Server" && lab:
+			switch subject := path + "." + name; {
+			case subject == "net/http.Server" && lab:
 				if !fields["ReadHeaderTimeout"] || !fields["MaxHeaderBytes"] {
-					say(n, "http.Server without ReadHeaderTimeout and MaxHeaderBytes")
+					format(n, "http.Server without ReadHeaderTimeout and MaxHeaderBytes")
 				}
 			case serverFunctions[path][name]:
-				say(n, "http.Server: use package httpserver")
-			case what == "net/http.Transport" && !fields["MaxResponseHeaderBytes"] && !lab:
-				say(n, "http.Transport without MaxResponseHeaderBytes")
-			case what == "net/http.Client" && !fields["Transport"] && !lab:
-				say(n, "http.Client without a Transport")
-			case what == "sigs.k8s.io/controller-runtime.Options" && (!fields["HealthProbeBindAddress"] || !fields["Metrics"]),
-				what == "sigs.k8s.io/controller-runtime/pkg/manager.Options":
-				say(n, "ctrl.Options: set HealthProbeBindAddress and Metrics to \"0\", and use process.AddMonitoring")
+				format(n, "http.Server: use package httpserver")
+			case subject == "net/http.Transport" && !fields["MaxResponseHeaderBytes"] && !lab:
+				format(n, "http.Transport without MaxResponseHeaderBytes")
+			case subject == "net/http.Client" && !fields["Transport"] && !lab:
+				format(n, "http.Client without a Transport")
+			case subject == "sigs.k8s.io/controller-runtime.Options" && (!fields["HealthProbeBindAddress"] || !fields["Metrics"]),
+				subject == "sigs.k8s.io/controller-runtime/pkg/manager.Options":
+				format(n, "ctrl.Options: set HealthProbeBindAddress and Metrics to \"0\", and use process.AddMonitoring")
 			}
 		case *ast.KeyValueExpr:
 			if key, ok := n.Key.(*ast.Ident); ok && (key.Name == "HealthProbeBindAddress" || key.Name == "PprofBindAddress") {
 				if v, ok := n.Value.(*ast.BasicLit); !ok || v.Value != `"0"` {
-					say(n, key.Name+": want \"0\", and process.AddMonitoring")
+					format(n, key.Name+": want \"0\", and process.AddMonitoring")
 				}
 			}
 		case *ast.SelectorExpr:
@@ -147,10 +149,10 @@ func findUnbounded(t *testing.T, file string, src any) (problems []string) {
 			switch {
 			case types[n] || lab:
 			case serverFunctions[path][name]:
-				say(n, "http."+name+": use package httpserver")
+				format(n, "http."+name+": use package httpserver")
 			case path == "net/http" && (name == "Get" || name == "Post" || name == "Head" || name == "PostForm" || name == "DefaultClient"),
 				path == "net/http" && name == "DefaultTransport" && !limitsHeaders:
-				say(n, "http."+name+": response headers are not bounded")
+				format(n, "http."+name+": response headers are not bounded")
 			}
 		}
 		return true
@@ -159,15 +161,15 @@ func findUnbounded(t *testing.T, file string, src any) (problems []string) {
 }
 
 func keys(lit *ast.CompositeLit) map[string]bool {
-	all := map[string]bool{}
+	keys := map[string]bool{}
 	for _, e := range lit.Elts {
 		if kv, ok := e.(*ast.KeyValueExpr); ok {
 			if key, ok := kv.Key.(*ast.Ident); ok {
-				all[key.Name] = true
+				keys[key.Name] = true
 			}
 		}
 	}
-	return all
+	return keys
 }
 
 // assignedFields returns the names of the fields that a file sets.

@@ -38,9 +38,9 @@ func listNames(ctx context.Context, f cli.Flags, list client.ObjectList, namespa
 	if err := api.List(ctx, list, where...); err != nil {
 		return nil
 	}
-	all := names()
-	slices.Sort(all)
-	return all
+	candidates := names()
+	slices.Sort(candidates)
+	return candidates
 }
 
 func completeNamespaces(f cli.Flags) cobra.CompletionFunc {
@@ -82,8 +82,8 @@ func listPools(ctx context.Context, f cli.Flags) []string {
 // completePools completes names of BackendPools, and service/NAME.
 func completePools(f cli.Flags) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		all := append(listPools(cmd.Context(), f), listServices(cmd.Context(), f, "service/")...)
-		return slices.DeleteFunc(all, func(name string) bool { return slices.Contains(args, name) }), noFiles
+		pools := append(listPools(cmd.Context(), f), listServices(cmd.Context(), f, "service/")...)
+		return slices.DeleteFunc(pools, func(name string) bool { return slices.Contains(args, name) }), noFiles
 	}
 }
 
@@ -147,33 +147,33 @@ func completeNamespaced(f cli.Flags, newList func() (client.ObjectList, func() [
 
 func newServiceList() (client.ObjectList, func() []client.Object) {
 	var list corev1.ServiceList
-	return &list, func() (all []client.Object) {
+	return &list, func() (objects []client.Object) {
 		for i := range list.Items {
 			if list.Items[i].Spec.Type == corev1.ServiceTypeLoadBalancer {
-				all = append(all, &list.Items[i])
+				objects = append(objects, &list.Items[i])
 			}
 		}
-		return all
+		return objects
 	}
 }
 
 func newPoolList() (client.ObjectList, func() []client.Object) {
 	var list v1alpha1.BackendPoolList
-	return &list, func() (all []client.Object) {
+	return &list, func() (objects []client.Object) {
 		for i := range list.Items {
-			all = append(all, &list.Items[i])
+			objects = append(objects, &list.Items[i])
 		}
-		return all
+		return objects
 	}
 }
 
 func newServiceAccountList() (client.ObjectList, func() []client.Object) {
 	var list corev1.ServiceAccountList
-	return &list, func() (all []client.Object) {
+	return &list, func() (objects []client.Object) {
 		for i := range list.Items {
-			all = append(all, &list.Items[i])
+			objects = append(objects, &list.Items[i])
 		}
-		return all
+		return objects
 	}
 }
 

@@ -57,15 +57,15 @@ Exit codes: 0 no check fails, 1 the API server cannot be reached, 2 a flag is wr
 	return cmd
 }
 
-func (o *doctorFlags) run(cmd *cobra.Command) error {
-	namespace, name, ok := strings.Cut(o.account, "/")
+func (f *doctorFlags) run(cmd *cobra.Command) error {
+	namespace, name, ok := strings.Cut(f.account, "/")
 	switch {
 	case !ok || namespace == "" || name == "" || strings.Contains(name, "/"):
-		return &app.UsageError{Err: fmt.Errorf("--service-account %q: want NAMESPACE/NAME", o.account)}
-	case o.ConfigFile == "" && o.AzureEndpoint != "":
+		return &app.UsageError{Err: fmt.Errorf("--service-account %q: want NAMESPACE/NAME", f.account)}
+	case f.ConfigFile == "" && f.AzureEndpoint != "":
 		return &app.UsageError{Err: fmt.Errorf("--azure-endpoint requires --config")}
 	}
-	rc, err := o.connection.REST()
+	rc, err := f.connection.REST()
 	if err != nil {
 		return err
 	}
@@ -77,20 +77,20 @@ func (o *doctorFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	if !cmd.Flags().Changed("service-account") {
-		if podNamespace, account := o.connection.OwnAccount(cmd.Context(), api); account != "" {
+		if podNamespace, account := f.connection.OwnAccount(cmd.Context(), api); account != "" {
 			namespace, name = podNamespace, account
 		}
 	}
 	d := doctor.Doctor{REST: rc, API: api, Namespace: namespace, ServiceAccount: name, IsAccountNamed: cmd.Flags().Changed("service-account")}
-	if d.Health, err = o.health.newReader(o.connection); err != nil {
+	if d.Health, err = f.health.newReader(f.connection); err != nil {
 		return err
 	}
-	if o.ConfigFile != "" {
-		o.Log = slog.New(slog.DiscardHandler) // the checks report warnings
-		azure, err := app.OpenAzure(o.Options)
+	if f.ConfigFile != "" {
+		f.Log = slog.New(slog.DiscardHandler) // the checks report warnings
+		azure, err := app.OpenAzure(f.Options)
 		d.Azure = &doctor.Azure{Azure: azure, Err: err}
 	}
-	return printChecks(cmd, d.RunChecks(cmd.Context()), o.output.isJSON())
+	return printChecks(cmd, d.RunChecks(cmd.Context()), f.output.isJSON())
 }
 
 // printChecks prints the report and returns the exit code as an error.

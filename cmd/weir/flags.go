@@ -68,11 +68,11 @@ var shownFlags = map[string]string{
 // addConnectionFlags adds kubectl's connection flags, with -n unless f has no namespace. usage describes -n; empty is the
 // default text.
 func addConnectionFlags(cmd *cobra.Command, flags *pflag.FlagSet, f cli.Flags, usage string) {
-	all := pflag.NewFlagSet("", pflag.ContinueOnError)
-	all.SortFlags = false
-	f.AddFlags(all)
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	set.SortFlags = false
+	f.AddFlags(set)
 	for _, name := range []string{"namespace", "context", "kubeconfig"} {
-		if flag := all.Lookup(name); flag != nil {
+		if flag := set.Lookup(name); flag != nil {
 			flag.Usage = shownFlags[name]
 			if name == "namespace" && usage != "" {
 				flag.Usage = usage
@@ -80,7 +80,7 @@ func addConnectionFlags(cmd *cobra.Command, flags *pflag.FlagSet, f cli.Flags, u
 			flags.AddFlag(flag)
 		}
 	}
-	all.VisitAll(func(flag *pflag.Flag) {
+	set.VisitAll(func(flag *pflag.Flag) {
 		if shownFlags[flag.Name] == "" {
 			flag.Annotations = map[string][]string{connectionAnnotation: {"true"}}
 			flags.AddFlag(flag)
@@ -101,10 +101,10 @@ func completeFlag(cmd *cobra.Command, flag string, complete cobra.CompletionFunc
 }
 
 // describedFlags returns the flags without the connection flags that help lists by name only.
-func describedFlags(all *pflag.FlagSet) string {
+func describedFlags(flags *pflag.FlagSet) string {
 	described := pflag.NewFlagSet("", pflag.ContinueOnError)
-	described.SortFlags = all.SortFlags
-	all.VisitAll(func(f *pflag.Flag) {
+	described.SortFlags = flags.SortFlags
+	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Annotations[connectionAnnotation] == nil {
 			described.AddFlag(f)
 		}

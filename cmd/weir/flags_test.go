@@ -11,11 +11,11 @@ import (
 )
 
 func allCommands(of *cobra.Command) []*cobra.Command {
-	all := []*cobra.Command{of}
+	commands := []*cobra.Command{of}
 	for _, sub := range of.Commands() {
-		all = append(all, allCommands(sub)...)
+		commands = append(commands, allCommands(sub)...)
 	}
-	return all
+	return commands
 }
 
 // Each command with -o accepts text and json, and each that reads a cluster has kubectl's connection flags. The controller

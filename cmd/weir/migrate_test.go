@@ -23,10 +23,10 @@ func TestExitCodesOfMigrationPlans(t *testing.T) {
 		t.Fatal(err)
 	}
 	plan := []string{"migrate", "plan", "--azure-endpoint", server.URL, "--config", "../../internal/app/testdata/plan/azure.json", "-f", services}
-	is := func(what string, want int, args ...string) {
+	current := func(about string, want int, args ...string) {
 		t.Helper()
 		if got := run(args); got != want {
-			t.Errorf("%s: exit code %d, want %d", what, got, want)
+			t.Errorf("%s: exit code %d, want %d", about, got, want)
 		}
 	}
 	stdout := os.Stdout
@@ -41,19 +41,19 @@ func TestExitCodesOfMigrationPlans(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	is("nothing is Basic", 0, plan...)
+	current("nothing is Basic", 0, plan...)
 	put(``)
-	is("one is Basic", 2, plan...)
-	is("a plan of all else, which is not complete", 1, append([]string{"plan"}, plan[2:]...)...)
-	is("one is Basic, for machines", 2, append(plan, "-o", "json")...)
+	current("one is Basic", 2, plan...)
+	current("a plan of all else, which is not complete", 1, append([]string{"plan"}, plan[2:]...)...)
+	current("one is Basic, for machines", 2, append(plan, "-o", "json")...)
 	put(`"loadBalancingRules":[{"name":"ssh","properties":{}}]`)
-	is("somebody's rule", 3, plan...)
-	is("no such output", 1, append(plan, "-o", "xml")...)
-	is("an argument", 1, append(plan, "x")...)
-	is("no patience", 1, append(plan, "--timeout", "0s")...)
-	is("no such flag", 1, append(plan, "--nonsense")...)
-	is("no such command", 2, "migrate", "away")
-	is("an address that is missing", 2, "migrate", "give-up")
-	is("what is no address", 2, "migrate", "give-up", "x")
-	is("help", 0, "migrate")
+	current("somebody's rule", 3, plan...)
+	current("no such output", 1, append(plan, "-o", "xml")...)
+	current("an argument", 1, append(plan, "x")...)
+	current("no patience", 1, append(plan, "--timeout", "0s")...)
+	current("no such flag", 1, append(plan, "--nonsense")...)
+	current("no such command", 2, "migrate", "away")
+	current("an address that is missing", 2, "migrate", "give-up")
+	current("what is no address", 2, "migrate", "give-up", "x")
+	current("help", 0, "migrate")
 }

@@ -17,7 +17,7 @@ import (
 
 func newMigrateStop() *cobra.Command {
 	var command app.MigrationCommand
-	var why string
+	var reason string
 	var undo bool
 	cmd := &cobra.Command{
 		Use:   "stop",
@@ -41,13 +41,13 @@ Exit codes: 0 requested, 1 the request failed or cannot be granted, 2 a flag is 
 		Args: rejectArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if undo {
-				effective, err := command.RequestRollback(cmd.Context(), why)
+				effective, err := command.RequestRollback(cmd.Context(), reason)
 				if err != nil {
 					return err
 				}
 				return printLine(cmd, "Undo requested %s\nweir migrate status reports when it is done. weir migrate resume continues the migration instead.", effective)
 			}
-			effective, err := command.RequestStop(cmd.Context(), why)
+			effective, err := command.RequestStop(cmd.Context(), reason)
 			if err != nil {
 				return err
 			}
@@ -56,7 +56,7 @@ Exit codes: 0 requested, 1 the request failed or cannot be granted, 2 a flag is 
 	}
 	addRequestFlags(cmd, &command)
 	cmd.Flags().BoolVar(&undo, "undo", false, "take back what was done, as long as no load balancer was deleted")
-	cmd.Flags().StringVar(&why, "why", "", "the reason that other users see, in one line")
+	cmd.Flags().StringVar(&reason, "why", "", "the reason that other users see, in one line")
 	return cmd
 }
 
@@ -86,7 +86,7 @@ Exit codes: 0 there is no stop, 1 it could not be canceled, 2 a flag is wrong.`,
 
 func newMigrateGiveUp() *cobra.Command {
 	var command app.MigrationCommand
-	var why string
+	var reason string
 	cmd := &cobra.Command{
 		Use:   "give-up ADDRESS",
 		Short: "Let a Service have another address than the one that Azure refuses since the migration",
@@ -105,14 +105,14 @@ Exit codes: 0 released, 1 Azure does not reject this address, 2 an argument is w
 			if err != nil {
 				return &app.UsageError{Err: fmt.Errorf("ADDRESS: %w", err)}
 			}
-			if err := command.ReplaceAddress(cmd.Context(), ip, why); err != nil {
+			if err := command.ReplaceAddress(cmd.Context(), ip, reason); err != nil {
 				return err
 			}
 			return printLine(cmd, "%s is given up: its Service gets another address within five minutes.", ip)
 		},
 	}
 	addRequestFlags(cmd, &command)
-	cmd.Flags().StringVar(&why, "why", "", "the reason that other users see, in one line")
+	cmd.Flags().StringVar(&reason, "why", "", "the reason that other users see, in one line")
 	return cmd
 }
 

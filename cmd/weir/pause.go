@@ -53,7 +53,7 @@ func (f *pauseFlags) newCommand(cmd *cobra.Command, names []string) (cli.PauseCo
 func newPause() *cobra.Command {
 	f := pauseFlags{connection: cli.NewFlags()}
 	var length time.Duration
-	var why string
+	var reason string
 	cmd := &cobra.Command{
 		Use:   "pause [POOL|service/NAME]...",
 		Short: "Pause updates of BackendPools",
@@ -72,18 +72,18 @@ Exit codes: 0 paused, 1 a pool does not exist or could not be paused, 2 a flag i
 			switch {
 			case cmd.Flags().Changed("for") && length < time.Second:
 				return &app.UsageError{Err: fmt.Errorf("--for %s: want a second or more; without it the pause has no end", length)}
-			case !utf8.ValidString(why) || utf8.RuneCountInString(why) > cli.MaxReasonLength:
+			case !utf8.ValidString(reason) || utf8.RuneCountInString(reason) > cli.MaxReasonLength:
 				return &app.UsageError{Err: fmt.Errorf("--why: want %d characters of UTF-8 at most", cli.MaxReasonLength)}
 			}
 			d, err := f.newCommand(cmd, args)
 			if err != nil {
 				return err
 			}
-			return d.PausePools(cmd.Context(), length, why, time.Now())
+			return d.PausePools(cmd.Context(), length, reason, time.Now())
 		},
 	}
 	cmd.Flags().DurationVar(&length, "for", 0, "how long, such as 30m or 2h; absent: until weir resume")
-	cmd.Flags().StringVar(&why, "why", "", "the reason that other users see, 256 characters at most")
+	cmd.Flags().StringVar(&reason, "why", "", "the reason that other users see, 256 characters at most")
 	f.addFlags(cmd)
 	return cmd
 }

@@ -42,7 +42,7 @@ func TestExitCodes(t *testing.T) {
 	}
 	shop := []string{"plan", "--azure-endpoint", server.URL, "--config", app + "plan/azure.json", "-f", app + "plan/shop.yaml"}
 	given, elsewhere := filepath.Join(t.TempDir(), "served.yaml"), filepath.Join(t.TempDir(), "azure.json")
-	for path, edit := range map[string]struct{ of, was, is string }{
+	for path, edit := range map[string]struct{ of, before, current string }{
 		given:     {"services.yaml", "  finalizers:\n", "  finalizers:\n  - weir.dev/azure-load-balancer\n"},
 		elsewhere: {"azure.json", `"resourceGroup": "rg"`, `"resourceGroup": "elsewhere", "loadBalancerResourceGroup": "rg"`},
 	} {
@@ -50,7 +50,7 @@ func TestExitCodes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(text), edit.was, edit.is)), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(text), edit.before, edit.current)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -110,8 +110,8 @@ func TestMessagesSteerNoTerminal(t *testing.T) {
 	os.Stderr = write
 	run([]string{"plan", "--config", "../../internal/app/testdata/plan/azure.json", "--azure-endpoint", "http://127.0.0.1:1", "-f", name})
 	write.Close()
-	said, err := io.ReadAll(read)
-	if text := string(said); err != nil || !strings.Contains(text, "Service default/x") && !strings.Contains(text, "Service x") || strings.ContainsAny(text, "\x1b\u009b\u202e") {
+	output, err := io.ReadAll(read)
+	if text := string(output); err != nil || !strings.Contains(text, "Service default/x") && !strings.Contains(text, "Service x") || strings.ContainsAny(text, "\x1b\u009b\u202e") {
 		t.Errorf("it says %q, %v", text, err)
 	}
 }

@@ -18,8 +18,8 @@ func usePluginName(root *cobra.Command, program string) {
 		return
 	}
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl weir"}
-	for all := []*cobra.Command{root}; len(all) > 0; all = all[1:] {
-		all[0].Example = examplePattern.ReplaceAllString(all[0].Example, "${1}kubectl weir ")
-		all = append(all, all[0].Commands()...)
+	for commands := []*cobra.Command{root}; len(commands) > 0; commands = commands[1:] {
+		commands[0].Example = examplePattern.ReplaceAllString(commands[0].Example, "${1}kubectl weir ")
+		commands = append(commands, commands[0].Commands()...)
 	}
 }

@@ -30,7 +30,7 @@ const maxCalls = 100_000
 type usageError struct{ error }
 
 func (usageError) ExitCode() int   { return 2 }
-func (b usageError) Unwrap() error { return b.error }
+func (e usageError) Unwrap() error { return e.error }
 
 type emulatorFlags struct {
 	listen, adminListen string

@@ -75,7 +75,7 @@ func TestProbeRequiresConfirmation(t *testing.T) {
 }
 
 func TestInvalidProbeFlags(t *testing.T) {
-	for says, change := range map[string]func(*probeOptions){
+	for wantText, change := range map[string]func(*probeOptions){
 		"--config: open /nonexistent":     func(o *probeOptions) { o.ConfigFile = "/nonexistent" },
 		"--timeout 0s: want more than 0":  func(o *probeOptions) { o.Timeout = 0 },
 		`--location "a/b": want a region`: func(o *probeOptions) { o.Location = "a/b" },
@@ -84,8 +84,8 @@ func TestInvalidProbeFlags(t *testing.T) {
 		a := newAsking(t, "yes\n")
 		change(&a.probeOptions)
 		_, err := a.probeAzure(t.Context())
-		if _, usage := errors.AsType[usageError](err); !usage || !strings.HasPrefix(err.Error(), says) {
-			t.Errorf("got %v, want %s", err, says)
+		if _, usage := errors.AsType[usageError](err); !usage || !strings.HasPrefix(err.Error(), wantText) {
+			t.Errorf("got %v, want %s", err, wantText)
 		}
 	}
 }
@@ -124,8 +124,8 @@ func TestRemainingGroupIsNamed(t *testing.T) {
 		t.Fatal("it is deleted without confirmation")
 	}
 	a.SkipConfirmation = true
-	for _, says := range []string{"deleted " + remaining.Group, "has no resource group that a probe has left behind"} {
-		if err := a.cleanProbes(t.Context()); err != nil || !strings.Contains(a.saw(), says) {
+	for _, wantText := range []string{"deleted " + remaining.Group, "has no resource group that a probe has left behind"} {
+		if err := a.cleanProbes(t.Context()); err != nil || !strings.Contains(a.saw(), wantText) {
 			t.Errorf("%v: %s", err, a.saw())
 		}
 	}
@@ -137,13 +137,13 @@ func TestRemainingGroupIsNamed(t *testing.T) {
 // Stopping while the group is being created prints what may remain and how to delete it.
 func TestCleanupHint(t *testing.T) {
 	for _, row := range []struct {
-		left probe.OrphanError
-		says string
+		left     probe.OrphanError
+		wantText string
 	}{
 		{probe.OrphanError{Group: "weir-probe-a", Uncertain: true, Err: errors.New("no answer")}, "resource group weir-probe-a may come to be there yet: no answer\nIt would be empty and cost nothing. Delete it: "},
 		{probe.OrphanError{Group: "weir-probe-a", Err: errors.New("409")}, "resource group weir-probe-a could not be deleted: 409\nIt may still cost money. Delete it: "},
 	} {
-		want := row.says + "az group delete --subscription sub-1 --name weir-probe-a\nor: weirlab probe-azure --clean --subscription sub-1"
+		want := row.wantText + "az group delete --subscription sub-1 --name weir-probe-a\nor: weirlab probe-azure --clean --subscription sub-1"
 		if got := addCleanupHint(&row.left, "sub-1").Error(); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}

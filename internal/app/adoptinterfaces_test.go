@@ -16,15 +16,15 @@ const adoptionInterfaces = "testdata/adoption-interfaces/"
 // change; returning no body removes a resource.
 func newMachines(t *testing.T, change ...func(id string, text string) string) *cloud {
 	t.Helper()
-	var all []struct {
+	var resources []struct {
 		ID   string          `json:"id"`
 		Body json.RawMessage `json:"body"`
 	}
-	if err := json.Unmarshal([]byte(readFile(t, adoptionInterfaces+"resources.json")), &all); err != nil {
+	if err := json.Unmarshal([]byte(readFile(t, adoptionInterfaces+"resources.json")), &resources); err != nil {
 		t.Fatal(err)
 	}
 	c := newCloud(t, nil)
-	for _, r := range all {
+	for _, r := range resources {
 		text := string(r.Body)
 		for _, edit := range change {
 			text = edit(r.ID, text)

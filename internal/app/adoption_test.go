@@ -71,12 +71,12 @@ func partsOf[T any](parts []T, name func(kind, name string) string) []string {
 // inventoryOf counts what was compared.
 func inventoryOf(t *testing.T, snapshot []byte, changes int) string {
 	t.Helper()
-	var all []resource
-	if err := json.Unmarshal(snapshot, &all); err != nil {
+	var resources []resource
+	if err := json.Unmarshal(snapshot, &resources); err != nil {
 		t.Fatal(err)
 	}
 	count := map[string]int{}
-	for _, r := range all {
+	for _, r := range resources {
 		properties := at(t, r.Body, "properties")
 		switch {
 		case strings.Contains(r.ID, "/backendAddressPools/"):
@@ -85,9 +85,9 @@ func inventoryOf(t *testing.T, snapshot []byte, changes int) string {
 			count["members of pools"] += len(members)
 		case strings.Contains(r.ID, "/loadBalancers/"):
 			count["load balancers"]++
-			for what, key := range map[string]string{"frontends": "frontendIPConfigurations", "rules": "loadBalancingRules", "health probes": "probes"} {
+			for name, key := range map[string]string{"frontends": "frontendIPConfigurations", "rules": "loadBalancingRules", "health probes": "probes"} {
 				parts, _ := properties[key].([]any)
-				count[what] += len(parts)
+				count[name] += len(parts)
 			}
 		case strings.Contains(r.ID, "/publicIPAddresses/"):
 			count["public IPs"]++
@@ -98,8 +98,8 @@ func inventoryOf(t *testing.T, snapshot []byte, changes int) string {
 	}
 	var out strings.Builder
 	out.WriteString("\n| what the Azure cloud provider made | there are |\n|---|---|\n")
-	for _, what := range []string{"load balancers", "frontends", "rules", "health probes", "pools", "members of pools", "public IPs", "security rules"} {
-		fmt.Fprintf(&out, "| %s | %d |\n", what, count[what])
+	for _, name := range []string{"load balancers", "frontends", "rules", "health probes", "pools", "members of pools", "public IPs", "security rules"} {
+		fmt.Fprintf(&out, "| %s | %d |\n", name, count[name])
 	}
 	fmt.Fprintf(&out, "\nResources that Weir would change: %d.\n", changes)
 	return out.String()
@@ -110,8 +110,8 @@ func meantTable() string {
 		return "\nNo difference is meant.\n\n"
 	}
 	var rows []string
-	for name, why := range meant {
-		rows = append(rows, "| "+name+" | "+why+" |\n")
+	for name, reason := range meant {
+		rows = append(rows, "| "+name+" | "+reason+" |\n")
 	}
 	slices.Sort(rows)
 	return "\n| differs | why, and what becomes of connections |\n|---|---|\n" + strings.Join(rows, "") + "\n"
@@ -175,7 +175,7 @@ func TestAnAdoptionWithoutItsFlag(t *testing.T) {
 }
 
 // The plan reports every difference, but no foreign resources.
-func TestAnAdoptionSeesWhatDiffers(t *testing.T) {
+func TestAdoptionReportsDifferences(t *testing.T) {
 	const (
 		cluster = "a11b146a9e7f5460cabe5a353797607f"
 		rule    = cluster + "-TCP-80"

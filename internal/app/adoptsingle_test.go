@@ -19,15 +19,15 @@ var singles = map[string]struct{ pools string }{
 // newPutCloud puts the resources of a folder in testdata into an Azure one by one, which derives members of pools.
 func newPutCloud(t *testing.T, folder string) *cloud {
 	t.Helper()
-	var all []struct {
+	var resources []struct {
 		ID   string          `json:"id"`
 		Body json.RawMessage `json:"body"`
 	}
-	if err := json.Unmarshal([]byte(readFile(t, "testdata/"+folder+"/resources.json")), &all); err != nil {
+	if err := json.Unmarshal([]byte(readFile(t, "testdata/"+folder+"/resources.json")), &resources); err != nil {
 		t.Fatal(err)
 	}
 	c := newCloud(t, nil)
-	for _, r := range all {
+	for _, r := range resources {
 		if err := c.Put(r.ID, r.Body); err != nil {
 			t.Fatal(err)
 		}
@@ -38,16 +38,16 @@ func newPutCloud(t *testing.T, folder string) *cloud {
 // writeConfig writes the azure.json of a folder in testdata with other values of some keys; nil removes a key.
 func writeConfig(t *testing.T, folder string, keys map[string]any) string {
 	t.Helper()
-	var all map[string]any
-	if err := json.Unmarshal([]byte(readFile(t, "testdata/"+folder+"/azure.json")), &all); err != nil {
+	var values map[string]any
+	if err := json.Unmarshal([]byte(readFile(t, "testdata/"+folder+"/azure.json")), &values); err != nil {
 		t.Fatal(err)
 	}
 	for key, value := range keys {
-		if all[key] = value; value == nil {
-			delete(all, key)
+		if values[key] = value; value == nil {
+			delete(values, key)
 		}
 	}
-	raw, err := json.Marshal(all)
+	raw, err := json.Marshal(values)
 	if err != nil {
 		t.Fatal(err)
 	}

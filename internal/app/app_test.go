@@ -31,8 +31,8 @@ func valid() Options {
 
 func TestValidate(t *testing.T) {
 	tests := []struct {
-		change func(*Options)
-		says   string // empty: valid
+		change   func(*Options)
+		wantText string // empty: valid
 	}{
 		{func(*Options) {}, ""},
 		{func(o *Options) { o.MetricsAddress = ":8080" }, `--metrics-bind-address ":8080": anyone with access to it`},
@@ -72,8 +72,8 @@ func TestValidate(t *testing.T) {
 		tt.change(&o)
 		err := o.validate()
 		_, usage := errors.AsType[*UsageError](err)
-		if (err == nil) != (tt.says == "") || err != nil && (!usage || !strings.HasPrefix(err.Error(), tt.says)) {
-			t.Errorf("got %v, want %q", err, tt.says)
+		if (err == nil) != (tt.wantText == "") || err != nil && (!usage || !strings.HasPrefix(err.Error(), tt.wantText)) {
+			t.Errorf("got %v, want %q", err, tt.wantText)
 		}
 	}
 }
@@ -108,7 +108,7 @@ func TestVerbosityOne(t *testing.T) {
 	}
 }
 
-func TestWhereTheLeaseLives(t *testing.T) {
+func TestLeaseNamespace(t *testing.T) {
 	o := valid()
 	if got := o.processOptions().LeaseNamespace(false); got != "kube-system" {
 		t.Errorf("outside a cluster: %s", got)
@@ -144,7 +144,7 @@ func TestTheClientIsNotLimited(t *testing.T) {
 	}
 }
 
-func TestWhichAzure(t *testing.T) {
+func TestCloudOfConfiguration(t *testing.T) {
 	environment := filepath.Join(t.TempDir(), "environment.json")
 	if err := os.WriteFile(environment, []byte(`{"resourceManagerEndpoint":"http://10.1.2.3"}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -154,19 +154,19 @@ func TestWhichAzure(t *testing.T) {
 	secret.TenantID, secret.AADClientID, secret.AADClientSecret = "t", "c", "hunter2"
 	other := secret
 	other.Name = "AzureMoonCloud"
-	nobody := config.Config{Cloud: secret.Cloud}
+	none := config.Config{Cloud: secret.Cloud}
 	tests := []struct {
 		name        string
 		cfg         config.Config
 		emulator    string
 		environment string
-		says        string
+		wantText    string
 	}{
 		{"a client secret", secret, "", "", ""},
-		{"an emulator needs no identity", nobody, "http://127.0.0.1:9443", "", ""},
-		{"no identity", nobody, "", "", "no identity is configured"},
+		{"an emulator needs no identity", none, "http://127.0.0.1:9443", "", ""},
+		{"no identity", none, "", "", "no identity is configured"},
 		{"no such cloud", other, "", "", `"AzureMoonCloud"`},
-		{"an emulator elsewhere", nobody, "http://10.0.0.1:80", "", "--azure-endpoint"},
+		{"an emulator elsewhere", none, "http://10.0.0.1:80", "", "--azure-endpoint"},
 		{"plain HTTP elsewhere, by the environment file", secret, "", environment, "loopback"},
 		{"no such environment file", secret, "", "/nonexistent", "AZURE_ENVIRONMENT_FILEPATH"},
 	}
@@ -176,8 +176,8 @@ func TestWhichAzure(t *testing.T) {
 			o := valid()
 			o.AzureEndpoint = tt.emulator
 			_, err := NewClient(o, tt.cfg)
-			if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
-				t.Errorf("got %v, want %q", err, tt.says)
+			if (err == nil) != (tt.wantText == "") || err != nil && !strings.Contains(err.Error(), tt.wantText) {
+				t.Errorf("got %v, want %q", err, tt.wantText)
 			}
 			if err != nil && strings.Contains(err.Error(), "hunter2") {
 				t.Errorf("the secret is in the error: %v", err)

@@ -30,8 +30,8 @@ func newObservedClient(o Options, cfg config.Config, opts azure.Options, observe
 	opts.VirtualNetworkID = cfg.VirtualNetworkID()
 	opts.OnRequest = observe
 	opts.Fence, opts.Writes = fence, writes
-	opts.OnGateClosed = func(why string, until time.Time) {
-		o.Log.Warn("Azure accepts no more requests: pools wait", "why", why, "until", until.UTC().Format(time.RFC3339))
+	opts.OnGateClosed = func(reason string, until time.Time) {
+		o.Log.Warn("Azure accepts no more requests: pools wait", "why", reason, "until", until.UTC().Format(time.RFC3339))
 	}
 	return azure.New(opts)
 }

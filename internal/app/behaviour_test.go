@@ -18,7 +18,7 @@ func TestBehaviourOfAReport(t *testing.T) {
 	for _, row := range []struct {
 		name, text, endpoint string
 		want                 behavior.Behavior
-		says                 string // in the log or the error
+		wantText             string // in the log or the error
 	}{
 		{"an Azure", `{"behaviour": {"overlap": "mixed", "poolIfMatch": "honoured"}, "cloud": "AzurePublicCloud", "location": "westeurope", "when": "2026-11-22T09:00:00Z", "version": "1.2.0"}`, "",
 			behavior.Behavior{Overlap: behavior.Mixed, PoolIfMatch: behavior.Enforced}, `differs="overlap=mixed" probed=2026-11-22T09:00:00Z location=westeurope by=1.2.0`},
@@ -43,7 +43,7 @@ func TestBehaviourOfAReport(t *testing.T) {
 			}
 			out.WriteString(err.Error())
 		}
-		if got != row.want || !strings.Contains(out.String(), row.says) || strings.Count(out.String(), "\n") > 1 {
+		if got != row.want || !strings.Contains(out.String(), row.wantText) || strings.Count(out.String(), "\n") > 1 {
 			t.Errorf("%s: got %+v, and it says %s", row.name, got, out.String())
 		}
 	}

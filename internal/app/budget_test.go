@@ -61,7 +61,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-func TestBudgetOfNoWeir(t *testing.T) {
+func TestBudgetWithoutController(t *testing.T) {
 	r := httptest.NewRequest(http.MethodGet, budgetPath, nil)
 	r.Host = "weir.example"
 	w := httptest.NewRecorder()

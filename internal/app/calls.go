@@ -65,10 +65,10 @@ func FetchCalls(ctx context.Context, w Connection, f requestlog.Filter, since ti
 }
 
 // fetch returns the body of a response of the operator server.
-func (w Connection) fetch(ctx context.Context, path string, query url.Values) (io.ReadCloser, error) {
-	at, err := url.Parse(w.Server)
+func (c Connection) fetch(ctx context.Context, path string, query url.Values) (io.ReadCloser, error) {
+	at, err := url.Parse(c.Server)
 	if err != nil || at.Scheme != "http" || at.Host == "" {
-		return nil, &UsageError{Err: fmt.Errorf("--operator-url %q: want a URL such as %s", w.Server, LeaderServer)}
+		return nil, &UsageError{Err: fmt.Errorf("--operator-url %q: want a URL such as %s", c.Server, LeaderServer)}
 	}
 	at.Path, at.RawQuery = path, query.Encode()
 	ctx, end := context.WithCancelCause(ctx)
@@ -77,17 +77,17 @@ func (w Connection) fetch(ctx context.Context, path string, query url.Values) (i
 	if err != nil {
 		return nil, err
 	}
-	resp, err := (&http.Client{Transport: &http.Transport{DialContext: w.dialWithTimeout, DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10}}).Do(req)
+	resp, err := (&http.Client{Transport: &http.Transport{DialContext: c.dialWithTimeout, DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10}}).Do(req)
 	late.Stop()
 	if err != nil {
 		defer end(nil)
-		return nil, w.addHint(cmp.Or(context.Cause(ctx), err))
+		return nil, c.addHint(cmp.Or(context.Cause(ctx), err))
 	}
 	if resp.StatusCode != http.StatusOK {
 		defer end(nil)
 		defer func() { _ = resp.Body.Close() }()
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, 500)) // a partial body is good enough
-		return nil, fmt.Errorf("%s: %s: %s; is it a Weir's --operator-bind-address?", w.Server, resp.Status, strings.TrimSpace(string(body)))
+		return nil, fmt.Errorf("%s: %s: %s; is it a Weir's --operator-bind-address?", c.Server, resp.Status, strings.TrimSpace(string(body)))
 	}
 	return &callStream{resp.Body, end}, nil
 }
@@ -109,24 +109,24 @@ type Connection struct {
 }
 
 // dialWithTimeout has its own timeout: http.Transport keeps dialing after the request is canceled.
-func (w Connection) dialWithTimeout(ctx context.Context, network, address string) (net.Conn, error) {
+func (c Connection) dialWithTimeout(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, responseTimeout)
 	defer cancel()
-	if w.Dial == nil {
+	if c.Dial == nil {
 		return (&net.Dialer{}).DialContext(ctx, network, address)
 	}
-	return w.Dial(ctx, network, address)
+	return c.Dial(ctx, network, address)
 }
 
-func (w Connection) addHint(err error) error {
+func (c Connection) addHint(err error) error {
 	if of, ok := errors.AsType[*url.Error](err); ok {
 		err = of.Err // drop the URL
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = errNoResponse
 	}
-	if w.Dial == nil {
-		return fmt.Errorf("no Weir responds at %s: %w; without --operator-url the leader is found by its Lease, and reached through the API server", w.Server, err)
+	if c.Dial == nil {
+		return fmt.Errorf("no Weir responds at %s: %w; without --operator-url the leader is found by its Lease, and reached through the API server", c.Server, err)
 	}
 	if errors.Is(err, errNoResponse) {
 		return fmt.Errorf("the leader: %w; check that the API server (kubectl get --raw /readyz) and the node of the leader's pod respond", err)
@@ -141,9 +141,9 @@ type callStream struct {
 	cancel context.CancelCauseFunc
 }
 
-func (l *callStream) Close() error {
-	defer l.cancel(nil)
-	return l.ReadCloser.Close()
+func (c *callStream) Close() error {
+	defer c.cancel(nil)
+	return c.ReadCloser.Close()
 }
 
 func (o CallsOptions) buildFilter() (requestlog.Filter, error) {
@@ -262,12 +262,12 @@ const minCell = 16
 
 // trimMiddle shortens text to width characters, and keeps its ends, which names differ in.
 func trimMiddle(text string, width int) string {
-	all := []rune(text)
-	if len(all) <= width {
+	runes := []rune(text)
+	if len(runes) <= width {
 		return text
 	}
 	head := (width - 1) / 3
-	return string(all[:head]) + "…" + string(all[len(all)-(width-1-head):])
+	return string(runes[:head]) + "…" + string(runes[len(runes)-(width-1-head):])
 }
 
 // resourceNames are kinds of resources in the words of other messages, by the path of their IDs.
@@ -307,9 +307,9 @@ func trimResourceID(id string) string {
 	return id
 }
 
-func describeCauses(all []requestlog.Cause) string {
-	named := make([]string, len(all))
-	for i, c := range all {
+func describeCauses(causes []requestlog.Cause) string {
+	named := make([]string, len(causes))
+	for i, c := range causes {
 		kind := strings.ToLower(c.Kind)
 		if kind == "backendpool" {
 			kind = "pool"

@@ -83,10 +83,10 @@ func TestResourcesOfCalls(t *testing.T) {
 	}
 }
 
-func TestCallsThatCannotBeAskedFor(t *testing.T) {
+func TestInvalidCallRequests(t *testing.T) {
 	for _, tt := range []struct {
-		o    CallsOptions
-		says string
+		o        CallsOptions
+		wantText string
 	}{
 		{CallsOptions{Service: "web"}, `--service "web": want NAMESPACE/NAME`},
 		{CallsOptions{Pool: "shop/"}, `--pool "shop/": want NAMESPACE/NAME`},
@@ -95,7 +95,7 @@ func TestCallsThatCannotBeAskedFor(t *testing.T) {
 		{CallsOptions{Connection: Connection{Server: "127.0.0.1:8082"}}, `--operator-url "127.0.0.1:8082"`},
 	} {
 		err := PrintCalls(t.Context(), tt.o)
-		if _, usage := errors.AsType[*UsageError](err); !usage || !strings.Contains(err.Error(), tt.says) {
+		if _, usage := errors.AsType[*UsageError](err); !usage || !strings.Contains(err.Error(), tt.wantText) {
 			t.Errorf("%+v: %v", tt.o, err)
 		}
 	}
@@ -111,7 +111,7 @@ func TestCallsThatCannotBeAskedFor(t *testing.T) {
 
 // An endpoint that accepts connections but never responds fails within five seconds, locally or through the
 // API server.
-func TestCallsOfASilentOne(t *testing.T) {
+func TestCallsOfASilentLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		silent := func(ctx context.Context, _, _ string) (net.Conn, error) {
 			here, there := net.Pipe()
@@ -160,8 +160,8 @@ func TestKeptCallsAreBounded(t *testing.T) {
 	if kept > 8<<20 {
 		t.Errorf("%d bytes", kept)
 	}
-	one := call()
-	if n := testing.AllocsPerRun(1000, func() { log.Add(one) }); n != 0 {
+	single := call()
+	if n := testing.AllocsPerRun(1000, func() { log.Add(single) }); n != 0 {
 		t.Errorf("%v allocations a call", n)
 	}
 }

@@ -44,130 +44,130 @@ type Cleanup struct {
 
 // RemoveAll can be repeated after an interruption: Services go last, because they identify the
 // BackendPools Weir created.
-func (l *Cleanup) RemoveAll(ctx context.Context) error {
-	objects, err := offline.ReadObjects(ctx, l.API, false)
+func (c *Cleanup) RemoveAll(ctx context.Context) error {
+	objects, err := offline.ReadObjects(ctx, c.API, false)
 	if err != nil {
 		return err
 	}
-	l.serviceUIDs = map[string]types.UID{}
+	c.serviceUIDs = map[string]types.UID{}
 	var leaving []*corev1.Service
 	for i := range objects.Services {
-		if s := &objects.Services[i]; cache.HasFinalizer(s) && !l.mustKeep(s) {
+		if s := &objects.Services[i]; cache.HasFinalizer(s) && !c.mustKeep(s) {
 			leaving = append(leaving, s)
 		}
 	}
 	for i := range objects.Pools {
-		if err := l.releasePool(ctx, &objects.Pools[i]); err != nil {
+		if err := c.releasePool(ctx, &objects.Pools[i]); err != nil {
 			return err
 		}
 	}
 	for _, s := range leaving {
-		if err := l.releaseService(ctx, s); err != nil {
+		if err := c.releaseService(ctx, s); err != nil {
 			return err
 		}
 	}
 	for i := range objects.Nodes {
-		if err := l.releaseNode(ctx, &objects.Nodes[i]); err != nil {
+		if err := c.releaseNode(ctx, &objects.Nodes[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (l *Cleanup) mustKeep(s *corev1.Service) bool {
+func (c *Cleanup) mustKeep(s *corev1.Service) bool {
 	key := metadata.Key(s.Namespace, s.Name)
-	l.serviceUIDs[key] = s.UID
+	c.serviceUIDs[key] = s.UID
 	switch {
 	case s.Spec.LoadBalancerClass != nil:
-		l.Report("Service " + key + " remains: it has the class " + *s.Spec.LoadBalancerClass + ", which no other controller serves, and which cannot be changed")
+		c.Report("Service " + key + " remains: it has the class " + *s.Spec.LoadBalancerClass + ", which no other controller serves, and which cannot be changed")
 	case s.DeletionTimestamp != nil && !controllerutil.ContainsFinalizer(s, metadata.CleanupFinalizer):
-		l.Skipped++
-		l.Report("Service " + key + " remains: it is being deleted, and no other controller would remove its resources from Azure: let Weir finish first")
+		c.Skipped++
+		c.Report("Service " + key + " remains: it is being deleted, and no other controller would remove its resources from Azure: let Weir finish first")
 	default:
 		return false
 	}
-	l.keptServices, l.keptLoadBalancers = append(l.keptServices, key), append(l.keptLoadBalancers, servicelb.ParseNames(s.Annotations[metadata.PlaceAnnotation])...)
+	c.keptServices, c.keptLoadBalancers = append(c.keptServices, key), append(c.keptLoadBalancers, servicelb.ParseNames(s.Annotations[metadata.PlaceAnnotation])...)
 	return true
 }
 
-func (l *Cleanup) releaseService(ctx context.Context, s *corev1.Service) error {
+func (c *Cleanup) releaseService(ctx context.Context, s *corev1.Service) error {
 	name := "Service " + metadata.Key(s.Namespace, s.Name)
 	if groups := s.Annotations[metadata.LinkGroupsAnnotation]; groups != "" {
-		l.Report(fmt.Sprintf("%s: a Private Link Service with its tags in resource group %q remains unchanged", name, groups))
+		c.Report(fmt.Sprintf("%s: a Private Link Service with its tags in resource group %q remains unchanged", name, groups))
 	}
 	before := s.DeepCopy()
 	controllerutil.RemoveFinalizer(s, metadata.ServiceFinalizer)
 	for _, record := range []string{metadata.PlaceAnnotation, metadata.GroupsAnnotation, metadata.LinkGroupsAnnotation, metadata.ClassAnnotation, service.WrittenProperties} {
 		delete(s.Annotations, record)
 	}
-	l.Services++
-	l.Report(name + ": finalizer and record taken off")
-	return l.patchObject(ctx, name, before, s)
+	c.Services++
+	c.Report(name + ": finalizer and record taken off")
+	return c.patchObject(ctx, name, before, s)
 }
 
-func (l *Cleanup) releasePool(ctx context.Context, p *v1alpha1.BackendPool) error {
+func (c *Cleanup) releasePool(ctx context.Context, p *v1alpha1.BackendPool) error {
 	name := "BackendPool " + metadata.Key(p.Namespace, p.Name)
-	if !l.isManaged(p) {
-		l.Report(name + " remains: a user created it; no other controller manages its pool")
+	if !c.isManaged(p) {
+		c.Report(name + " remains: a user created it; no other controller manages its pool")
 		return nil
 	}
-	if l.isNeeded(p) {
-		l.Report(name + " remains: a Service that needs it remains")
+	if c.isNeeded(p) {
+		c.Report(name + " remains: a Service that needs it remains")
 		return nil
 	}
 	for _, d := range p.Status.Down {
-		l.Report(fmt.Sprintf("%s: address %s of node %s is set to Down in Azure and remains so: %s", name, d.Address, d.Node, d.Reason))
+		c.Report(fmt.Sprintf("%s: address %s of node %s is set to Down in Azure and remains so: %s", name, d.Address, d.Node, d.Reason))
 	}
 	before := p.DeepCopy()
 	controllerutil.RemoveFinalizer(p, v1alpha1.Finalizer)
-	l.Pools++
-	l.Report(name + ": deleted; pool " + p.Spec.PoolName + " remains unchanged")
-	if err := l.patchObject(ctx, name, before, p); err != nil || l.DryRun {
+	c.Pools++
+	c.Report(name + ": deleted; pool " + p.Spec.PoolName + " remains unchanged")
+	if err := c.patchObject(ctx, name, before, p); err != nil || c.DryRun {
 		return err
 	}
-	if err := l.API.Delete(ctx, p, client.Preconditions{UID: &p.UID}); err != nil && !apierrors.IsNotFound(err) {
+	if err := c.API.Delete(ctx, p, client.Preconditions{UID: &p.UID}); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
 }
 
 // isManaged uses the recorded status, or, for versions without it, compares with what Weir created.
-func (l *Cleanup) isManaged(p *v1alpha1.BackendPool) bool {
+func (c *Cleanup) isManaged(p *v1alpha1.BackendPool) bool {
 	ref := p.Spec.ServiceRef
 	if p.Status.MadeFor != "" || ref == nil {
 		return p.Status.MadeFor != ""
 	}
-	uid, served := l.serviceUIDs[metadata.Key(p.Namespace, ref.Name)]
+	uid, served := c.serviceUIDs[metadata.Key(p.Namespace, ref.Name)]
 	return served && p.Status.PoolID != "" && ownership.HasOwner(p, uid) && p.Name == cache.PoolObjectName(ref.Name, p.Spec.LoadBalancer.Name, lb.Family(p.Spec.IPFamily))
 }
 
-func (l *Cleanup) isNeeded(p *v1alpha1.BackendPool) bool {
+func (c *Cleanup) isNeeded(p *v1alpha1.BackendPool) bool {
 	if ref := p.Spec.ServiceRef; ref != nil {
-		return slices.Contains(l.keptServices, metadata.Key(p.Namespace, ref.Name))
+		return slices.Contains(c.keptServices, metadata.Key(p.Namespace, ref.Name))
 	}
-	return slices.ContainsFunc(l.keptLoadBalancers, func(place string) bool { return strings.EqualFold(place, p.Spec.LoadBalancer.Name) })
+	return slices.ContainsFunc(c.keptLoadBalancers, func(place string) bool { return strings.EqualFold(place, p.Spec.LoadBalancer.Name) })
 }
 
-func (l *Cleanup) releaseNode(ctx context.Context, n *corev1.Node) error {
+func (c *Cleanup) releaseNode(ctx context.Context, n *corev1.Node) error {
 	name := "Node " + n.Name
 	if _, announced := n.Annotations[metadata.PreemptionAnnotation]; announced {
-		l.Report(name + ": an eviction was announced, and Weir tainted it; if the eviction does not happen, remove the taint")
+		c.Report(name + ": an eviction was announced, and Weir tainted it; if the eviction does not happen, remove the taint")
 	}
-	if _, placed := n.Labels[metadata.PlaceLabel]; !placed || len(l.keptLoadBalancers) > 0 {
+	if _, placed := n.Labels[metadata.PlaceLabel]; !placed || len(c.keptLoadBalancers) > 0 {
 		return nil
 	}
 	before := n.DeepCopy()
 	delete(n.Labels, metadata.PlaceLabel)
-	l.Nodes++
-	l.Report(name + ": label " + metadata.PlaceLabel + " taken off")
-	return l.patchObject(ctx, name, before, n)
+	c.Nodes++
+	c.Report(name + ": label " + metadata.PlaceLabel + " taken off")
+	return c.patchObject(ctx, name, before, n)
 }
 
-func (l *Cleanup) patchObject(ctx context.Context, name string, before, after client.Object) error {
-	if l.DryRun {
+func (c *Cleanup) patchObject(ctx context.Context, name string, before, after client.Object) error {
+	if c.DryRun {
 		return nil
 	}
-	err := l.API.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(k8s.FieldOwner))
+	err := c.API.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(k8s.FieldOwner))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("%s: %w", name, err)
 	}

@@ -28,11 +28,11 @@ import (
 // What Weir wrote is removed, everything else is kept, and kept Services are reported.
 func TestLeave(t *testing.T) {
 	c := newCluster(t, plainService("web", true), plainService("api", true), recordedPool(), unrecordedPool("api"), plainService("other", false), userPool(), placedNode())
-	l, said := c.runCleanup(t, false)
+	l, output := c.runCleanup(t, false)
 	if l.Services != 2 || l.Pools != 2 || l.Nodes != 1 || l.Skipped != 0 {
 		t.Errorf("%d Services, %d pools, %d nodes, %d kept", l.Services, l.Pools, l.Nodes, l.Skipped)
 	}
-	c.requireEqual(t, said,
+	c.requireEqual(t, output,
 		"BackendPool shop/api.kubernetes: deleted; pool shop-web remains unchanged",
 		"BackendPool shop/mine remains: a user created it; no other controller manages its pool",
 		"BackendPool shop/web.kubernetes: address 10.0.0.1 of node n1 is set to Down in Azure and remains so: it is deleted",
@@ -56,8 +56,8 @@ func TestAServiceWithAClassStays(t *testing.T) {
 	nodes := objects.ManagedNodePool(objects.RecordedAs(v1alpha1.MadeForNodes), objects.InNamespace("shop"))
 	c := newCluster(t, classed, recordedPool(), nodes, placedNode())
 	before := c.leftObjects(t)
-	_, said := c.runCleanup(t, false)
-	c.requireEqual(t, said,
+	_, output := c.runCleanup(t, false)
+	c.requireEqual(t, output,
 		"BackendPool shop/nodes.kubernetes remains: a Service that needs it remains",
 		"BackendPool shop/web.kubernetes remains: a Service that needs it remains",
 		"Node n1: an eviction was announced, and Weir tainted it; if the eviction does not happen, remove the taint",
@@ -70,7 +70,7 @@ func TestAServiceThatIsBeingDeleted(t *testing.T) {
 	for _, tt := range []struct {
 		name, finalizer string
 		kept            int
-		says            string
+		wantText        string
 	}{
 		{"nobody else has it", "of/others", 1, "Service shop/web remains: it is being deleted, and no other controller would remove its resources from Azure: let Weir finish first"},
 		{"the other controller has it", metadata.CleanupFinalizer, 0, "Service shop/web: finalizer and record taken off"},
@@ -82,8 +82,8 @@ func TestAServiceThatIsBeingDeleted(t *testing.T) {
 			if err := c.server.Delete("services", "shop", "web"); err != nil {
 				t.Fatal(err)
 			}
-			l, said := c.runCleanup(t, false)
-			if c.requireEqual(t, said, tt.says); l.Skipped != tt.kept {
+			l, output := c.runCleanup(t, false)
+			if c.requireEqual(t, output, tt.wantText); l.Skipped != tt.kept {
 				t.Errorf("%d kept", l.Skipped)
 			}
 		})
@@ -96,8 +96,8 @@ func TestAPrivateLinkServiceStays(t *testing.T) {
 	published.Annotations[metadata.LinkGroupsAnnotation] = "links"
 	published.Annotations["service.beta.kubernetes.io/azure-pls-create"] = "true"
 	c := newCluster(t, published, plainService("api", true))
-	_, said := c.runCleanup(t, false)
-	c.requireEqual(t, said,
+	_, output := c.runCleanup(t, false)
+	c.requireEqual(t, output,
 		"Service shop/api: finalizer and record taken off",
 		`Service shop/web: a Private Link Service with its tags in resource group "links" remains unchanged`,
 		"Service shop/web: finalizer and record taken off")
@@ -108,8 +108,8 @@ func TestAPrivateLinkServiceStays(t *testing.T) {
 
 // A dry run reports the same and writes nothing.
 func TestDryRun(t *testing.T) {
-	all := []runtime.Object{plainService("web", true), plainService("api", true), recordedPool(), unrecordedPool("api"), placedNode()}
-	c := newCluster(t, all...)
+	objects := []runtime.Object{plainService("web", true), plainService("api", true), recordedPool(), unrecordedPool("api"), placedNode()}
+	c := newCluster(t, objects...)
 	before := c.leftObjects(t)
 	_, would := c.runCleanup(t, true)
 	c.requireEqual(t, c.leftObjects(t), before...)
@@ -147,7 +147,7 @@ type cluster struct {
 	written, stopAt int
 }
 
-func newCluster(t *testing.T, all ...runtime.Object) *cluster {
+func newCluster(t *testing.T, objects ...runtime.Object) *cluster {
 	t.Helper()
 	c := &cluster{server: apiserver.New(apiserver.Options{Seed: 1})}
 	t.Cleanup(c.server.Close)
@@ -159,7 +159,7 @@ func newCluster(t *testing.T, all ...runtime.Object) *cluster {
 		t.Fatal(err)
 	}
 	uids := map[string]types.UID{}
-	for _, o := range append([]runtime.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}}, all...) {
+	for _, o := range append([]runtime.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}}, objects...) {
 		if p, ok := o.(*v1alpha1.BackendPool); ok {
 			p.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("BackendPool"))
 			for i := range p.OwnerReferences {
@@ -216,11 +216,11 @@ func (c *cluster) runCleanup(t *testing.T, dry bool) (*app.Cleanup, []string) {
 func (c *cluster) leftObjects(t *testing.T) (lines []string) {
 	t.Helper()
 	for _, resource := range []string{"backendpools", "nodes", "services"} {
-		all, err := c.server.List(resource, "")
+		objects, err := c.server.List(resource, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, o := range all {
+		for _, o := range objects {
 			m := o.(metav1.Object)
 			line := resource + " " + m.GetName()
 			if len(m.GetFinalizers()) > 0 {

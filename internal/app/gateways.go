@@ -37,11 +37,11 @@ func (p *planner) addGateways(ctx context.Context) (problems []string, err error
 	if len(p.objects.Gateways) == 0 {
 		return nil, nil
 	}
-	all, c := slices.Clone(p.objects.Gateways), p.cluster.Controllers
+	list, c := slices.Clone(p.objects.Gateways), p.cluster.Controllers
 	for i := range p.objects.Services {
-		all = append(all, &p.objects.Services[i])
+		list = append(list, &p.objects.Services[i])
 	}
-	r, problems, err := gateways.ReconcileAll(ctx, gateways.Config{View: c.View, Gateways: c.View.AddGateways(), Services: c.Services}, all)
+	r, problems, err := gateways.ReconcileAll(ctx, gateways.Config{View: c.View, Gateways: c.View.AddGateways(), Services: c.Services}, list)
 	if err != nil {
 		return nil, err
 	}

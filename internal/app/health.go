@@ -95,15 +95,15 @@ func (r *healthReader) ReadPool(ctx context.Context, namespace, name string) ([]
 	if len(rules) == 0 {
 		return nil, &PoolHealthError{fmt.Sprintf("no rule of pool %s has a probe", pool.Name)}
 	}
-	var all []RuleHealth
+	var items []RuleHealth
 	for _, rule := range rules[:min(len(rules), maxProbes)] {
 		members, err := r.readRule(ctx, pool.LoadBalancer, rule.Name)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, RuleHealth{Rule: rule.Name, Probe: rule.Probe, Members: members})
+		items = append(items, RuleHealth{Rule: rule.Name, Probe: rule.Probe, Members: members})
 	}
-	return all, nil
+	return items, nil
 }
 
 // readRule requires r.mu.
@@ -134,7 +134,7 @@ func (r *healthReader) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(q.Context(), healthTimeout)
 	defer cancel()
-	all, err := r.ReadPool(ctx, q.URL.Query().Get("namespace"), q.URL.Query().Get("pool"))
+	rules, err := r.ReadPool(ctx, q.URL.Query().Get("namespace"), q.URL.Query().Get("pool"))
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
 	if err != nil {
@@ -146,7 +146,7 @@ func (r *healthReader) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(all) // the client may have disconnected
+	_ = json.NewEncoder(w).Encode(rules) // the client may have disconnected
 }
 
 var missingAction = regexp.MustCompile(`AuthorizationFailed.*perform action '([A-Za-z./]+)'`)
@@ -199,9 +199,9 @@ func FetchHealth(ctx context.Context, w Connection, namespace, pool string) ([]R
 		}
 		return nil, errors.New(text)
 	}
-	var all []RuleHealth
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxHealthBytes)).Decode(&all); err != nil {
+	var rules []RuleHealth
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxHealthBytes)).Decode(&rules); err != nil {
 		return nil, fmt.Errorf("the leader's response: %w", err)
 	}
-	return all, nil
+	return rules, nil
 }

@@ -79,9 +79,9 @@ func TestHealthOverHTTP(t *testing.T) {
 	var fails error
 	server := httptest.NewServer(newTestHealthReader(&reads, &fails))
 	defer server.Close()
-	all, err := FetchHealth(t.Context(), Connection{Server: server.URL}, "shop", "web")
-	if err != nil || len(all) != 2 || all[0].Rule != "a" || len(all[0].Members) != 1 || all[0].Members[0].Reason != "Down_Admin" {
-		t.Errorf("%+v, %v", all, err)
+	rules, err := FetchHealth(t.Context(), Connection{Server: server.URL}, "shop", "web")
+	if err != nil || len(rules) != 2 || rules[0].Rule != "a" || len(rules[0].Members) != 1 || rules[0].Members[0].Reason != "Down_Admin" {
+		t.Errorf("%+v, %v", rules, err)
 	}
 	fails = errors.New("403 AuthorizationFailed: The client 'x' does not have authorization to perform action 'Microsoft.Network/loadBalancers/loadBalancingRules/health/action' over scope '/s'")
 	refused := httptest.NewServer(newTestHealthReader(&reads, &fails))

@@ -17,8 +17,8 @@ import (
 // A misplaced or unquoted secret in azure.json appears in no log of the controller or the plan.
 func TestMistypedSecretIsNotPrinted(t *testing.T) {
 	const secret = "kQ8~3vT.canary-51c0"
-	nobody := httptest.NewServer(http.NotFoundHandler())
-	defer nobody.Close()
+	none := httptest.NewServer(http.NotFoundHandler())
+	defer none.Close()
 	files := map[string]string{
 		"a quote is missing":     `{"subscriptionId":"s","resourceGroup":"rg",aadClientSecret":"` + secret + `"}`,
 		"a secret for a key":     "subscriptionId: s\nresourceGroup: rg\n" + secret + ": aadClientSecret\n",
@@ -29,7 +29,7 @@ func TestMistypedSecretIsNotPrinted(t *testing.T) {
 		dir := t.TempDir()
 		file, kubeconfig := filepath.Join(dir, "azure.json"), filepath.Join(dir, "kubeconfig")
 		for path, text := range map[string]string{
-			file: content, kubeconfig: `{"clusters":[{"name":"c","cluster":{"server":"` + nobody.URL + `"}}],"contexts":[{"name":"x","context":{"cluster":"c"}}],"current-context":"x"}`,
+			file: content, kubeconfig: `{"clusters":[{"name":"c","cluster":{"server":"` + none.URL + `"}}],"contexts":[{"name":"x","context":{"cluster":"c"}}],"current-context":"x"}`,
 		} {
 			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 				t.Fatal(err)

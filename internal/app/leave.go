@@ -69,12 +69,12 @@ func ReleaseCluster(ctx context.Context, o ReleaseOptions) error {
 	return failed
 }
 
-func formatCount(n int, what string) string {
+func formatCount(n int, noun string) string {
 	if n == 1 {
-		return "1 " + what
+		return "1 " + noun
 	}
-	if strings.HasSuffix(what, "s") {
-		what += "e"
+	if strings.HasSuffix(noun, "s") {
+		noun += "e"
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -41,19 +41,19 @@ func FetchLimits(ctx context.Context, w Connection) ([]plan.LimitUsage, error) {
 		return nil, err
 	}
 	defer func() { _ = resp.Close() }()
-	var all []plan.LimitUsage
-	if err := json.NewDecoder(io.LimitReader(resp, maxLimitsBytes)).Decode(&all); err != nil {
+	var usages []plan.LimitUsage
+	if err := json.NewDecoder(io.LimitReader(resp, maxLimitsBytes)).Decode(&usages); err != nil {
 		return nil, fmt.Errorf("the leader's response: %w", err)
 	}
-	return all, nil
+	return usages, nil
 }
 
 func limitRatios(list func() []plan.LimitUsage) func() []metrics.LimitUsage {
-	return func() (all []metrics.LimitUsage) {
+	return func() (usages []metrics.LimitUsage) {
 		for _, u := range list() {
-			all = append(all, metrics.LimitUsage{Resource: u.Resource, Limit: u.Name, Ratio: u.Ratio()})
+			usages = append(usages, metrics.LimitUsage{Resource: u.Resource, Limit: u.Name, Ratio: u.Ratio()})
 		}
-		return all
+		return usages
 	}
 }
 
@@ -67,9 +67,9 @@ func (a Azure) ListRegionUsages(ctx context.Context, location string) ([]plan.Re
 
 func listRegionUsages(ctx context.Context, client *azure.Client, cfg config.Config, location string) ([]plan.RegionUsage, error) {
 	reported, err := azure.ListUsages(ctx, client, cfg.NetworkSubscriptionID(), location)
-	all := make([]plan.RegionUsage, len(reported))
+	usages := make([]plan.RegionUsage, len(reported))
 	for i, u := range reported {
-		all[i] = plan.RegionUsage{Name: u.Name, Used: u.Used, Max: u.Limit}
+		usages[i] = plan.RegionUsage{Name: u.Name, Used: u.Used, Max: u.Limit}
 	}
-	return all, err
+	return usages, err
 }

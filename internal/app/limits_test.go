@@ -12,15 +12,15 @@ import (
 )
 
 func TestFetchLimits(t *testing.T) {
-	all := []plan.LimitUsage{{Resource: "kubernetes", Name: plan.LimitRules, Was: 200, Used: 200, Max: 250}}
-	h := serveLimits(func() []plan.LimitUsage { return all })
+	usages := []plan.LimitUsage{{Resource: "kubernetes", Name: plan.LimitRules, Was: 200, Used: 200, Max: 250}}
+	h := serveLimits(func() []plan.LimitUsage { return usages })
 	server := httptest.NewServer(h)
 	defer server.Close()
 	for range 2 {
-		if got, err := FetchLimits(t.Context(), Connection{Server: server.URL}); err != nil || !slices.Equal(got, all) {
+		if got, err := FetchLimits(t.Context(), Connection{Server: server.URL}); err != nil || !slices.Equal(got, usages) {
 			t.Errorf("%+v, %v", got, err)
 		}
-		all = nil
+		usages = nil
 	}
 	foreign := httptest.NewRequest(http.MethodGet, limitsPath, http.NoBody)
 	w := httptest.NewRecorder()

@@ -31,6 +31,6 @@ type machineClient struct {
 }
 
 // EnterResource implements nicupdate.Azure.
-func (m machineClient) EnterResource(id lb.ResourceID) (until time.Time, why string) {
+func (m machineClient) EnterResource(id lb.ResourceID) (until time.Time, reason string) {
 	return m.arm.EnterResource(id)
 }

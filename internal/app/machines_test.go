@@ -42,14 +42,14 @@ func TestPoolsOfNetworkInterfacesAreWired(t *testing.T) {
 }
 
 // Machine writes pause only after a load balancer or pool write has lost two conflicts.
-func TestMachinesWaitForWhatTheyOvertake(t *testing.T) {
+func TestMachinesWaitForConflictingUpdates(t *testing.T) {
 	yields := 0
 	yield := func() { yields++ }
 	updates := metrics.NewPoolUpdates(prometheus.NewRegistry(), lb.LoadBalancerID{})
-	told := countConflicts(updates, yield)
-	told(loadbalancer.ResourceLoadBalancer, true)
-	told("public IP", false)
-	if told(loadbalancer.ResourceLoadBalancer, false); yields != 1 {
+	reported := countConflicts(updates, yield)
+	reported(loadbalancer.ResourceLoadBalancer, true)
+	reported("public IP", false)
+	if reported(loadbalancer.ResourceLoadBalancer, false); yields != 1 {
 		t.Errorf("load balancers: %d waits, want 1", yields)
 	}
 	pools := measuredReporter{unheard{}, updates, yield}

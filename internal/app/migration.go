@@ -137,26 +137,26 @@ type (
 
 // ListLoadBalancers implements skumigration.Azure. Members of Basic pools are reported in every form Azure
 // returns: such pools are read and deleted, never written.
-func (a migrationClient) ListLoadBalancers(ctx context.Context, subscription, resourceGroup string) ([]lb.LoadBalancer, error) {
-	all, err := a.armClient.ListLoadBalancers(ctx, subscription, resourceGroup)
-	for _, b := range all {
+func (m migrationClient) ListLoadBalancers(ctx context.Context, subscription, resourceGroup string) ([]lb.LoadBalancer, error) {
+	loadBalancers, err := m.armClient.ListLoadBalancers(ctx, subscription, resourceGroup)
+	for _, b := range loadBalancers {
 		for at, p := range b.Pools {
 			if b.SKU == lb.Basic {
 				b.Pools[at].Addresses = codec.PoolMembers(p)
 			}
 		}
 	}
-	return all, err
+	return loadBalancers, err
 }
 
-func (a migrationClient) UpgradeInstances(ctx context.Context, scaleSet lb.ResourceID, instances []string) error {
-	return a.machineAPI.UpgradeInstances(ctx, scaleSet, instances)
+func (m migrationClient) UpgradeInstances(ctx context.Context, scaleSet lb.ResourceID, instances []string) error {
+	return m.machineAPI.UpgradeInstances(ctx, scaleSet, instances)
 }
 
-func (a migrationClient) Usages(ctx context.Context, subscription, location string) ([]phase.Usage, error) {
-	return azure.ListUsages(ctx, a.armClient, subscription, location)
+func (m migrationClient) Usages(ctx context.Context, subscription, location string) ([]phase.Usage, error) {
+	return azure.ListUsages(ctx, m.armClient, subscription, location)
 }
 
-func (a migrationClient) Missing(ctx context.Context, scope string, actions []string) ([]string, error) {
-	return azure.ListMissingRights(ctx, a.armClient, scope, actions)
+func (m migrationClient) Missing(ctx context.Context, scope string, actions []string) ([]string, error) {
+	return azure.ListMissingRights(ctx, m.armClient, scope, actions)
 }

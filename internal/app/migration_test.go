@@ -105,8 +105,8 @@ func TestThePlanOfAMigration(t *testing.T) {
 		t.Errorf("%s:\n%s\nwant\n%s", p.State, p.Text(), want)
 	}
 	text, err := p.JSON()
-	var again skumigration.Plan
-	if err != nil || json.Unmarshal(text, &again) != nil || again.LoadBalancers[0].Addresses[0].IP.String() != "198.18.0.9" || len(again.Steps) != 6 {
+	var second skumigration.Plan
+	if err != nil || json.Unmarshal(text, &second) != nil || second.LoadBalancers[0].Addresses[0].IP.String() != "198.18.0.9" || len(second.Steps) != 6 {
 		t.Errorf("for programs: %v\n%s", err, text)
 	}
 }

@@ -33,8 +33,8 @@ type MigrationCommand struct {
 const watchInterval = 5 * time.Second
 
 // ReadStatus returns the state of the migration. It writes nothing.
-func (d MigrationCommand) ReadStatus(ctx context.Context) (skumigration.Status, error) {
-	p, err := newPlanner(d.PlanOptions)
+func (m MigrationCommand) ReadStatus(ctx context.Context) (skumigration.Status, error) {
+	p, err := newPlanner(m.PlanOptions)
 	if err != nil {
 		return skumigration.Status{}, err
 	}
@@ -45,11 +45,11 @@ func (d MigrationCommand) ReadStatus(ctx context.Context) (skumigration.Status, 
 	if err != nil {
 		return skumigration.Status{}, err
 	}
-	api, err := d.newClient()
+	api, err := m.newClient()
 	if err != nil {
 		return skumigration.Status{}, err
 	}
-	r, err := store.Read(ctx, api, d.recordNamespace())
+	r, err := store.Read(ctx, api, m.recordNamespace())
 	if err != nil {
 		return skumigration.Status{}, err
 	}
@@ -57,7 +57,7 @@ func (d MigrationCommand) ReadStatus(ctx context.Context) (skumigration.Status, 
 	if err != nil {
 		return skumigration.Status{}, err
 	}
-	if leader.Namespace != d.recordNamespace() {
+	if leader.Namespace != m.recordNamespace() {
 		leader.Holder = ""
 	}
 	c.Store = readOnlyStore{r}
@@ -66,15 +66,15 @@ func (d MigrationCommand) ReadStatus(ctx context.Context) (skumigration.Status, 
 
 // WatchStatus calls show on every change until it returns enough or ctx is done. It retries failed reads except the
 // first.
-func (d MigrationCommand) WatchStatus(ctx context.Context, show func(skumigration.Status) (enough bool, err error)) error {
+func (m MigrationCommand) WatchStatus(ctx context.Context, show func(skumigration.Status) (enough bool, err error)) error {
 	last := ""
 	for {
-		s, err := d.ReadStatus(ctx)
+		s, err := m.ReadStatus(ctx)
 		switch {
 		case err != nil && (last == "" || ctx.Err() != nil):
 			return err
 		case err != nil:
-			d.Log.Warn("it is looked again", "err", err)
+			m.Log.Warn("it is looked again", "err", err)
 		case s.Text() != last:
 			last = s.Text()
 			if enough, err := show(s); enough || err != nil {
@@ -88,9 +88,9 @@ func (d MigrationCommand) WatchStatus(ctx context.Context, show func(skumigratio
 }
 
 // RequestStop requests a stop before the next step and returns the effective request: an earlier one is retained.
-func (d MigrationCommand) RequestStop(ctx context.Context, why string) (phase.UserRequest, error) {
+func (m MigrationCommand) RequestStop(ctx context.Context, reason string) (phase.UserRequest, error) {
 	var effective phase.UserRequest
-	err := d.updateRequest(ctx, why, func(_ store.Record, a *phase.UserRequests, request phase.UserRequest) error {
+	err := m.updateRequest(ctx, reason, func(_ store.Record, a *phase.UserRequests, request phase.UserRequest) error {
 		if a.Stop == nil {
 			a.Stop = &request
 		}
@@ -101,9 +101,9 @@ func (d MigrationCommand) RequestStop(ctx context.Context, why string) (phase.Us
 }
 
 // RequestRollback requests a rollback; it replaces an earlier stop. It fails once a step is irreversible.
-func (d MigrationCommand) RequestRollback(ctx context.Context, why string) (phase.UserRequest, error) {
+func (m MigrationCommand) RequestRollback(ctx context.Context, reason string) (phase.UserRequest, error) {
 	var effective phase.UserRequest
-	err := d.updateRequest(ctx, why, func(r store.Record, a *phase.UserRequests, request phase.UserRequest) error {
+	err := m.updateRequest(ctx, reason, func(r store.Record, a *phase.UserRequests, request phase.UserRequest) error {
 		j, err := r.MigrationJournal()
 		if err != nil {
 			return err
@@ -117,9 +117,9 @@ func (d MigrationCommand) RequestRollback(ctx context.Context, why string) (phas
 }
 
 // CancelStop withdraws a stop and returns it; nil if there is none.
-func (d MigrationCommand) CancelStop(ctx context.Context) (*phase.UserRequest, error) {
+func (m MigrationCommand) CancelStop(ctx context.Context) (*phase.UserRequest, error) {
 	var old *phase.UserRequest
-	err := d.updateRequest(ctx, "", func(_ store.Record, a *phase.UserRequests, _ phase.UserRequest) error {
+	err := m.updateRequest(ctx, "", func(_ store.Record, a *phase.UserRequests, _ phase.UserRequest) error {
 		old, a.Stop = a.Stop, nil
 		return nil
 	})
@@ -127,8 +127,8 @@ func (d MigrationCommand) CancelStop(ctx context.Context) (*phase.UserRequest, e
 }
 
 // ReplaceAddress gives a Service a new address when Azure has rejected its old one since a migration.
-func (d MigrationCommand) ReplaceAddress(ctx context.Context, ip netip.Addr, why string) error {
-	return d.updateRequest(ctx, why, func(r store.Record, a *phase.UserRequests, request phase.UserRequest) error {
+func (m MigrationCommand) ReplaceAddress(ctx context.Context, ip netip.Addr, reason string) error {
+	return m.updateRequest(ctx, reason, func(r store.Record, a *phase.UserRequests, request phase.UserRequest) error {
 		j, err := r.MigrationJournal()
 		if err != nil {
 			return err
@@ -139,8 +139,8 @@ func (d MigrationCommand) ReplaceAddress(ctx context.Context, ip netip.Addr, why
 }
 
 // RequestStart requests a migration that does not start on its own.
-func (d MigrationCommand) RequestStart(ctx context.Context) error {
-	return d.updateRequest(ctx, "", func(_ store.Record, a *phase.UserRequests, request phase.UserRequest) error {
+func (m MigrationCommand) RequestStart(ctx context.Context) error {
+	return m.updateRequest(ctx, "", func(_ store.Record, a *phase.UserRequests, request phase.UserRequest) error {
 		a.Run = &request
 		return nil
 	})
@@ -149,16 +149,16 @@ func (d MigrationCommand) RequestStart(ctx context.Context) error {
 // maxReasonLength is in characters.
 const maxReasonLength = 200
 
-func (d MigrationCommand) updateRequest(ctx context.Context, why string, change func(store.Record, *phase.UserRequests, phase.UserRequest) error) error {
-	if n := utf8.RuneCountInString(why); n > maxReasonLength {
+func (m MigrationCommand) updateRequest(ctx context.Context, reason string, change func(store.Record, *phase.UserRequests, phase.UserRequest) error) error {
+	if n := utf8.RuneCountInString(reason); n > maxReasonLength {
 		return &UsageError{Err: fmt.Errorf("--why has %d letters: want %d at most", n, maxReasonLength)}
 	}
-	for _, r := range why {
+	for _, r := range reason {
 		if !unicode.IsPrint(r) {
-			return &UsageError{Err: fmt.Errorf("--why %q: want one line of text", why)}
+			return &UsageError{Err: fmt.Errorf("--why %q: want one line of text", reason)}
 		}
 	}
-	api, err := d.newClient()
+	api, err := m.newClient()
 	if err != nil {
 		return err
 	}
@@ -166,19 +166,19 @@ func (d MigrationCommand) updateRequest(ctx context.Context, why string, change 
 	if err := api.Create(ctx, review); err != nil {
 		return fmt.Errorf("requesting user: %w", err)
 	}
-	request := phase.UserRequest{At: time.Now().UTC().Truncate(time.Second), By: review.Status.UserInfo.Username, Reason: why}
-	return store.UpdateRequests(ctx, api, d.recordNamespace(), func(r store.Record) (phase.UserRequests, error) {
+	request := phase.UserRequest{At: time.Now().UTC().Truncate(time.Second), By: review.Status.UserInfo.Username, Reason: reason}
+	return store.UpdateRequests(ctx, api, m.recordNamespace(), func(r store.Record) (phase.UserRequests, error) {
 		requested := r.MigrationRequests()
 		return requested, change(r, &requested, request)
 	})
 }
 
-func (d MigrationCommand) recordNamespace() string {
-	return cmp.Or(d.RecordNamespace, installNamespace)
+func (m MigrationCommand) recordNamespace() string {
+	return cmp.Or(m.RecordNamespace, installNamespace)
 }
 
-func (d MigrationCommand) newClient() (client.Client, error) {
-	rc, err := d.clusterConfig()
+func (m MigrationCommand) newClient() (client.Client, error) {
+	rc, err := m.clusterConfig()
 	if err != nil {
 		return nil, err
 	}

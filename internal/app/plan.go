@@ -156,8 +156,8 @@ func (p *planner) runDryRun(ctx context.Context) (dryrun.Report, error) {
 
 // countRetained counts the retained private addresses. A failure is that of the plan.
 func countRetained(ctx context.Context, simulator *dryrun.Simulator, place lb.LoadBalancerID) (n int) {
-	all, _ := simulator.Shadow.ListLoadBalancers(ctx, place.SubscriptionID, place.ResourceGroup)
-	for _, b := range all {
+	loadBalancers, _ := simulator.Shadow.ListLoadBalancers(ctx, place.SubscriptionID, place.ResourceGroup)
+	for _, b := range loadBalancers {
 		if slices.Contains(simulator.Names(), b.ID.Name) {
 			n += len(b.RetainedAddresses())
 		}

@@ -67,12 +67,12 @@ type resource struct {
 // tampered edits the resources of a snapshot with this ID suffix; edit returns false to remove one.
 func tampered(t *testing.T, snapshot []byte, suffix string, edit func(body map[string]any) (keep bool)) []byte {
 	t.Helper()
-	var all, next []resource
-	if err := json.Unmarshal(snapshot, &all); err != nil {
+	var resources, next []resource
+	if err := json.Unmarshal(snapshot, &resources); err != nil {
 		t.Fatal(err)
 	}
 	found := false
-	for _, r := range all {
+	for _, r := range resources {
 		if strings.HasSuffix(r.ID, suffix) {
 			found = true
 			if !edit(r.Body) {
@@ -95,12 +95,12 @@ func tampered(t *testing.T, snapshot []byte, suffix string, edit func(body map[s
 func at(t *testing.T, in any, path ...string) map[string]any {
 	t.Helper()
 	for _, step := range path {
-		switch is := in.(type) {
+		switch current := in.(type) {
 		case map[string]any:
-			in = is[step]
+			in = current[step]
 		case []any:
 			in = nil
-			for _, item := range is {
+			for _, item := range current {
 				if m, ok := item.(map[string]any); ok && m["name"] == step {
 					in = m
 				}
@@ -124,7 +124,7 @@ func readFile(t *testing.T, path string) string {
 }
 
 // A plan that times out is an error, even if some Services were planned.
-func TestAPlanOutOfTimeIsNone(t *testing.T) {
+func TestInterruptedPlan(t *testing.T) {
 	c := newCloud(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -14,7 +14,7 @@ func TestBrokenManifestsMakeNoPlan(t *testing.T) {
 	const first = "-f standard input: document 1: Service shop/web: "
 	tests := []struct {
 		name, objects string
-		says          []string
+		wantText      []string
 	}{
 		{"an unknown field", strings.ReplaceAll(web, "ports:", "prots:"), []string{first + `unknown field "spec.prots"`}},
 		{"an unknown field of a list", strings.ReplaceAll(web, "port: 80", "port: 80, prot: TCP"), []string{`unknown field "spec.ports[0].prot"`}},
@@ -36,9 +36,9 @@ func TestBrokenManifestsMakeNoPlan(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			_, err := emptyCloud(t).plan(t, planned+"azure.json", tt.objects)
-			for _, says := range tt.says {
-				if err == nil || !strings.Contains(err.Error(), says) {
-					t.Errorf("got %v, want %q", err, says)
+			for _, message := range tt.wantText {
+				if err == nil || !strings.Contains(err.Error(), message) {
+					t.Errorf("got %v, want %q", err, message)
 				}
 			}
 		})

@@ -93,11 +93,11 @@ func (p *planner) readFiles(ctx context.Context) error {
 
 const maxReportedErrors = 20
 
-func joinErrors(all []error) error {
-	if more := len(all) - maxReportedErrors; more > 0 {
-		all = append(all[:maxReportedErrors:maxReportedErrors], fmt.Errorf("and %d more", more))
+func joinErrors(errs []error) error {
+	if more := len(errs) - maxReportedErrors; more > 0 {
+		errs = append(errs[:maxReportedErrors:maxReportedErrors], fmt.Errorf("and %d more", more))
 	}
-	return errors.Join(all...)
+	return errors.Join(errs...)
 }
 
 // validateAtServer validates the objects with server-side dry-run requests.

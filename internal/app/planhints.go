@@ -29,15 +29,15 @@ func readRecord(ctx context.Context, reader client.Reader, objects offline.Objec
 
 // listBlockers returns why the controller would not start, or would wait for approval.
 func (p *planner) listBlockers(o dryrun.PlanResult) []string {
-	var all []string
+	var blockers []string
 	if err := p.record.CheckConflict(p.ClusterName, resourceGroupID(p.cfg)); err != nil {
-		all = append(all, "the controller would not start: "+err.Error())
+		blockers = append(blockers, "the controller would not start: "+err.Error())
 	}
 	if taken, addressed := o.CountLosses(), p.cluster.CountAddresses(); servicelb.ExceedsRemovalLimit(taken, addressed) {
-		all = append(all, fmt.Sprintf("the controller would wait before it takes addresses from %d of %d Services, because no user has requested it: each waits for its annotation %s, or all for --allow-removal",
+		blockers = append(blockers, fmt.Sprintf("the controller would wait before it takes addresses from %d of %d Services, because no user has requested it: each waits for its annotation %s, or all for --allow-removal",
 			taken, addressed, cache.AllowRemovalAnnotation))
 	}
-	return all
+	return blockers
 }
 
 func (p *planner) countServices() int {
@@ -94,14 +94,14 @@ func (p *planner) listHints(o dryrun.PlanResult) []string {
 }
 
 // listRegionLimits returns the quotas that would be near or exceeded, and notes of those that could not be read.
-func (p *planner) listRegionLimits(ctx context.Context, d dryrun.Changes) (all []plan.LimitUsage, notes []string) {
+func (p *planner) listRegionLimits(ctx context.Context, d dryrun.Changes) (usages []plan.LimitUsage, notes []string) {
 	for _, region := range d.ListCreatedRegions() {
 		reported, err := listRegionUsages(ctx, p.client, p.cfg, region)
 		if err != nil {
 			notes = append(notes, fmt.Sprintf("the quotas of region %s are not known; if Azure refuses to show them, permit %s on the subscription: %v", region, UsagesAction, err))
 			continue
 		}
-		all = append(all, dryrun.RegionLimitsOf(d, region, reported)...)
+		usages = append(usages, dryrun.RegionLimitsOf(d, region, reported)...)
 	}
-	return all, notes
+	return usages, notes
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // A plan lists addresses that would be lost, and resources that would remain unused.
-func TestPlansSayWhatIsLost(t *testing.T) {
+func TestPlansListLosses(t *testing.T) {
 	served := strings.ReplaceAll(readFile(t, adoption+"services.yaml"), "  finalizers:\n", "  finalizers:\n  - weir.dev/azure-load-balancer\n")
 	elsewhere := filepath.Join(t.TempDir(), "azure.json")
 	moved := strings.Replace(readFile(t, adoption+"azure.json"), `"resourceGroup": "rg"`, `"resourceGroup": "elsewhere", "loadBalancerResourceGroup": "rg"`, 1)
@@ -24,7 +24,7 @@ func TestPlansSayWhatIsLost(t *testing.T) {
 	for _, tt := range []struct {
 		about, azure, objects string
 		change                func(*PlanOptions)
-		says                  []string
+		wantText              []string
 		lost, kept            int
 	}{
 		{"all as it is", adoption + "azure.json", served, withoutClass, []string{"No changes (20 Services)."}, 0, 0},
@@ -44,9 +44,9 @@ func TestPlansSayWhatIsLost(t *testing.T) {
 				t.Fatal(err)
 			}
 			text := p.FormatText(false)
-			for _, says := range tt.says {
-				if !strings.Contains(text, says) {
-					t.Errorf("it does not say %q:\n%s", says, text)
+			for _, message := range tt.wantText {
+				if !strings.Contains(text, message) {
+					t.Errorf("it does not say %q:\n%s", message, text)
 				}
 			}
 			kept := 0

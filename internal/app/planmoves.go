@@ -39,13 +39,13 @@ func countPoolMoves(d dryrun.Changes) poolMoves {
 }
 
 // costText describes the cost of the moves; "" if there are none.
-func (n poolMoves) costText() string {
-	if n.rules == 0 {
+func (p poolMoves) costText() string {
+	if p.rules == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%s change their backend pool, each after its new pool is filled: ", formatCount(n.rules, "rule"))
-	if n.newPools > 0 {
-		text += fmt.Sprintf("a write of each of %s creates %s, a write of each pool fills it, and another ", formatCount(n.balancers, "load balancer"), formatCount(n.newPools, "pool"))
+	text := fmt.Sprintf("%s change their backend pool, each after its new pool is filled: ", formatCount(p.rules, "rule"))
+	if p.newPools > 0 {
+		text += fmt.Sprintf("a write of each of %s creates %s, a write of each pool fills it, and another ", formatCount(p.balancers, "load balancer"), formatCount(p.newPools, "pool"))
 	} else {
 		text += "one "
 	}

@@ -134,13 +134,13 @@ func TestThePageOfPlansIsReal(t *testing.T) {
 }
 
 // Errors name the object, the value and the fix.
-func TestPlansThatCannotBeMade(t *testing.T) {
+func TestFailedPlans(t *testing.T) {
 	shop := readFile(t, planned+"shop.yaml")
 	tests := []struct {
-		name    string
-		objects string
-		change  func(*PlanOptions)
-		says    string
+		name     string
+		objects  string
+		change   func(*PlanOptions)
+		wantText string
 	}{
 		{"no such file", "", func(o *PlanOptions) { o.Files = []string{"/nonexistent.yaml"} }, "-f: open /nonexistent.yaml"},
 		{"no YAML", "a: [", nil, "-f standard input: document 1: "},
@@ -167,8 +167,8 @@ func TestPlansThatCannotBeMade(t *testing.T) {
 				change = append(change, tt.change)
 			}
 			_, err := emptyCloud(t).plan(t, planned+"azure.json", tt.objects, change...)
-			if err == nil || !strings.Contains(err.Error()+"\n", tt.says) {
-				t.Errorf("got %v, want %q", err, tt.says)
+			if err == nil || !strings.Contains(err.Error()+"\n", tt.wantText) {
+				t.Errorf("got %v, want %q", err, tt.wantText)
 			}
 		})
 	}
@@ -177,7 +177,7 @@ func TestPlansThatCannotBeMade(t *testing.T) {
 // Azure errors make a plan fail: the error names the read and the affected object.
 func TestAPlanThatAzureKeepsFromBeingWhole(t *testing.T) {
 	shop := readFile(t, planned+"shop.yaml")
-	for fault, says := range map[string]string{
+	for fault, wantText := range map[string]string{
 		"loadBalancers":         "load balancers of resource group rg",
 		"publicIPAddresses":     "the plan is not complete: Service shop/web: public IPs of resource group rg",
 		"networkSecurityGroups": "the plan is not complete: Service shop/web: ",
@@ -190,8 +190,8 @@ func TestAPlanThatAzureKeepsFromBeingWhole(t *testing.T) {
 				t.Fatal(err)
 			}
 			p, err := c.plan(t, planned+"azure.json", shop)
-			if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "AuthorizationFailed") {
-				t.Errorf("got %v, want %q", err, says)
+			if err == nil || !strings.Contains(err.Error(), wantText) || !strings.Contains(err.Error(), "AuthorizationFailed") {
+				t.Errorf("got %v, want %q", err, wantText)
 			}
 			if p.Resources != nil && (p.Services[0].Refused != "" || !strings.Contains(p.FormatText(false), "! Service shop/web could not be planned: ")) {
 				t.Errorf("the plan is\n%s", p.FormatText(false))

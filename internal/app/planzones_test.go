@@ -60,13 +60,13 @@ func TestPlansOfZones(t *testing.T) {
 
 // What another controller has made keeps its zones, or none, in a region that has zones, which are not even read.
 func TestAnAdoptionKeepsZones(t *testing.T) {
-	var all []resource
-	if err := json.Unmarshal([]byte(readFile(t, adoption+"resources.json")), &all); err != nil {
+	var resources []resource
+	if err := json.Unmarshal([]byte(readFile(t, adoption+"resources.json")), &resources); err != nil {
 		t.Fatal(err)
 	}
 	for _, strips := range []bool{false, true} {
 		before := 0
-		for _, r := range all {
+		for _, r := range resources {
 			parts := []any{r.Body}
 			properties, _ := r.Body["properties"].(map[string]any)
 			frontends, _ := properties["frontendIPConfigurations"].([]any)
@@ -80,7 +80,7 @@ func TestAnAdoptionKeepsZones(t *testing.T) {
 				}
 			}
 		}
-		raw, err := json.Marshal(all)
+		raw, err := json.Marshal(resources)
 		if err != nil || before == 0 {
 			t.Fatal(err, before)
 		}

@@ -52,7 +52,7 @@ func (q *regionQuotas) ListUsages() []plan.LimitUsage {
 func (q *regionQuotas) Run(ctx context.Context) {
 	failed := map[string]bool{}
 	for wait := quotaDelay; ratelimit.Sleep(ctx, wait+rand.N(wait/10)) == nil; wait = quotaInterval { //nolint:gosec // jitter
-		var all []plan.LimitUsage
+		var items []plan.LimitUsage
 		for _, region := range q.regions() {
 			usages, err := q.readRegion(ctx, region)
 			if err != nil && ctx.Err() == nil && !failed[region] {
@@ -60,10 +60,10 @@ func (q *regionQuotas) Run(ctx context.Context) {
 					"region", region, "err", err)
 			}
 			failed[region] = err != nil
-			all = append(all, usages...)
+			items = append(items, usages...)
 		}
 		q.mu.Lock()
-		q.usages = all
+		q.usages = items
 		q.mu.Unlock()
 	}
 }

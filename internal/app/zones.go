@@ -28,9 +28,9 @@ func newRegions(o Options, cfg config.Config, client *azure.Client) *zones.Regio
 
 // migrationZones returns the zones of private frontends that a migration creates. Wrong zones in azure.json do not stop
 // it: then it uses all of the region.
-func migrationZones(cfg config.Config, all *zones.Regions) func(context.Context, string) phase.RegionZones {
+func migrationZones(cfg config.Config, regions *zones.Regions) func(context.Context, string) phase.RegionZones {
 	return func(ctx context.Context, location string) phase.RegionZones {
-		region := all.Region(ctx, location)
+		region := regions.Region(ctx, location)
 		picked, err := region.Pick(cfg.ZoneChoice())
 		if err != nil {
 			picked = region.Zones

@@ -36,23 +36,23 @@ func runWorkers(g *gates, ids []lb.LoadBalancerID) []time.Duration {
 			}
 		}()
 	}
-	var all []time.Duration
+	var durations []time.Duration
 	for range ids {
-		all = append(all, <-start)
+		durations = append(durations, <-start)
 	}
-	return all
+	return durations
 }
 
-func TestAfterAQuotaTheLanesGoOneByOne(t *testing.T) {
+func TestWritesAreSerialAfterAQuota(t *testing.T) {
 	for _, tt := range []struct {
-		what      string
+		about     string
 		perSecond float64
 	}{{"reads", 5}, {"writes", 1000.0 / 300}} {
-		t.Run(tt.what, func(t *testing.T) {
+		t.Run(tt.about, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g, ids := newGates(), newLoadBalancerIDs(100)
 				until := time.Now().Add(time.Minute)
-				g.closeGate(gateKey{tt.what, "s1"}, closedGate{until, "SubscriptionRequestsThrottled"})
+				g.closeGate(gateKey{tt.about, "s1"}, closedGate{until, "SubscriptionRequestsThrottled"})
 				for i, at := range runWorkers(g, ids) {
 					want := time.Minute + time.Duration(float64(i)/tt.perSecond*float64(time.Second))
 					if diff := (at - want).Abs(); diff > 10*time.Millisecond {
@@ -64,7 +64,7 @@ func TestAfterAQuotaTheLanesGoOneByOne(t *testing.T) {
 	}
 }
 
-func TestALockDoesNotMakeAnybodyQueue(t *testing.T) {
+func TestLockedResourceDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, ids := newGates(), newLoadBalancerIDs(20)
 		for _, id := range ids {
@@ -91,9 +91,9 @@ func TestATurnIsKeptUntilItIsTaken(t *testing.T) {
 		if at, _ := g.admitLoadBalancer(ids[0], time.Now()); !at.IsZero() {
 			t.Fatalf("the first has to wait until %s", at)
 		}
-		second, why := g.admitLoadBalancer(ids[1], time.Now())
-		if second.IsZero() || why != "" {
-			t.Fatalf("the second goes at %s, %q: its turn has not come, and nothing is closed", second, why)
+		second, reason := g.admitLoadBalancer(ids[1], time.Now())
+		if second.IsZero() || reason != "" {
+			t.Fatalf("the second goes at %s, %q: its turn has not come, and nothing is closed", second, reason)
 		}
 		for range 10 {
 			if recheckAt, _ := g.admitLoadBalancer(ids[1], time.Now()); !recheckAt.Equal(second) {
@@ -106,8 +106,8 @@ func TestATurnIsKeptUntilItIsTaken(t *testing.T) {
 		}
 		// A gate that closes again cancels all turns.
 		g.closeGate(gateKey{"writes", "s1"}, closedGate{third.Add(time.Minute), "SubscriptionRequestsThrottled"})
-		if recheckAt, why := g.admitLoadBalancer(ids[1], second); !recheckAt.Equal(third.Add(time.Minute)) || why == "" {
-			t.Errorf("goes at %s, %q", recheckAt, why)
+		if recheckAt, message := g.admitLoadBalancer(ids[1], second); !recheckAt.Equal(third.Add(time.Minute)) || message == "" {
+			t.Errorf("goes at %s, %q", recheckAt, message)
 		}
 		// Once the quota has refilled, nothing is limited.
 		time.Sleep(time.Hour)
@@ -157,7 +157,7 @@ func countReady(g *gates, ids []lb.LoadBalancerID) (n int) {
 // An unused quota accumulates until it has refilled.
 func TestAQuotaIsSavedUpAndThenWhole(t *testing.T) {
 	for _, tt := range []struct {
-		what       string
+		about      string
 		at         time.Duration // after the gate has opened
 		some, many int           // callers, and those that may start
 	}{
@@ -165,10 +165,10 @@ func TestAQuotaIsSavedUpAndThenWhole(t *testing.T) {
 		{"writes", 61 * time.Second, 500, 500},
 		{"reads", 0, 500, 1}, {"reads", 4 * time.Second, 500, 21}, {"reads", 9 * time.Second, 500, 46}, {"reads", 11 * time.Second, 500, 500},
 	} {
-		t.Run(fmt.Sprintf("%s after %s", tt.what, tt.at), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s after %s", tt.about, tt.at), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := newGates()
-				g.closeGate(gateKey{tt.what, "s1"}, closedGate{time.Now().Add(time.Second), "SubscriptionRequestsThrottled"})
+				g.closeGate(gateKey{tt.about, "s1"}, closedGate{time.Now().Add(time.Second), "SubscriptionRequestsThrottled"})
 				time.Sleep(time.Second + tt.at)
 				if n := countReady(g, newLoadBalancerIDs(tt.some)); n != tt.many {
 					t.Errorf("%d of %d went at once, want %d", n, tt.some, tt.many)
@@ -184,12 +184,12 @@ func TestTheLaterOfTwoTurnsCounts(t *testing.T) {
 		t.Run(used, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := newGates()
-				for _, what := range []string{"reads", "writes"} {
+				for _, name := range []string{"reads", "writes"} {
 					until := time.Now().Add(time.Second) // some quota is saved by then
-					if what == used {
+					if name == used {
 						until = until.Add(5 * time.Second)
 					}
-					g.closeGate(gateKey{what, "s1"}, closedGate{until, "SubscriptionRequestsThrottled"})
+					g.closeGate(gateKey{name, "s1"}, closedGate{until, "SubscriptionRequestsThrottled"})
 				}
 				time.Sleep(6 * time.Second)
 				if n := countReady(g, newLoadBalancerIDs(10)); n != 1 {
@@ -225,21 +225,21 @@ func TestEachAttemptTakesATurnOfBothQuotas(t *testing.T) {
 // Enter limits only the start of attempts.
 func TestEnterReportsClosedGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		told := ""
+		reported := ""
 		client := newClient(t, &fakeARM{answer: func(int, *http.Request) reply { return slower(reply{status: 429, body: subBody}, "60") }}, func(o *Options) {
-			o.OnGateClosed = func(why string, until time.Time) { told += why + ", " + time.Until(until).String() + "; " }
+			o.OnGateClosed = func(reason string, until time.Time) { reported += reason + ", " + time.Until(until).String() + "; " }
 		})
-		if until, why := client.Enter(webPool.LoadBalancer); !until.IsZero() || why != "" {
-			t.Fatalf("closed until %s, %q before anything happened", until, why)
+		if until, reason := client.Enter(webPool.LoadBalancer); !until.IsZero() || reason != "" {
+			t.Fatalf("closed until %s, %q before anything happened", until, reason)
 		}
 		_, _ = client.GetPool(t.Context(), webPool)
-		until, why := client.Enter(webPool.LoadBalancer)
+		until, message := client.Enter(webPool.LoadBalancer)
 		want := "the subscription's reads are closed until 2000-01-01T00:01:00Z after 429 SubscriptionRequestsThrottled"
-		if !until.Equal(time.Now().Add(time.Minute)) || why != want {
-			t.Errorf("until %s, %q", until, why)
+		if !until.Equal(time.Now().Add(time.Minute)) || message != want {
+			t.Errorf("until %s, %q", until, message)
 		}
-		if told != want+", 1m0s; " {
-			t.Errorf("told %q", told)
+		if reported != want+", 1m0s; " {
+			t.Errorf("told %q", reported)
 		}
 	})
 }

@@ -54,15 +54,15 @@ func TestPoolsAreDecodedApart(t *testing.T) {
 
 // balancerWith is a load balancer with pools of ten addresses each.
 func balancerWith(id lb.LoadBalancerID, pools int) string {
-	var ips, all []string
+	var ips, names []string
 	for i := range 10 {
 		ips = append(ips, fmt.Sprint("10.0.0.", i))
 	}
 	for i := range pools {
 		name := fmt.Sprint("p", i)
 		body := strings.Replace(poolBody("Succeeded", ips...), pathPlaceholder, lb.PoolID{LoadBalancer: id, Name: name}.String(), 1)
-		all = append(all, strings.Replace(body, "{", `{"name":"`+name+`",`, 1))
+		names = append(names, strings.Replace(body, "{", `{"name":"`+name+`",`, 1))
 	}
 	return fmt.Sprintf(`{"id":"%s","name":"%s","etag":"W/\"e1\"","properties":{"provisioningState":"Succeeded","backendAddressPools":[%s]}}`,
-		id, id.Name, strings.Join(all, ","))
+		id, id.Name, strings.Join(names, ","))
 }

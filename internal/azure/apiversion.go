@@ -39,22 +39,22 @@ type versionCache struct {
 }
 
 // ResourceVersion returns the api-version for a resource.
-func (m *versionCache) ResourceVersion(kind, id string) string {
+func (v *versionCache) ResourceVersion(kind, id string) string {
 	base := networkAPIVersion
 	if strings.HasPrefix(kind, "Microsoft.Compute/") {
 		base = computeAPIVersion
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return max(base, m.versions[strings.ToLower(id)])
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return max(base, v.versions[strings.ToLower(id)])
 }
 
 // StoreVersion records the api-version that a resource needs.
-func (m *versionCache) StoreVersion(id, version string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.versions == nil || len(m.versions) >= maxResources {
-		m.versions = map[string]string{}
+func (v *versionCache) StoreVersion(id, version string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.versions == nil || len(v.versions) >= maxResources {
+		v.versions = map[string]string{}
 	}
-	m.versions[strings.ToLower(id)] = version
+	v.versions[strings.ToLower(id)] = version
 }

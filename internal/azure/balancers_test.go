@@ -285,14 +285,14 @@ func TestWithoutGuards(t *testing.T) {
 func TestAnEmptyListMayBeNull(t *testing.T) {
 	for body, empty := range map[string]bool{`{"value":null}`: true, `{"value":[]}`: true, `{}`: false, `null`: false, `[]`: false} {
 		client := newClient(t, &fakeARM{answer: replySequence(newReply(200, body))})
-		if all, err := client.ListLoadBalancers(t.Context(), "s1", "rg"); (err == nil) != empty || len(all) > 0 {
-			t.Errorf("%s: %v, %v", body, all, err)
+		if loadBalancers, err := client.ListLoadBalancers(t.Context(), "s1", "rg"); (err == nil) != empty || len(loadBalancers) > 0 {
+			t.Errorf("%s: %v, %v", body, loadBalancers, err)
 		}
 	}
 }
 
 // A resource without an etag is written without a guard.
-func TestWhatIsShownWithoutAnEtagIsWritten(t *testing.T) {
+func TestWriteWithoutAnEtag(t *testing.T) {
 	wire := &fakeARM{answer: replySequence(newReply(200, `{"id":"`+balancer+`","name":"kubernetes","properties":{}}`))}
 	client, ctx := newClient(t, wire), t.Context()
 	b, err := client.GetLoadBalancer(ctx, kubernetes)
@@ -313,19 +313,19 @@ func TestWhatIsShownWithoutAnEtagIsWritten(t *testing.T) {
 }
 
 // Only read-only properties are removed; a pool of network interfaces is sent as read.
-func TestWhatIsSentBackOfABusyLoadBalancer(t *testing.T) {
+func TestRequestBodyOfABusyLoadBalancer(t *testing.T) {
 	body := putBalancer(t, readBalancer(t)).body
 	for _, azures := range []string{"etag", "provisioningState", "resourceGuid", `"type":"Microsoft`, "/x/web-80", "backendIPConfiguration"} {
 		if strings.Contains(body, azures) {
 			t.Errorf("%s is sent in %s", azures, body)
 		}
 	}
-	for _, theirs := range []string{
+	for _, foreign := range []string{
 		`"gatewayLoadBalancer":{"id":"/gateway"}`, `"enableConnectionTracking":true`, `"noHealthyBackendsBehavior":"AllProbedUp"`, `"scope":"Public"`, `"tier":"Regional"`,
 		`"networkInterfaceIPConfiguration":{"id":"/nic"}`, `"adminState":"Up"`, `"drainPeriodInSeconds":7`, `"publicIPPrefix":{"id":"/prefix"}`, `/frontendIPConfigurations/Web"`,
 	} {
-		if !strings.Contains(body, theirs) {
-			t.Errorf("%s is lost in %s", theirs, body)
+		if !strings.Contains(body, foreign) {
+			t.Errorf("%s is lost in %s", foreign, body)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 // BackendPools with made-up subscriptions, groups and load balancers come and go, and Azure answers
 // with quotas, locks and Retry-Afters: memory stays bounded, and the gate of the real subscription
 // stays closed.
-func TestWhatAClientKeepsAfterChurn(t *testing.T) {
+func TestClientMemoryAfterChurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wire := &fakeARM{answer: func(n int, _ *http.Request) reply {
 			switch n % 3 {
@@ -45,7 +45,7 @@ func TestWhatAClientKeepsAfterChurn(t *testing.T) {
 		if len(g.closed) > maxGates || len(g.limiters) > maxGates || len(client.retryAfters.entries) > maxRetryAfterEntries {
 			t.Errorf("kept: %d gates, %d turns, %d rests", len(g.closed), len(g.limiters), len(client.retryAfters.entries))
 		}
-		if until, why := client.Enter(own); until.IsZero() || why == "" {
+		if until, reason := client.Enter(own); until.IsZero() || reason == "" {
 			t.Error("the gate of the own subscription is forgotten")
 		}
 	})

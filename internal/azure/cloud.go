@@ -114,21 +114,21 @@ func (e Endpoint) Validate() error {
 }
 
 // checkBaseURL accepts https base URLs, and http only for loopback hosts.
-func checkBaseURL(what, raw string) error {
+func checkBaseURL(key, raw string) error {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil || u.Host == "" || u.Opaque != "" || u.Hostname() == "":
-		return fmt.Errorf("%s %q: want a URL such as https://management.azure.com", what, redactText(raw))
+		return fmt.Errorf("%s %q: want a URL such as https://management.azure.com", key, redactText(raw))
 	case u.User != nil:
-		return fmt.Errorf("%s for host %q holds a user name: remove it, tokens come from the credential", what, u.Host)
+		return fmt.Errorf("%s for host %q holds a user name: remove it, tokens come from the credential", key, u.Host)
 	case u.RawQuery != "" || u.Fragment != "":
-		return fmt.Errorf("%s for host %q has a query or a fragment: want a base URL", what, u.Host)
+		return fmt.Errorf("%s for host %q has a query or a fragment: want a base URL", key, u.Host)
 	case u.Scheme == "https":
 		return nil
 	case u.Scheme != "http":
-		return fmt.Errorf("%s %q: want https, not %s", what, raw, u.Scheme)
+		return fmt.Errorf("%s %q: want https, not %s", key, raw, u.Scheme)
 	case !IsLoopbackHost(u.Hostname()):
-		return fmt.Errorf("%s %q: plain HTTP would show the token to the network; it is accepted for loopback addresses alone, use https", what, raw)
+		return fmt.Errorf("%s %q: plain HTTP would show the token to the network; it is accepted for loopback addresses alone, use https", key, raw)
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func TestEndpointOf(t *testing.T) {
 
 // Responses may contain any polling URL. The token is only sent to Resource Manager and its
 // regions.
-func TestWhereATokenMayGo(t *testing.T) {
+func TestTokenDestinations(t *testing.T) {
 	const plain, elsewhere = "over plain HTTP", "not on the resourceManagerEndpoint's host"
 	tests := []struct{ endpoint, to, problem string }{
 		{"https://management.azure.com", "https://management.azure.com/x", ""},

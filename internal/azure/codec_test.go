@@ -189,7 +189,7 @@ func TestVirtualNetworkOfAWrite(t *testing.T) {
 	})
 }
 
-func TestWhichPoolsHoldNetworkInterfaces(t *testing.T) {
+func TestPoolsOfNetworkInterfaces(t *testing.T) {
 	const nic = `"networkInterfaceIPConfiguration":{"id":"/nic"}`
 	tests := map[string]struct {
 		properties string

@@ -78,9 +78,9 @@ func (c Credentials) NewTokenCredential(e Endpoint, transport Transport) (azcore
 }
 
 // wrapCredential converts a typed nil to an untyped one.
-func wrapCredential[T azcore.TokenCredential](cred T, err error, what string) (azcore.TokenCredential, error) {
+func wrapCredential[T azcore.TokenCredential](cred T, err error, kind string) (azcore.TokenCredential, error) {
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s", what, redactLine(err.Error()))
+		return nil, fmt.Errorf("%s: %s", kind, redactLine(err.Error()))
 	}
 	return cred, nil
 }

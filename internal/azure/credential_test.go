@@ -91,7 +91,7 @@ func fullResource(t *testing.T) Credentials {
 }
 
 // With several identities configured, the order is fixed.
-func TestWhichIdentityIsUsed(t *testing.T) {
+func TestSelectedIdentity(t *testing.T) {
 	t.Setenv("IDENTITY_ENDPOINT", "http://127.0.0.1:41/msi/token")
 	t.Setenv("IDENTITY_HEADER", "header-secret")
 	c, e := fullResource(t), &entra{}
@@ -127,16 +127,16 @@ func TestManagedIdentityByResourceIDOrOfTheSystem(t *testing.T) {
 	}
 }
 
-func TestCredentialsThatCannotBe(t *testing.T) {
+func TestInvalidCredentials(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "no-such.pem")
 	garbage := filepath.Join(t.TempDir(), "garbage.pem")
 	if err := os.WriteFile(garbage, []byte(testToken), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
-		name string
-		c    Credentials
-		says []string
+		name     string
+		c        Credentials
+		wantText []string
 	}{
 		{"nothing", Credentials{ClientID: "c", TenantID: "t"}, []string{"useFederatedWorkloadIdentityExtension", "useManagedIdentityExtension", "aadClientSecret", "aadClientCertPath"}},
 		{"no token file", Credentials{WorkloadIdentity: true, ClientID: "c", TenantID: "t"}, []string{"aadFederatedTokenFile"}},
@@ -151,7 +151,7 @@ func TestCredentialsThatCannotBe(t *testing.T) {
 			if err == nil || cred != nil {
 				t.Fatalf("got %v, %v", cred, err)
 			}
-			for _, want := range tt.says {
+			for _, want := range tt.wantText {
 				if !strings.Contains(err.Error(), want) {
 					t.Errorf("%q does not name %s", err, want)
 				}
@@ -192,7 +192,7 @@ func TestTokensOfAnotherTenant(t *testing.T) {
 }
 
 // A credential error is terminal and has one line.
-func TestACredentialThatFails(t *testing.T) {
+func TestFailingCredential(t *testing.T) {
 	refusing := &fakeARM{answer: replySequence(reply{status: 401, body: `{"error":"invalid_client","error_description":"AADSTS7000215: Invalid client secret provided.\r\nTrace ID: 1"}`})}
 	cred, err := Credentials{TenantID: "tenant", ClientID: "client", ClientSecret: testToken}.NewTokenCredential(publicEndpoint(t), refusing)
 	if err != nil {

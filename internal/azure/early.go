@@ -20,8 +20,8 @@ type earlyReader struct {
 }
 
 // readUntil reads until the first poll is due. A failed read is ignored.
-func (l *earlyReader) readUntil(ctx context.Context, follow *call, poll time.Time) (result json.RawMessage, over bool) {
-	if l == nil || l.readResult == nil {
+func (e *earlyReader) readUntil(ctx context.Context, follow *call, poll time.Time) (result json.RawMessage, over bool) {
+	if e == nil || e.readResult == nil {
 		return result, false
 	}
 	ctx, cancel := context.WithDeadline(ctx, poll)
@@ -34,7 +34,7 @@ func (l *earlyReader) readUntil(ctx context.Context, follow *call, poll time.Tim
 		if over || !at.Before(poll) || at.Before(time.Now()) || ratelimit.Sleep(ctx, time.Until(at)) != nil {
 			break
 		}
-		result, over = l.readResult(ctx)
+		result, over = e.readResult(ctx)
 		follow.recordPoll(over, time.Now())
 	}
 	return result, over

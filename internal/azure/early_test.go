@@ -64,7 +64,7 @@ func TestAPoolShowsTheEndOfItsWrite(t *testing.T) {
 
 // The operation's result counts whatever the pool showed before, and a failed early read causes no
 // delay.
-func TestALookDecidesNothingElse(t *testing.T) {
+func TestEarlyReadDoesNotDecideTheResult(t *testing.T) {
 	failed := reply{status: 200, body: `{"status":"Failed",` + strings.TrimPrefix(errorBody("InternalServerError", "It failed."), "{")}
 	synctest.Test(t, func(t *testing.T) {
 		pool := readPool(t)

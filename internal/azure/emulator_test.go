@@ -107,17 +107,17 @@ func TestConcurrentWritersLoseNothing(t *testing.T) {
 
 // addAddress reads and writes until Azure shows the address.
 func addAddress(t *testing.T, client *azure.Client, id lb.PoolID, i int) {
-	mine := lb.Address{Name: fmt.Sprintf("n%d", i), IP: netip.AddrFrom4([4]byte{10, 0, 1, byte(i)})}
+	own := lb.Address{Name: fmt.Sprintf("n%d", i), IP: netip.AddrFrom4([4]byte{10, 0, 1, byte(i)})}
 	for range 200 {
 		if at, _ := client.Enter(id.LoadBalancer); !at.IsZero() {
 			time.Sleep(time.Until(at) + time.Duration(i)*time.Second)
 		}
 		pool, err := client.GetPool(t.Context(), id)
 		if err == nil {
-			if slices.ContainsFunc(pool.Addresses, func(a lb.Address) bool { return a.IP == mine.IP }) {
+			if slices.ContainsFunc(pool.Addresses, func(a lb.Address) bool { return a.IP == own.IP }) {
 				return
 			}
-			pool.Addresses = append(slices.Clone(pool.Addresses), mine)
+			pool.Addresses = append(slices.Clone(pool.Addresses), own)
 			_, err = client.PutPool(t.Context(), pool)
 		}
 		if f := armerror.FromError(err); f != nil && f.Class != armerror.Retriable {
@@ -129,7 +129,7 @@ func addAddress(t *testing.T, client *azure.Client, id lb.PoolID, i int) {
 	t.Errorf("writer %d gave up", i)
 }
 
-func TestWhatIsGoneIsStale(t *testing.T) {
+func TestMissingResourcesAreStale(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client, id := newEmulator(t, armemu.Options{})
 		other := id

@@ -75,14 +75,14 @@ func TestTheTokenIsForTheAudience(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var asked policy.TokenRequestOptions
+	var requested policy.TokenRequestOptions
 	wire := &fakeARM{answer: replySequence(shown)}
-	client := newClient(t, wire, func(o *Options) { o.Endpoint, o.Credential = e, spyToken{&asked} })
+	client := newClient(t, wire, func(o *Options) { o.Endpoint, o.Credential = e, spyToken{&requested} })
 	if _, err := client.GetPool(t.Context(), webPool); err != nil {
 		t.Fatal(err)
 	}
-	if len(asked.Scopes) != 1 || asked.Scopes[0] != "https://aud.example/.default" {
-		t.Errorf("asked for %q", asked.Scopes)
+	if len(requested.Scopes) != 1 || requested.Scopes[0] != "https://aud.example/.default" {
+		t.Errorf("asked for %q", requested.Scopes)
 	}
 	if wire.count(http.MethodGet) != 1 {
 		t.Errorf("%d requests", wire.count(""))

@@ -11,7 +11,7 @@ import (
 )
 
 // A 404 is stale only if it names the pool, its load balancer or their group.
-func TestWhich404sAreStale(t *testing.T) {
+func TestStale404s(t *testing.T) {
 	const balancerGone = "The Resource 'Microsoft.Network/loadBalancers/kubernetes' under resource group 'rg' was not found. For more details please go to https://aka.ms/ARMResourceNotFoundFix"
 	tests := []struct {
 		name, body string

@@ -16,7 +16,7 @@ import (
 
 // Endless headers, of a response, of 1xx responses or of trailers, end the request at the limit.
 func TestHeadersWithoutEnd(t *testing.T) {
-	for name, tt := range map[string]struct{ begin, unit, says string }{
+	for name, tt := range map[string]struct{ begin, unit, wantText string }{
 		"of a response":        {"HTTP/1.1 200 OK\r\n", "a%x:\r\n", "exceeded 65536 bytes"},
 		"of one header":        {"HTTP/1.1 200 OK\r\na: ", "%x", "exceeded 65536 bytes"},
 		"of 1xx responses":     {"", "HTTP/1.1 103 Early Hints\r\na: %x\r\n\r\n", "exceeded 65536 bytes"},
@@ -31,8 +31,8 @@ func TestHeadersWithoutEnd(t *testing.T) {
 					_, err = io.Copy(io.Discard, resp.Body)
 					_ = resp.Body.Close()
 				}
-				if err == nil || !strings.Contains(err.Error(), tt.says) {
-					t.Errorf("%s: %v, want %s", method, err, tt.says)
+				if err == nil || !strings.Contains(err.Error(), tt.wantText) {
+					t.Errorf("%s: %v, want %s", method, err, tt.wantText)
 				}
 			}
 		})

@@ -49,7 +49,7 @@ type gates struct {
 	closed map[gateKey]closedGate
 	// limiters limits attempts until an exhausted quota has refilled.
 	limiters map[gateKey]*quotaLimiter
-	onClose  func(why string, until time.Time)
+	onClose  func(reason string, until time.Time)
 }
 
 func newGates() *gates {

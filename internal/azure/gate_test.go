@@ -35,7 +35,7 @@ type gateCase struct {
 }
 
 // The code in the body of a 429 decides which gate closes. A Retry-After also blocks the resource.
-func TestWhatA429Closes(t *testing.T) {
+func TestGatesClosedByA429(t *testing.T) {
 	quota := func(code string) string { return errorBody(code, "Too many.") }
 	tests := []gateCase{
 		{"reads used up", false, subBody, "read same, read other case, read neighbour"},
@@ -62,7 +62,7 @@ func TestWhatA429Closes(t *testing.T) {
 }
 
 // run provokes the 429, then tries every request just before and after the gate opens.
-func (tt gateCase) run(t *testing.T, named bool) {
+func (c gateCase) run(t *testing.T, named bool) {
 	t.Helper()
 	const seconds = 17
 	same, neighbour, elsewhere := webPool, poolID("s1", "other", "p"), poolID("s2", "kubernetes", "shop-web")
@@ -74,7 +74,7 @@ func (tt gateCase) run(t *testing.T, named bool) {
 		{"read elsewhere", false, elsewhere}, {"write elsewhere", true, elsewhere},
 	}
 	pool := readPool(t)
-	first := reply{status: 429, body: tt.body}
+	first := reply{status: 429, body: c.body}
 	wait := closedWithoutRetryAfter
 	if named {
 		first.header, wait = map[string]string{"Retry-After": "17"}, seconds*time.Second
@@ -91,7 +91,7 @@ func (tt gateCase) run(t *testing.T, named bool) {
 		_, err := client.PutPool(t.Context(), next)
 		return err
 	}
-	err := do(attempt{write: tt.write, pool: same})
+	err := do(attempt{write: c.write, pool: same})
 	answer, ok := errors.AsType[*azcore.ResponseError](err)
 	if !ok || answer.RawResponse.Header.Get("Retry-After") != first.header["Retry-After"] {
 		t.Fatalf("the 429 itself has to surface with its headers, got %v", err)
@@ -104,7 +104,7 @@ func (tt gateCase) run(t *testing.T, named bool) {
 		if err := do(p); err != nil {
 			closed = append(closed, p.name)
 			code := armerror.CodeGateClosed
-			if !slices.Contains(strings.Split(tt.closed, ", "), p.name) {
+			if !slices.Contains(strings.Split(c.closed, ", "), p.name) {
 				code = armerror.CodeRetryAfter
 			}
 			checkClosed(t, err, code, until)
@@ -115,7 +115,7 @@ func (tt gateCase) run(t *testing.T, named bool) {
 	}
 	var want []string
 	for _, p := range probes {
-		if rests := named && p.pool == same; rests || slices.Contains(strings.Split(tt.closed, ", "), p.name) {
+		if rests := named && p.pool == same; rests || slices.Contains(strings.Split(c.closed, ", "), p.name) {
 			want = append(want, p.name)
 		}
 	}
@@ -123,7 +123,7 @@ func (tt gateCase) run(t *testing.T, named bool) {
 		t.Errorf("closed for %q, want %q", closed, want)
 	}
 	wantOpenAt := time.Time{}
-	if tt.closed != "" {
+	if c.closed != "" {
 		wantOpenAt = until
 	}
 	if got := openAt(client, same.LoadBalancer); !got.Equal(wantOpenAt) {
@@ -236,7 +236,7 @@ func TestAGateHoldsRetriesOfTheSDK(t *testing.T) {
 	})
 }
 
-func TestGatesAreSafeForManyLanes(t *testing.T) {
+func TestGatesAreSafeForConcurrentUse(t *testing.T) {
 	wire := &fakeARM{answer: func(n int, _ *http.Request) reply {
 		if n%3 == 0 {
 			return slower(reply{status: 429, body: lockBody}, "0")

@@ -67,20 +67,20 @@ type fakeARM struct {
 	answer func(n int, r *http.Request) reply
 }
 
-func (c *fakeARM) Do(req *http.Request) (*http.Response, error) {
+func (f *fakeARM) Do(req *http.Request) (*http.Response, error) {
 	var body []byte
 	if req.Body != nil {
 		body, _ = io.ReadAll(req.Body)
 	}
-	c.mu.Lock()
+	f.mu.Lock()
 	op := ""
 	if this := callOf(req.Context()); this != nil {
 		op = this.op
 	}
-	c.calls = append(c.calls, sent{time.Now(), req.Method, req.URL.Path, req.Header.Clone(), string(body), op, req.URL.Host})
-	n := len(c.calls)
-	c.mu.Unlock()
-	r := c.answer(n, req)
+	f.calls = append(f.calls, sent{time.Now(), req.Method, req.URL.Path, req.Header.Clone(), string(body), op, req.URL.Host})
+	n := len(f.calls)
+	f.mu.Unlock()
+	r := f.answer(n, req)
 	if err := req.Context().Err(); err != nil {
 		return nil, err
 	}
@@ -102,11 +102,11 @@ func (c *fakeARM) Do(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-func (c *fakeARM) count(method string) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (f *fakeARM) count(method string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	n := 0
-	for _, call := range c.calls {
+	for _, call := range f.calls {
 		if method == "" || call.method == method {
 			n++
 		}

@@ -59,7 +59,7 @@ func decodeHealth(text []byte) ([]lb.MemberHealth, error) {
 	if body.Members == nil {
 		return nil, errors.New("no members")
 	}
-	all := []lb.MemberHealth{}
+	health := []lb.MemberHealth{}
 	for _, m := range *body.Members {
 		ip, err := netip.ParseAddr(m.IP)
 		if err != nil {
@@ -68,7 +68,7 @@ func decodeHealth(text []byte) ([]lb.MemberHealth, error) {
 		if !codeRule.MatchString(m.Reason) {
 			m.Reason = ""
 		}
-		all = append(all, lb.MemberHealth{IP: ip, Up: m.State == "Up", Reason: m.Reason})
+		health = append(health, lb.MemberHealth{IP: ip, Up: m.State == "Up", Reason: m.Reason})
 	}
-	return all, nil
+	return health, nil
 }

@@ -59,13 +59,13 @@ func TestReadHealth(t *testing.T) {
 				if got, want := fmt.Sprint(members), "[{10.0.0.1 true Up_Probe_Success} {10.0.0.2 false Down_Probe_HttpStatusCodeError}]"; err != nil || got != want {
 					t.Errorf("%s, %v; want %s", got, err, want)
 				}
-				asked := map[string]bool{}
+				requested := map[string]bool{}
 				for _, call := range emu.Calls() {
 					for _, action := range call.Actions {
-						asked[action] = true
+						requested[action] = true
 					}
 				}
-				if got, want := slices.Sorted(maps.Keys(asked)), slices.Sorted(slices.Values(role.Actions)); !slices.Equal(got, want) {
+				if got, want := slices.Sorted(maps.Keys(requested)), slices.Sorted(slices.Values(role.Actions)); !slices.Equal(got, want) {
 					t.Errorf("asked for %v, the role has %v", got, want)
 				}
 			})

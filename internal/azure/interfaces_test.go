@@ -52,7 +52,7 @@ func TestAdminStatesOfInterfaces(t *testing.T) {
 	if err != nil || len(emu.Calls()) != before+1 {
 		t.Fatalf("%d calls, %v", len(emu.Calls())-before, err)
 	}
-	if again, err := client.ResolveMachines(t.Context(), read); err != nil || len(emu.Calls()) != before+1 || again.Addresses[1].Machine != pool.Addresses[1].Machine {
+	if second, err := client.ResolveMachines(t.Context(), read); err != nil || len(emu.Calls()) != before+1 || second.Addresses[1].Machine != pool.Addresses[1].Machine {
 		t.Errorf("a pool that is read again costs %d more lists, %v", len(emu.Calls())-before-1, err)
 	}
 	machines := map[string]int{}
@@ -104,7 +104,7 @@ func TestInterfacesAreNotMembersToWrite(t *testing.T) {
 }
 
 // A missing resource group has no interfaces; other errors are returned.
-func TestMachinesThatCannotBeRead(t *testing.T) {
+func TestUnreadableMachines(t *testing.T) {
 	for status, ok := range map[int]bool{http.StatusNotFound: false, http.StatusForbidden: true} {
 		emu, client, id := newEmulator(t, armemu.Options{})
 		withInterfaces(t, emu, id)

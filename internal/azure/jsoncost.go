@@ -65,13 +65,13 @@ func measureJSON(text []byte) jsonCost {
 }
 
 // CheckLimits returns an [LimitError] if the limits are exceeded.
-func (l jsonCost) CheckLimits() error {
+func (j jsonCost) CheckLimits() error {
 	switch {
-	case l.depth > maxDepth:
+	case j.depth > maxDepth:
 		return &LimitError{fmt.Sprintf("the response is nested more than %d levels deep", maxDepth)}
-	case l.Weight > maxWeight:
+	case j.Weight > maxWeight:
 		return &LimitError{fmt.Sprintf("the response has more than %d values", maxWeight/4)}
-	case l.copyBytes > maxCopyBytes:
+	case j.copyBytes > maxCopyBytes:
 		return &LimitError{fmt.Sprintf("the response needs more than %d MiB to decode", maxCopyBytes>>20)}
 	}
 	return nil

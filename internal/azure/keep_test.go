@@ -103,13 +103,13 @@ func (s *fakeStore) visibleResource(version string) map[string]any {
 
 // withReadOnly adds read-only properties to a body and its parts.
 func withReadOnly(body, shown any) any {
-	switch is := body.(type) {
+	switch current := body.(type) {
 	case map[string]any:
 		of, _ := shown.(map[string]any)
-		next := maps.Clone(is)
+		next := maps.Clone(current)
 		for key, value := range of {
-			if _, ok := is[key]; ok {
-				value = withReadOnly(is[key], value)
+			if _, ok := current[key]; ok {
+				value = withReadOnly(current[key], value)
 			}
 			next[key] = value
 		}
@@ -117,9 +117,9 @@ func withReadOnly(body, shown any) any {
 	case []any:
 		of, _ := shown.([]any)
 		if len(of) == 0 {
-			return is
+			return current
 		}
-		next := slices.Clone(is)
+		next := slices.Clone(current)
 		for i := range next {
 			next[i] = withReadOnly(next[i], of[0])
 		}
@@ -348,7 +348,7 @@ func clientOf(t *testing.T, transport azure.Transport) *azure.Client {
 
 // flattenBody flattens a body into paths and values; a list without objects is one value.
 func flattenBody(body map[string]any) map[string]string {
-	all := map[string]string{}
+	names := map[string]string{}
 	var walk func(path string, v any)
 	walk = func(path string, v any) {
 		switch v := v.(type) {
@@ -358,18 +358,18 @@ func flattenBody(body map[string]any) map[string]string {
 			}
 		case []any:
 			if first, ok := first(v).(map[string]any); !ok || first["properties"] == nil && first[unknown] == nil {
-				all[path] = fmt.Sprint(v)
+				names[path] = fmt.Sprint(v)
 				return
 			}
 			for i, item := range v {
 				walk(fmt.Sprintf("%s[%d]", path, i), item)
 			}
 		default:
-			all[path] = fmt.Sprint(v)
+			names[path] = fmt.Sprint(v)
 		}
 	}
 	walk("", body)
-	return all
+	return names
 }
 
 func first(list []any) any {

@@ -15,18 +15,18 @@ import (
 type leaderPolicy struct{ fence *leader.Fence }
 
 // Do implements policy.Policy.
-func (f leaderPolicy) Do(req *policy.Request) (*http.Response, error) {
+func (l leaderPolicy) Do(req *policy.Request) (*http.Response, error) {
 	raw := req.Raw()
-	if raw.Method == http.MethodGet || f.fence == nil {
+	if raw.Method == http.MethodGet || l.fence == nil {
 		return req.Next()
 	}
-	if err := f.fence.CheckWrite(); err != nil {
+	if err := l.fence.CheckWrite(); err != nil {
 		return nil, &nonRetriableError{err}
 	}
 	if raw.Body == nil || raw.Body == http.NoBody {
 		return req.Next()
 	}
 	guarded := req.Clone(raw.Context())
-	guarded.Raw().Body = f.fence.WrapBody(raw.Body)
+	guarded.Raw().Body = l.fence.WrapBody(raw.Body)
 	return guarded.Next()
 }

@@ -35,7 +35,7 @@ func checkShutdown(t *testing.T, err error, undecided bool) {
 }
 
 // After leadership was lost, reads pass and writes do not.
-func TestAWriteDoesNotLeaveWithoutTheLead(t *testing.T) {
+func TestWriteIsFencedWithoutLeadership(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fence, current := newLeader()
 		arm := &fakeARM{answer: replySequence(shown)}
@@ -90,18 +90,18 @@ type slowDialTransport struct {
 	now *time.Duration
 }
 
-func (d slowDialTransport) Do(req *http.Request) (*http.Response, error) {
+func (s slowDialTransport) Do(req *http.Request) (*http.Response, error) {
 	if req.Body == nil {
-		return d.fakeARM.Do(req)
+		return s.fakeARM.Do(req)
 	}
-	*d.now = 20 * time.Second
+	*s.now = 20 * time.Second
 	if _, err := io.ReadAll(req.Body); err != nil {
 		return nil, err // like net/http
 	}
-	return d.fakeARM.Do(req)
+	return s.fakeARM.Do(req)
 }
 
-func TestABodyDoesNotLeaveAfterTheLead(t *testing.T) {
+func TestBodyIsFencedAfterLeadershipLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fence, current := newLeader()
 		arm := &fakeARM{answer: replySequence(shown)}

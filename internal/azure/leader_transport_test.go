@@ -108,7 +108,7 @@ var moments = map[string]func(freeze func()) *httptrace.ClientTrace{
 
 // A process is suspended at the worst moment of a write and loses leadership: no byte arrives, over
 // any protocol, on a new or a reused connection, and the transport does not retry.
-func TestNothingLeavesOfAWriteThatWasFrozen(t *testing.T) {
+func TestFrozenWriteSendsNothing(t *testing.T) {
 	writes := map[string]func(context.Context, *Client, lb.Pool) error{
 		http.MethodPut: func(ctx context.Context, c *Client, p lb.Pool) error { _, err := c.PutPool(ctx, p); return err },
 		http.MethodDelete: func(ctx context.Context, c *Client, _ lb.Pool) error {

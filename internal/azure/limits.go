@@ -78,8 +78,8 @@ func (p *pages) checkNext(link *url.URL) error {
 type limitedTransport struct{ Transport }
 
 // Do implements azcore's policy.Transporter.
-func (s limitedTransport) Do(req *http.Request) (*http.Response, error) {
-	resp, err := s.Transport.Do(req)
+func (l limitedTransport) Do(req *http.Request) (*http.Response, error) {
+	resp, err := l.Transport.Do(req)
 	_, correlation := requestIDs(resp)
 	setCorrelationID(req.Context(), correlation) // the request's span starts after all policies
 	if err == nil && resp.Body != nil {

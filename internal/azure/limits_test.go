@@ -49,7 +49,7 @@ func hostileResponses() map[string]func(w io.Writer) {
 }
 
 // For any response the heap stays below 512 MiB, nothing is retried, and the error names the limit.
-func TestHostileAnswersAreNotTaken(t *testing.T) {
+func TestHostileResponsesAreRejected(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
 	}
@@ -59,9 +59,9 @@ func TestHostileAnswersAreNotTaken(t *testing.T) {
 			zipped, _ := gzip.NewWriterLevel(&wire, gzip.BestSpeed)
 			write(zipped)
 			_ = zipped.Close()
-			var asked atomic.Int32
+			var requested atomic.Int32
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				asked.Add(1)
+				requested.Add(1)
 				w.Header().Set("Content-Encoding", "gzip")
 				w.Header().Set("Content-Type", "application/json")
 				if strings.HasPrefix(name, "an error") {
@@ -83,19 +83,19 @@ func TestHostileAnswersAreNotTaken(t *testing.T) {
 				"get":  func() error { _, err := client.GetLoadBalancer(t.Context(), kubernetes); return err },
 				"list": func() error { _, err := client.ListLoadBalancers(t.Context(), "s1", "rg"); return err },
 			}
-			for what, call := range calls {
-				asked.Store(0)
+			for subject, call := range calls {
+				requested.Store(0)
 				var got error
 				peak := heapDuring(func() { got = call() })
 				if peak > 512<<20 {
-					t.Errorf("%s: the heap grew to %d MiB for %d KiB on the wire", what, peak>>20, wire.Len()>>10)
+					t.Errorf("%s: the heap grew to %d MiB for %d KiB on the wire", subject, peak>>20, wire.Len()>>10)
 				}
 				f := armerror.FromError(got)
 				if got == nil && strings.HasPrefix(name, "one word") { // the requested resource
 					continue
 				}
-				if f == nil || f.Class != armerror.Terminal && f.Code != armerror.CodeOutcomeUnknown || asked.Load() != 1 || !strings.Contains(got.Error(), "load balancer") {
-					t.Errorf("%s: asked %d times; %v", what, asked.Load(), got)
+				if f == nil || f.Class != armerror.Terminal && f.Code != armerror.CodeOutcomeUnknown || requested.Load() != 1 || !strings.Contains(got.Error(), "load balancer") {
+					t.Errorf("%s: asked %d times; %v", subject, requested.Load(), got)
 				}
 			}
 		})
@@ -145,11 +145,11 @@ func TestALongMessageIsNotRead(t *testing.T) {
 func TestAListEnds(t *testing.T) {
 	const here = "https://management.azure.com/subscriptions/s1/resourceGroups/rg/providers/Microsoft.Network/loadBalancers?api-version=2025-05-01"
 	tests := map[string]struct {
-		next  func(n int, asked string) string
+		next  func(n int, requested string) string
 		want  string
 		calls int
 	}{
-		"to itself":            {func(_ int, asked string) string { return asked }, "page 2 of the list links to a page that was read before", 1},
+		"to itself":            {func(_ int, requested string) string { return requested }, "page 2 of the list links to a page that was read before", 1},
 		"in a circle":          {func(n int, _ string) string { return fmt.Sprint(here, "&page=", n%3) }, "page 5 of the list links to a page that was read before", 4},
 		"for ever":             {func(n int, _ string) string { return fmt.Sprint(here, "&page=", n) }, "the list has more than 1000 pages", 1000},
 		"to something else":    {func(int, string) string { return strings.Replace(here, "/rg/", "/other/", 1) }, "another path: /subscriptions/s1/resourcegroups/other/", 1},
@@ -181,8 +181,8 @@ func TestALongListIsRead(t *testing.T) {
 		}
 		return newReply(200, fmt.Sprintf(`{"value":[{"id":"/subscriptions/s1/resourceGroups/rg/providers/Microsoft.Network/loadBalancers/b%d","properties":{}}]%s}`, n, next))
 	}}
-	all, err := newClient(t, wire).ListLoadBalancers(t.Context(), "s1", "rg")
-	if err != nil || len(all) != 40 {
-		t.Errorf("%d load balancers, %v", len(all), err)
+	loadBalancers, err := newClient(t, wire).ListLoadBalancers(t.Context(), "s1", "rg")
+	if err != nil || len(loadBalancers) != 40 {
+		t.Errorf("%d load balancers, %v", len(loadBalancers), err)
 	}
 }

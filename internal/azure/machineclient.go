@@ -54,9 +54,9 @@ func decodePrimary(_ lb.ResourceID, doc codec.Document) (none lb.ResourceID, err
 	if err := json.Unmarshal(doc.Text, &vm); err != nil {
 		return none, err
 	}
-	all := vm.Properties.NetworkProfile.Interfaces
-	for _, i := range all {
-		if i.Properties.Primary || len(all) == 1 {
+	interfaces := vm.Properties.NetworkProfile.Interfaces
+	for _, i := range interfaces {
+		if i.Properties.Primary || len(interfaces) == 1 {
 			return lb.ParseResourceID(i.ID, lb.TypeNetworkInterface)
 		}
 	}

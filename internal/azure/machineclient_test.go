@@ -60,16 +60,16 @@ func TestAVirtualMachineJoinsAndLeaves(t *testing.T) {
 		member bool
 		want   string
 	}{{true, `[{"id":"` + outbound + `"},{"id":"` + poolID + `"}]`}, {false, `[{"id":"` + outbound + `"}]`}} {
-		want, ours := members(t)
+		want, managed := members(t)
 		if tt.member {
-			want, ours = members(t, "virtualMachines/n1")
+			want, managed = members(t, "virtualMachines/n1")
 		}
-		all, err := client.ListInterfaces(t.Context(), "s1", "rg")
+		interfaces, err := client.ListInterfaces(t.Context(), "s1", "rg")
 		if err != nil {
 			t.Fatal(err)
 		}
-		all[0].Machine = m.Key() // not sent by a write, and not stored by this server
-		step := nic.NextStep(m, all, want.MachinePools(m), ours)
+		interfaces[0].Machine = m.Key() // not sent by a write, and not stored by this server
+		step := nic.NextStep(m, interfaces, want.MachinePools(m), managed)
 		if step.Write == nil {
 			t.Fatalf("nothing to write: %+v", step)
 		}
@@ -78,8 +78,8 @@ func TestAVirtualMachineJoinsAndLeaves(t *testing.T) {
 			t.Fatal(err)
 		}
 		shown.Machine = m.Key()
-		if again := nic.NextStep(m, []lb.NetworkInterface{shown}, want.MachinePools(m), ours); again != (nic.Step{}) {
-			t.Errorf("not done: %+v", again)
+		if second := nic.NextStep(m, []lb.NetworkInterface{shown}, want.MachinePools(m), managed); second != (nic.Step{}) {
+			t.Errorf("not done: %+v", second)
 		}
 		if calls := a.takeRequests(); calls != "GET Microsoft.Network/networkInterfaces\nPUT Microsoft.Network/networkInterfaces/n1\nGET Microsoft.Network/networkInterfaces/n1" {
 			t.Errorf("asked\n%s", calls)
@@ -99,11 +99,11 @@ func TestAScaleSetJoins(t *testing.T) {
 	for _, id := range []string{"0", "1", "2"} {
 		a.addResource(t, blue+"/virtualMachines/"+id, `{"location":"eastus","instanceId":"`+id+`","properties":{"latestModelApplied":true,"future":6,"storageProfile":{"imageReference":{"id":"/i"}},"networkProfileConfiguration":{`+profile+`}}}`)
 	}
-	want, ours := members(t, "virtualMachineScaleSets/blue/virtualMachines/0", "virtualMachineScaleSets/blue/virtualMachines/1", "virtualMachineScaleSets/blue/virtualMachines/2")
+	want, own := members(t, "virtualMachineScaleSets/blue/virtualMachines/0", "virtualMachineScaleSets/blue/virtualMachines/1", "virtualMachineScaleSets/blue/virtualMachines/2")
 	known := nic.ScaleSetState{UpToDate: map[string]bool{"0": true, "1": true}}
 	rounds := 0
 	for ; rounds < 5; rounds++ {
-		if runRound(t, client, want, ours, known) {
+		if runRound(t, client, want, own, known) {
 			break
 		}
 	}
@@ -135,7 +135,7 @@ func TestAScaleSetJoins(t *testing.T) {
 }
 
 // runRound runs one round and reports whether nothing was left to do.
-func runRound(t *testing.T, client *azure.MachineClient, want nic.Desired, ours nic.ManagedPools, known nic.ScaleSetState) bool {
+func runRound(t *testing.T, client *azure.MachineClient, want nic.Desired, own nic.ManagedPools, known nic.ScaleSetState) bool {
 	t.Helper()
 	id, err := lb.ParseResourceID(blue, lb.TypeScaleSet)
 	if err != nil {
@@ -149,7 +149,7 @@ func runRound(t *testing.T, client *azure.MachineClient, want nic.Desired, ours 
 	if err != nil {
 		t.Fatal(err)
 	}
-	steps := nic.PlanScaleSet(set, instances, want, ours, known)
+	steps := nic.PlanScaleSet(set, instances, want, own, known)
 	if steps.Model != nil {
 		if _, err := client.PatchModel(t.Context(), *steps.Model); err != nil {
 			t.Fatal(err)
@@ -176,17 +176,17 @@ func TestOvertaken(t *testing.T) {
 	t.Parallel()
 	a, client := serve(t)
 	a.addResource(t, network+"networkInterfaces/n1", `{"properties":{"ipConfigurations":[{"name":"ip","properties":{}}]}}`)
-	all, err := client.ListInterfaces(t.Context(), "s1", "rg")
-	if err != nil || len(all) != 1 {
-		t.Fatalf("%v, %v", all, err)
+	interfaces, err := client.ListInterfaces(t.Context(), "s1", "rg")
+	if err != nil || len(interfaces) != 1 {
+		t.Fatalf("%v, %v", interfaces, err)
 	}
 	a.changeEtag(strings.ToLower(network + "networkInterfaces/n1"))
-	all[0].IPConfigurations[0].Pools = []string{poolID}
-	_, err = client.PutInterface(t.Context(), all[0])
+	interfaces[0].IPConfigurations[0].Pools = []string{poolID}
+	_, err = client.PutInterface(t.Context(), interfaces[0])
 	if f := armerror.FromError(err); !f.IsPreconditionFailed() || strings.Contains(a.text(network+"networkInterfaces/n1"), poolID) {
 		t.Errorf("got %v", err)
 	}
-	read, err := client.GetInterface(t.Context(), all[0].ID)
+	read, err := client.GetInterface(t.Context(), interfaces[0].ID)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ type Options struct {
 	// OnRequest is called for every request on the wire, concurrently; may be nil.
 	OnRequest func(requestlog.Call)
 	// OnGateClosed is called concurrently when a 429 closes a gate or extends it; may be nil.
-	OnGateClosed func(why string, until time.Time)
+	OnGateClosed func(reason string, until time.Time)
 	// Writes records every write and the remaining quota; may be nil.
 	Writes *ratelimit.Budgets
 	// Fence is checked before each try of a write, and by the default transport before each byte;

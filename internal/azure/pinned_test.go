@@ -12,16 +12,16 @@ import (
 )
 
 // A URL of another host is never requested, and the outcome of the accepted write is unknown.
-func TestAPollThatWouldLeadAwayIsRefused(t *testing.T) {
+func TestPollToAnotherHostIsRejected(t *testing.T) {
 	named := func(header, address string) reply {
 		return reply{status: 201, body: poolBody("Updating", "10.0.0.4"), header: map[string]string{header: address}}
 	}
 	moves := reply{status: 202, header: map[string]string{"Location": "https://elsewhere.example/operationResults/7"}}
 	tests := []struct {
-		name    string
-		answers []reply
-		follows int
-		says    string
+		name     string
+		answers  []reply
+		follows  int
+		wantText string
 	}{
 		{"another host", []reply{named("Azure-AsyncOperation", "https://elsewhere.example/operations/7"), done, shown}, 0, "refusing to send a token to elsewhere.example"},
 		{"another host, as a Location", []reply{named("Location", "https://elsewhere.example/operations/7"), shown}, 0, "refusing to send a token to elsewhere.example"},
@@ -42,14 +42,14 @@ func TestAPollThatWouldLeadAwayIsRefused(t *testing.T) {
 				if n := len(wire.calls) - 1; n != tt.follows {
 					t.Errorf("%d requests followed the write, want %d", n, tt.follows)
 				}
-				if tt.says == "" {
+				if tt.wantText == "" {
 					if err != nil {
 						t.Error(err)
 					}
 					return
 				}
 				f := wantFault(t, err, armerror.Retriable, armerror.CodeOutcomeUnknown)
-				if !strings.Contains(f.Error(), tt.says) || !strings.Contains(f.Error(), "could not follow the accepted write") {
+				if !strings.Contains(f.Error(), tt.wantText) || !strings.Contains(f.Error(), "could not follow the accepted write") {
 					t.Errorf("message %q", f.Error())
 				}
 			})

@@ -32,9 +32,9 @@ type queryRecorder struct {
 	queries []string
 }
 
-func (a *queryRecorder) Do(req *http.Request) (*http.Response, error) {
-	a.queries = append(a.queries, req.URL.Query().Get("api-version"))
-	return a.fakeARM.Do(req)
+func (q *queryRecorder) Do(req *http.Request) (*http.Response, error) {
+	q.queries = append(q.queries, req.URL.Query().Get("api-version"))
+	return q.fakeARM.Do(req)
 }
 
 // asRead returns the origin of a resource that was read.
@@ -174,7 +174,7 @@ func TestPlainLists(t *testing.T) {
 
 // A 429 of the compute provider closes only the subscription's Compute gate for reads or for
 // writes.
-func TestWhatComputesThrottlingCloses(t *testing.T) {
+func TestGatesClosedByComputeThrottling(t *testing.T) {
 	type request func(context.Context, *Client) error
 	read := func(r Resource) request {
 		return func(ctx context.Context, c *Client) error { _, err := c.ReadResource(ctx, r); return err }
@@ -228,9 +228,9 @@ func TestEnterResource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := newClient(t, &fakeARM{answer: replySequence(throttledByCompute, reply{status: 429, header: map[string]string{"Retry-After": "30"}, body: subBody})})
 		_, _ = client.ReadResource(t.Context(), blueSet)
-		until, why := client.EnterResource(blueSet.ID)
-		if want := time.Now().Add(600 * time.Second); !until.Equal(want) || why != "the subscription's reads in Microsoft.Compute are closed until "+want.UTC().Format(time.RFC3339)+" after 429 TooManyRequests" {
-			t.Errorf("scale set until %v: %s", until, why)
+		until, reason := client.EnterResource(blueSet.ID)
+		if want := time.Now().Add(600 * time.Second); !until.Equal(want) || reason != "the subscription's reads in Microsoft.Compute are closed until "+want.UTC().Format(time.RFC3339)+" after 429 TooManyRequests" {
+			t.Errorf("scale set until %v: %s", until, reason)
 		}
 		if until, _ := client.EnterResource(nicOfN1.ID); !until.IsZero() {
 			t.Errorf("interface until %v", until)
@@ -240,8 +240,8 @@ func TestEnterResource(t *testing.T) {
 		}
 		_, _ = client.WriteResource(t.Context(), nicOfN1, http.MethodPut, asRead(nicOfN1), "e", bodyOf(struct{}{}))
 		closed := time.Now().Add(30 * time.Second)
-		if until, why := client.EnterResource(nicOfN1.ID); !until.Equal(closed) || why == "" {
-			t.Errorf("interface until %v: %s", until, why)
+		if until, message := client.EnterResource(nicOfN1.ID); !until.Equal(closed) || message == "" {
+			t.Errorf("interface until %v: %s", until, message)
 		}
 		time.Sleep(30 * time.Second)
 		var turns []time.Time

@@ -111,7 +111,7 @@ type observePolicy struct {
 }
 
 // Do implements policy.Policy.
-func (w observePolicy) Do(req *policy.Request) (*http.Response, error) {
+func (o observePolicy) Do(req *policy.Request) (*http.Response, error) {
 	c := callOf(req.Raw().Context())
 	op := "token"
 	if c != nil {
@@ -120,10 +120,10 @@ func (w observePolicy) Do(req *policy.Request) (*http.Response, error) {
 		c.token.Store(new(strings.TrimPrefix(req.Raw().Header.Get("Authorization"), "Bearer ")))
 	}
 	start := time.Now()
-	w.countWrite(req.Raw().Context(), c)
+	o.countWrite(req.Raw().Context(), c)
 	resp, err := req.Next()
-	w.recordRemaining(c, resp)
-	w.recordThrottle(c, resp, time.Now())
+	o.recordRemaining(c, resp)
+	o.recordThrottle(c, resp, time.Now())
 	status := 0
 	if resp != nil {
 		status = resp.StatusCode
@@ -131,8 +131,8 @@ func (w observePolicy) Do(req *policy.Request) (*http.Response, error) {
 		// no request headers afterwards.
 		resp.Request = redactRequest(req.Raw())
 	}
-	if w.onRequest != nil {
-		w.onRequest(describeCall(req, resp, requestlog.Call{At: time.Now(), Took: time.Since(start), Op: op, Status: status}))
+	if o.onRequest != nil {
+		o.onRequest(describeCall(req, resp, requestlog.Call{At: time.Now(), Took: time.Since(start), Op: op, Status: status}))
 	}
 	if c != nil && c.isWrite() && (resp == nil || slices.Contains(retryrepectthrottled.GetRetriableStatusCode(), status)) {
 		c.mayBeApplied.Store(true)
@@ -197,7 +197,7 @@ func (p endpointPolicy) Do(req *policy.Request) (*http.Response, error) {
 type nonRetriableError struct{ error }
 
 // Unwrap returns the wrapped error.
-func (r *nonRetriableError) Unwrap() error { return r.error }
+func (e *nonRetriableError) Unwrap() error { return e.error }
 
 // NonRetriable stops the SDK's retries.
 func (*nonRetriableError) NonRetriable() {}

@@ -61,24 +61,24 @@ func TestTheRolesAreWhatIsAskedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		play(nil)
-		asked := map[string]bool{}
+		requested := map[string]bool{}
 		for _, call := range emu.Calls() {
 			if call.Status >= 400 {
 				t.Errorf("%s %s: %d %s, which asks for %v", call.Method, call.Path, call.Status, call.ErrorCode, call.Actions)
 			}
 			for _, action := range call.Actions {
-				asked[action] = true
+				requested[action] = true
 				if !slices.Contains(both.Actions, action) {
 					t.Errorf("no role has %s", action)
 				}
 			}
 		}
 		for _, action := range links.Actions {
-			if !asked[action] {
+			if !requested[action] {
 				t.Errorf("%s is not requested", action)
 			}
 		}
-		if write := "Microsoft.Network/virtualNetworks/subnets/write"; !asked[write] || slices.Contains(links.Actions, write) {
+		if write := "Microsoft.Network/virtualNetworks/subnets/write"; !requested[write] || slices.Contains(links.Actions, write) {
 			t.Error("subnets are not written with the one role alone")
 		}
 	})

@@ -43,7 +43,7 @@ func newSharers(changes ...func(*service.PrivateLink)) []desired.FrontendService
 
 // The life of a service: open the subnet, create, change, connect, delete; each step is one write,
 // and in the end nothing is left to do.
-func TestALife(t *testing.T) {
+func TestLifeOfAPrivateLinkService(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testALife)
 }
@@ -127,9 +127,9 @@ func testALife(t *testing.T) {
 		t.Errorf("to change it\n%s", got)
 	}
 	body := a.bodies[len(a.bodies)-1]
-	for _, said := range []string{`"future":8`, `"privateIPAddress":"10.0.0.7"`, `"visibility":{"subscriptions":["` + bluePrivateLinks + `"]}`, `"autoApproval":{"subscriptions":["` + bluePrivateLinks + `"]}`, `"fqdns":["web.example.com"]`, `"enableProxyProtocol":true`, `{"name":"dynamic-0"`} {
-		if !strings.Contains(body, said) {
-			t.Errorf("no %s in %s", said, body)
+	for _, output := range []string{`"future":8`, `"privateIPAddress":"10.0.0.7"`, `"visibility":{"subscriptions":["` + bluePrivateLinks + `"]}`, `"autoApproval":{"subscriptions":["` + bluePrivateLinks + `"]}`, `"fqdns":["web.example.com"]`, `"enableProxyProtocol":true`, `{"name":"dynamic-0"`} {
+		if !strings.Contains(body, output) {
+			t.Errorf("no %s in %s", output, body)
 		}
 	}
 	for _, never := range []string{"alias", "privateEndpointConnections", "etag", "provisioningState"} {
@@ -249,17 +249,17 @@ func TestRefusedPrivateLinks(t *testing.T) {
 }
 
 // A list with an unexpected item is rejected as a whole.
-func TestAListOfSomethingElse(t *testing.T) {
+func TestListWithOtherTypes(t *testing.T) {
 	t.Parallel()
 	a, client := servePrivateLinks(t)
 	a.addResource(t, mine, `{"location":"eastus","tags":{"a":"b"},"properties":{"loadBalancerFrontendIpConfigurations":[{"id":"`+frontendA+`"}],"ipConfigurations":[{"name":"n","properties":{"subnet":{"id":"`+nodes+`"},"primary":true,"privateIPAllocationMethod":"static","privateIPAddress":"10.0.0.7"}}]}}`)
-	all, err := client.List(t.Context(), "s1", "rg")
-	if err != nil || len(all) != 1 {
-		t.Fatal(all, err)
+	links, err := client.List(t.Context(), "s1", "rg")
+	if err != nil || len(links) != 1 {
+		t.Fatal(links, err)
 	}
 	want := []lb.NATAddress{{Name: "n", Subnet: nodes, Address: netip.MustParseAddr("10.0.0.7"), Static: true, Primary: true}}
-	if diff := cmp.Diff(want, all[0].NAT, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" || all[0].Tags["a"] != "b" || all[0].Frontends[0] != frontendA {
-		t.Errorf("%+v", all[0])
+	if diff := cmp.Diff(want, links[0].NAT, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" || links[0].Tags["a"] != "b" || links[0].Frontends[0] != frontendA {
+		t.Errorf("%+v", links[0])
 	}
 	a.of[strings.ToLower(mine)+"2"] = object{"id": groupPrivateLinks + "privateLinkServices/m2", "properties": object{"fqdns": "x"}}
 	if _, err := client.List(t.Context(), "s1", "rg"); armerror.FromError(err) == nil || armerror.FromError(err).Code != armerror.CodeOutcomeUnknown {

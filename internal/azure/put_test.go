@@ -26,14 +26,14 @@ func slower(r reply, seconds string) reply {
 }
 
 // timeline formats the requests with their times since start.
-func (c *fakeARM) timeline(start time.Time) string {
+func (f *fakeARM) timeline(start time.Time) string {
 	var lines []string
-	for _, call := range c.calls {
-		what := call.method
+	for _, call := range f.calls {
+		name := call.method
 		if strings.Contains(call.path, "/operations/") {
-			what = "poll"
+			name = "poll"
 		}
-		lines = append(lines, call.at.Sub(start).String()+" "+what)
+		lines = append(lines, call.at.Sub(start).String()+" "+name)
 	}
 	return strings.Join(lines, ", ")
 }

@@ -45,19 +45,19 @@ func newQuotaLimiter(until time.Time, writes bool) *quotaLimiter {
 }
 
 // reserveAttempt returns when the next attempt for a load balancer may start.
-func (t *quotaLimiter) reserveAttempt(id string, now time.Time) time.Time {
-	at, ok := t.reservations[id]
+func (q *quotaLimiter) reserveAttempt(id string, now time.Time) time.Time {
+	at, ok := q.reservations[id]
 	if !ok || now.Sub(at) > reservationTTL {
-		at = now.Add(t.bucket.ReserveN(now, t.cost).DelayFrom(now))
-		t.reservations[id] = at
+		at = now.Add(q.bucket.ReserveN(now, q.cost).DelayFrom(now))
+		q.reservations[id] = at
 	}
 	return at
 }
 
 // isRefilled reports whether the quota has refilled.
-func (t *quotaLimiter) isRefilled(now time.Time) bool {
-	return t.bucket.TokensAt(now) >= float64(t.bucket.Burst())
+func (q *quotaLimiter) isRefilled(now time.Time) bool {
+	return q.bucket.TokensAt(now) >= float64(q.bucket.Burst())
 }
 
 // useReservation uses the turn of a load balancer.
-func (t *quotaLimiter) useReservation(id string) { delete(t.reservations, id) }
+func (q *quotaLimiter) useReservation(id string) { delete(q.reservations, id) }

@@ -51,7 +51,7 @@ type RawResponse struct {
 }
 
 // IsAccepted reports whether the status is a success.
-func (a RawResponse) IsAccepted() bool { return a.Status >= 200 && a.Status < 300 }
+func (r RawResponse) IsAccepted() bool { return r.Status >= 200 && r.Status < 300 }
 
 // RawResult is the result of an operation.
 type RawResult struct {

@@ -119,21 +119,21 @@ func decodeDocument[I, T any](t target, id I, doc codec.Document, convert func(I
 }
 
 // listDocuments rejects a list with an unexpected item, because missing items would be treated as deleted.
-func (d *documentClient) listDocuments(ctx context.Context, all target) ([]codec.Document, error) {
+func (d *documentClient) listDocuments(ctx context.Context, list target) ([]codec.Document, error) {
 	type page struct {
 		Value []*json.RawMessage `json:"value"`
 		Next  string             `json:"nextLink"`
 	}
-	if err := checkID(lb.LoadBalancerID{SubscriptionID: all.id.SubscriptionID, ResourceGroup: all.id.ResourceGroup, Name: "any"}); err != nil {
+	if err := checkID(lb.LoadBalancerID{SubscriptionID: list.id.SubscriptionID, ResourceGroup: list.id.ResourceGroup, Name: "any"}); err != nil {
 		return nil, err
 	}
-	version := d.resourceVersion(all)
-	c := &call{op: opList, target: all}
+	version := d.resourceVersion(list)
+	c := &call{op: opList, target: list}
 	var found []codec.Document
 	for pager := runtime.NewPager(runtime.PagingHandler[page]{
 		More: func(p page) bool { return p.Next != "" },
 		Fetcher: func(ctx context.Context, last *page) (p page, err error) {
-			at := all.armID()
+			at := list.armID()
 			if last != nil {
 				at = last.Next
 			}
@@ -150,16 +150,16 @@ func (d *documentClient) listDocuments(ctx context.Context, all target) ([]codec
 			return nil, newFault(ctx, c, err)
 		}
 		if page.Value == nil && !codec.IsNullList(resp) || slices.Contains(page.Value, nil) {
-			return nil, unexpectedResponse(all)
+			return nil, unexpectedResponse(list)
 		}
 		for _, item := range page.Value {
 			var header resourceHeader
-			if header.decode(*item) != nil || header.ID == nil || !strings.EqualFold(path.Dir(*header.ID), all.armID()) {
-				return nil, unexpectedResponse(all)
+			if header.decode(*item) != nil || header.ID == nil || !strings.EqualFold(path.Dir(*header.ID), list.armID()) {
+				return nil, unexpectedResponse(list)
 			}
 			text, err := compactText(*item)
 			if err != nil {
-				return nil, unexpectedResponse(all)
+				return nil, unexpectedResponse(list)
 			}
 			found = append(found, codec.Document{Version: version, Text: text})
 		}
@@ -169,8 +169,8 @@ func (d *documentClient) listDocuments(ctx context.Context, all target) ([]codec
 
 // listDecoded spells IDs like the arguments.
 func listDecoded[T any](ctx context.Context, c *Client, kind, subscription, resourceGroup string, convert func(lb.ResourceID, codec.Document) (T, error)) ([]T, error) {
-	all := listTarget(kind, subscription, resourceGroup)
-	docs, err := c.listDocuments(ctx, all)
+	list := listTarget(kind, subscription, resourceGroup)
+	docs, err := c.listDocuments(ctx, list)
 	if err != nil {
 		return nil, err
 	}
@@ -178,14 +178,14 @@ func listDecoded[T any](ctx context.Context, c *Client, kind, subscription, reso
 	for _, item := range docs {
 		var header resourceHeader
 		if err := header.decode(item.Text); err != nil || !bool(header.Properties) {
-			return nil, unexpectedResponse(all)
+			return nil, unexpectedResponse(list)
 		}
 		id, err := lb.ParseResourceID(*header.ID, kind)
 		if err != nil {
-			return nil, unexpectedResponse(all)
+			return nil, unexpectedResponse(list)
 		}
 		id.SubscriptionID, id.ResourceGroup = subscription, resourceGroup
-		value, err := decodeDocument(all, id, item, convert)
+		value, err := decodeDocument(list, id, item, convert)
 		if err != nil {
 			return nil, err
 		}

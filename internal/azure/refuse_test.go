@@ -23,7 +23,7 @@ var notThePool = map[string]string{
 	"another name":  `{"name":"other","etag":"e","properties":{}}`,
 }
 
-func TestAnAnswerThatIsNoPoolIsNotAnEmptyPool(t *testing.T) {
+func TestInvalidResponseIsNotAnEmptyPool(t *testing.T) {
 	for name, body := range notThePool {
 		t.Run(name, func(t *testing.T) {
 			_, err := newClient(t, &fakeARM{answer: replySequence(reply{status: 200, body: body})}).GetPool(t.Context(), webPool)

@@ -44,16 +44,16 @@ func ListZones(ctx context.Context, client *Client, subscription string) (map[st
 		}
 		return nil, err
 	}
-	var all locations
+	var response locations
 	text, err := json.Marshal(resp.Body)
-	if err = errors.Join(err, json.Unmarshal(text, &all)); err != nil {
+	if err = errors.Join(err, json.Unmarshal(text, &response)); err != nil {
 		return nil, err
 	}
-	if all.Value == nil {
+	if response.Value == nil {
 		return nil, errors.New("the response is no list of locations")
 	}
 	byRegion := map[string][]string{}
-	for _, l := range *all.Value {
+	for _, l := range *response.Value {
 		var names []string
 		for _, z := range l.Zones {
 			names = append(names, z.LogicalZone)

@@ -35,10 +35,10 @@ func newClient(t *testing.T, handler http.Handler) *azure.Client {
 // The logical zones of each region are read; anything else than a list of locations is an error.
 func TestListZones(t *testing.T) {
 	for about, tt := range map[string]struct {
-		status int
-		answer string
-		want   map[string][]string
-		says   string
+		status   int
+		answer   string
+		want     map[string][]string
+		wantText string
 	}{
 		"two regions": {200, `{"value":[{"name":"eastus2","displayName":"East US 2","availabilityZoneMappings":[
 			{"logicalZone":"3","physicalZone":"eastus2-az1"},{"logicalZone":"1","physicalZone":"eastus2-az3"}]},{"name":"westus"}]}`,
@@ -57,7 +57,7 @@ func TestListZones(t *testing.T) {
 			_, _ = w.Write([]byte(tt.answer))
 		}))
 		got, err := azure.ListZones(t.Context(), client, "s1")
-		if (err != nil) != (tt.want == nil) || err != nil && !strings.Contains(err.Error(), tt.says) || err == nil && !maps.EqualFunc(got, tt.want, func(a, b []string) bool { return len(a)+len(b) == 0 || reflect.DeepEqual(a, b) }) {
+		if (err != nil) != (tt.want == nil) || err != nil && !strings.Contains(err.Error(), tt.wantText) || err == nil && !maps.EqualFunc(got, tt.want, func(a, b []string) bool { return len(a)+len(b) == 0 || reflect.DeepEqual(a, b) }) {
 			t.Errorf("%s: %v, %v", about, got, err)
 		}
 	}

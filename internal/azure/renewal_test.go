@@ -89,7 +89,7 @@ func TestARejectedTokenIsRenewed(t *testing.T) {
 }
 
 // The error of a failed sign-in replaces the rejection of the former token.
-func TestARenewalThatFails(t *testing.T) {
+func TestFailedTokenRenewal(t *testing.T) {
 	tokens := &numberedTokens{}
 	expired := &fakeARM{answer: replySequence(reply{status: 401, body: `{"error":"invalid_client","error_description":"AADSTS7000222: The provided client secret keys are expired."}`})}
 	signIn := transporterFunc(func(req *http.Request) (*http.Response, error) {
@@ -136,7 +136,7 @@ func (hangingToken) GetToken(ctx context.Context, _ policy.TokenRequestOptions) 
 }
 
 // A token endpoint that does not answer is named within seconds, for a read and a write, and nothing is sent to Azure.
-func TestATokenEndpointThatDoesNotAnswer(t *testing.T) {
+func TestSilentTokenEndpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wire := &fakeARM{answer: replySequence(shown)}
 		client := newClient(t, wire, func(o *Options) { o.Credential = hangingToken{} })
@@ -158,7 +158,7 @@ func TestATokenEndpointThatDoesNotAnswer(t *testing.T) {
 }
 
 // A renewal has the same limit. A call that ends earlier does not blame the endpoint.
-func TestARenewalThatHangs(t *testing.T) {
+func TestHangingTokenRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRenewableCredential(hangingToken{})
 		r.last.Store(&policy.TokenRequestOptions{})

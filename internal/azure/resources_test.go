@@ -211,7 +211,7 @@ func TestAvailabilitySets(t *testing.T) {
 
 // A lock blocks requests about the load balancer, a quota those of the subscription. A Retry-After
 // blocks the resource in any case.
-func TestWhatALockAndAQuotaHoldUp(t *testing.T) {
+func TestDelaysByALockAndAQuota(t *testing.T) {
 	requests := map[string]func(context.Context, *Client) error{
 		"its pool":     func(ctx context.Context, c *Client) error { _, err := c.GetPool(ctx, webPool); return err },
 		"itself":       func(ctx context.Context, c *Client) error { _, err := c.GetLoadBalancer(ctx, kubernetes); return err },
@@ -253,13 +253,13 @@ func TestWhatALockAndAQuotaHoldUp(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				wire := &fakeARM{answer: replySequence(slower(newReply(429, tt.body), "60"), reply{status: 403})}
-				told := 0
-				client := newClient(t, wire, func(o *Options) { o.OnGateClosed = func(string, time.Time) { told++ } })
+				reported := 0
+				client := newClient(t, wire, func(o *Options) { o.OnGateClosed = func(string, time.Time) { reported++ } })
 				if f := armerror.FromError(requests[tt.by](t.Context(), client)); f == nil || !f.RetryAt.Equal(time.Now().Add(time.Minute)) {
 					t.Fatalf("got %v", f)
 				}
-				if closes := !strings.HasPrefix(tt.name, "a lock that "); (told == 1) != closes {
-					t.Errorf("%d gates were told to close", told)
+				if closes := !strings.HasPrefix(tt.name, "a lock that "); (reported == 1) != closes {
+					t.Errorf("%d gates were told to close", reported)
 				}
 				var held []string
 				for _, name := range slices.Sorted(maps.Keys(requests)) {

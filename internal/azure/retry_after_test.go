@@ -17,7 +17,7 @@ import (
 )
 
 // A Retry-After of any status blocks all requests for the resource, but not for others.
-func TestAResourceThatAsksForPatienceIsLeftAlone(t *testing.T) {
+func TestRetryAfterOfAResourceIsHonored(t *testing.T) {
 	for _, status := range []int{400, 403, 404, 409, 412, 429, 500, 503} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestAResultThatHasToWaitTooLong(t *testing.T) {
 }
 
 // Memory is bounded for any number of resources.
-func TestFewRestsAreKept(t *testing.T) {
+func TestRetryAfterRecordsAreBounded(t *testing.T) {
 	r, now := newRetryAfterPolicy(), time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 	for i := range 3 * maxRetryAfterEntries {
 		r.recordEntry(fmt.Sprint(i), retryAfterEntry{until: now.Add(time.Duration(i+1) * time.Second)}, now)

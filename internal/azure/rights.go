@@ -47,7 +47,7 @@ func listPermissions(ctx context.Context, client *Client, scope string) ([]permi
 	}
 	at := scope + "/providers/Microsoft.Authorization/permissions"
 	request := RawRequest{Method: http.MethodGet, Path: at, Version: permissionsVersion}
-	var all []permission
+	var permissions []permission
 	for range maxRightsPages {
 		resp, err := raw.Send(ctx, request)
 		if err != nil {
@@ -67,8 +67,8 @@ func listPermissions(ctx context.Context, client *Client, scope string) ([]permi
 		if page.Value == nil {
 			return nil, errors.New("the response is no list of permissions")
 		}
-		if all = append(all, *page.Value...); page.NextLink == "" {
-			return all, nil
+		if permissions = append(permissions, *page.Value...); page.NextLink == "" {
+			return permissions, nil
 		}
 		if !isSamePath(raw.Endpoint, at, page.NextLink) {
 			return nil, errors.New("its next page is at another address, which is not read")

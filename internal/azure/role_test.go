@@ -33,16 +33,16 @@ func TestTheRoleForInterfacesIsWhatMachinesAskFor(t *testing.T) {
 		emu, client, pool := newEmulator(t, armemu.Options{Seed: 1, LatencyScale: 1, Role: role})
 		withMachines(t, emu)
 		joinPool(t, client, pool.String())
-		asked := map[string]bool{}
+		requested := map[string]bool{}
 		for _, call := range emu.Calls() {
 			if call.Status >= 400 {
 				t.Errorf("%s %s: %d %s, which asks for %v", call.Method, call.Path, call.Status, call.ErrorCode, call.Actions)
 			}
 			for _, action := range call.Actions {
-				asked[action] = true
+				requested[action] = true
 			}
 		}
-		if got, want := slices.Sorted(maps.Keys(asked)), slices.Sorted(slices.Values(role.Actions)); !slices.Equal(got, want) {
+		if got, want := slices.Sorted(maps.Keys(requested)), slices.Sorted(slices.Values(role.Actions)); !slices.Equal(got, want) {
 			t.Errorf("%s has\n%s\nand asked for is\n%s", interfacesRole, strings.Join(want, "\n"), strings.Join(got, "\n"))
 		}
 	})
@@ -79,11 +79,11 @@ func joinPool(t *testing.T, arm *azure.Client, pool string) {
 			t.Fatal(err)
 		}
 	}
-	all, err := client.ListInterfaces(ctx, "s1", "rg")
-	if err != nil || len(all) == 0 {
-		t.Fatalf("%d interfaces, %v", len(all), err)
+	interfaces, err := client.ListInterfaces(ctx, "s1", "rg")
+	if err != nil || len(interfaces) == 0 {
+		t.Fatalf("%d interfaces, %v", len(interfaces), err)
 	}
-	own, err := client.GetInterface(ctx, all[0].ID)
+	own, err := client.GetInterface(ctx, interfaces[0].ID)
 	must(err)
 	own.IPConfigurations[0].Pools = []string{pool}
 	_, err = client.PutInterface(ctx, own)

@@ -44,11 +44,11 @@ func readSecurityGroup(t *testing.T, body string) lb.SecurityGroup {
 }
 
 func TestASecurityGroupIsRead(t *testing.T) {
-	all := []string{lb.Any}
+	names := []string{lb.Any}
 	want := lb.SecurityGroup{ID: groupOfNodes, Etag: `W/"e1"`, Provisioning: lb.Succeeded, Subnets: 1, Interfaces: 2, Rules: []lb.SecurityRule{
-		{Name: "ssh", Priority: 100, Direction: lb.Inbound, Access: lb.Deny, Protocol: lb.Any, Sources: all, Destinations: []string{"VirtualNetwork"}, SourcePorts: all, DestinationPorts: []string{"22"}},
-		{Name: "k8s-azure-lb_allow_IPv4_x", Priority: 500, Direction: lb.Inbound, Access: lb.Allow, Protocol: "Tcp", Sources: []string{"10.0.0.0/8", "192.0.2.0/24"}, Destinations: []string{"20.0.0.1", "20.0.0.2"}, SourcePorts: all, DestinationPorts: []string{"80"}},
-		{Name: "asg", Priority: 500, Direction: lb.Outbound, Access: lb.Allow, Protocol: "Udp", Sources: []string{"Internet"}, SourcePorts: all, DestinationPorts: []string{"53"}, Grouped: true},
+		{Name: "ssh", Priority: 100, Direction: lb.Inbound, Access: lb.Deny, Protocol: lb.Any, Sources: names, Destinations: []string{"VirtualNetwork"}, SourcePorts: names, DestinationPorts: []string{"22"}},
+		{Name: "k8s-azure-lb_allow_IPv4_x", Priority: 500, Direction: lb.Inbound, Access: lb.Allow, Protocol: "Tcp", Sources: []string{"10.0.0.0/8", "192.0.2.0/24"}, Destinations: []string{"20.0.0.1", "20.0.0.2"}, SourcePorts: names, DestinationPorts: []string{"80"}},
+		{Name: "asg", Priority: 500, Direction: lb.Outbound, Access: lb.Allow, Protocol: "Udp", Sources: []string{"Internet"}, SourcePorts: names, DestinationPorts: []string{"53"}, Grouped: true},
 	}}
 	if diff := cmp.Diff(want, readSecurityGroup(t, richSecurityGroup), cmpopts.IgnoreFields(lb.SecurityGroup{}, "Origin"), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

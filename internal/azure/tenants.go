@@ -31,22 +31,22 @@ type armClients struct {
 	networkPart string
 }
 
-func newARMClients(credential azcore.TokenCredential, of NetworkTenant, options arm.ClientOptions) (all armClients, err error) {
+func newARMClients(credential azcore.TokenCredential, of NetworkTenant, options arm.ClientOptions) (clients armClients, err error) {
 	if of.TenantID == "" {
-		all.own, err = newARMClient(credential, options)
-		return all, err
+		clients.own, err = newARMClient(credential, options)
+		return clients, err
 	}
 	if of.SubscriptionID == "" || of.OwnTenantID == "" {
-		return all, errors.New("a network tenant needs its subscription and the credential's tenant")
+		return clients, errors.New("a network tenant needs its subscription and the credential's tenant")
 	}
-	all.networkPart = "/subscriptions/" + strings.ToLower(of.SubscriptionID) + "/"
+	clients.networkPart = "/subscriptions/" + strings.ToLower(of.SubscriptionID) + "/"
 	options.AuxiliaryTenants = []string{of.TenantID}
-	if all.own, err = newARMClient(tenantCredential{credential, of.OwnTenantID}, options); err != nil {
-		return all, err
+	if clients.own, err = newARMClient(tenantCredential{credential, of.OwnTenantID}, options); err != nil {
+		return clients, err
 	}
 	options.AuxiliaryTenants = []string{of.OwnTenantID}
-	all.network, err = newARMClient(tenantCredential{credential, of.TenantID}, options)
-	return all, err
+	clients.network, err = newARMClient(tenantCredential{credential, of.TenantID}, options)
+	return clients, err
 }
 
 func newARMClient(credential azcore.TokenCredential, options arm.ClientOptions) (*arm.Client, error) {

@@ -46,17 +46,17 @@ func ListUsages(ctx context.Context, client *Client, subscription, location stri
 	}
 	at := "/subscriptions/" + url.PathEscape(subscription) + "/providers/Microsoft.Network/locations/" + region + "/usages"
 	request := RawRequest{Method: http.MethodGet, Path: at, Version: usagesVersion}
-	var all []phase.Usage
+	var usages []phase.Usage
 	for range maxUsagesPages {
 		p, err := fetchPage(ctx, raw, request)
 		if err != nil {
 			return nil, err
 		}
 		for _, u := range *p.Value {
-			all = append(all, phase.Usage{Subscription: subscription, Name: u.Name.Value, Used: u.Used, Limit: u.Limit})
+			usages = append(usages, phase.Usage{Subscription: subscription, Name: u.Name.Value, Used: u.Used, Limit: u.Limit})
 		}
 		if p.NextLink == "" {
-			return all, nil
+			return usages, nil
 		}
 		if next, err := url.Parse(p.NextLink); err != nil || !strings.HasPrefix(p.NextLink, strings.TrimRight(raw.Endpoint, "/")+"/") || !strings.EqualFold(next.Path, at) {
 			return nil, errors.New("its next page is at another address, which is not read") // never send the token elsewhere

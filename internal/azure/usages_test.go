@@ -17,21 +17,21 @@ import (
 // All pages of the same path are read; a missing permission or another response is an error.
 func TestUsages(t *testing.T) {
 	const path = "/subscriptions/s1/providers/Microsoft.Network/locations/westeurope/usages"
-	one := func(name, next string) string {
+	single := func(name, next string) string {
 		return `{"value":[{"unit":"Count","currentValue":3,"limit":10,"name":{"value":"` + name + `","localizedValue":"x"}}],"nextLink":"` + next + `"}`
 	}
 	for _, tt := range []struct {
 		about, location string
 		answers         func(page int, host string) (int, string)
 		want            []string
-		says            string
+		wantText        string
 	}{
 		{"two pages", "West Europe", func(page int, host string) (int, string) {
-			return 200, []string{one("A", host+path+"?api-version=2025-05-01&$skiptoken=1"), one("B", "")}[page]
+			return 200, []string{single("A", host+path+"?api-version=2025-05-01&$skiptoken=1"), single("B", "")}[page]
 		}, []string{"A", "B"}, ""},
-		{"without end", "westeurope", func(_ int, host string) (int, string) { return 200, one("A", host+path) }, nil, "more than 20 pages"},
-		{"a page of another server", "westeurope", func(int, string) (int, string) { return 200, one("A", "https://example.com"+path) }, nil, "another address"},
-		{"a page of something else", "westeurope", func(_ int, host string) (int, string) { return 200, one("A", host+"/subscriptions/s2") }, nil, "another address"},
+		{"without end", "westeurope", func(_ int, host string) (int, string) { return 200, single("A", host+path) }, nil, "more than 20 pages"},
+		{"a page of another server", "westeurope", func(int, string) (int, string) { return 200, single("A", "https://example.com"+path) }, nil, "another address"},
+		{"a page of something else", "westeurope", func(_ int, host string) (int, string) { return 200, single("A", host+"/subscriptions/s2") }, nil, "another address"},
 		{"no right", "westeurope", func(int, string) (int, string) {
 			return 403, `{"error":{"code":"AuthorizationFailed","message":"does not have authorization"}}`
 		}, nil, "403 AuthorizationFailed"},
@@ -59,15 +59,15 @@ func TestUsages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := azure.ListUsages(t.Context(), client, "s1", tt.location)
+		usages, err := azure.ListUsages(t.Context(), client, "s1", tt.location)
 		var names []string
-		for _, u := range all {
+		for _, u := range usages {
 			names = append(names, u.Name)
 			if u != (phase.Usage{Subscription: "s1", Name: u.Name, Used: 3, Limit: 10}) {
 				t.Errorf("%s: %+v", tt.about, u)
 			}
 		}
-		if !slices.Equal(names, tt.want) || (err != nil) != (tt.says != "") || err != nil && !strings.Contains(err.Error(), tt.says) {
+		if !slices.Equal(names, tt.want) || (err != nil) != (tt.wantText != "") || err != nil && !strings.Contains(err.Error(), tt.wantText) {
 			t.Errorf("%s: %q, %v", tt.about, names, err)
 		}
 	}

@@ -187,7 +187,7 @@ func TestRefusedBeforeTheWire(t *testing.T) {
 	tests := []struct {
 		name, code string
 		call       func(*Client) error
-		says       string
+		wantText   string
 	}{
 		{"id in a read", codeInvalidID, func(c *Client) error { _, err := c.GetPool(t.Context(), evil.ID); return err }, `pool name "x/../../y?z"`},
 		{"id in a write", codeInvalidID, func(c *Client) error { _, err := c.PutPool(t.Context(), evil); return err }, `pool name`},
@@ -199,8 +199,8 @@ func TestRefusedBeforeTheWire(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			wire := &fakeARM{answer: replySequence(shown)}
 			f := wantFault(t, tt.call(newClient(t, wire)), armerror.Terminal, tt.code)
-			if !strings.Contains(f.Error(), tt.says) {
-				t.Errorf("message %q does not say %q", f.Error(), tt.says)
+			if !strings.Contains(f.Error(), tt.wantText) {
+				t.Errorf("message %q does not say %q", f.Error(), tt.wantText)
 			}
 			if n := wire.count(""); n != 0 {
 				t.Errorf("%d requests left", n)

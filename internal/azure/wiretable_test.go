@@ -22,8 +22,8 @@ const (
 var requestKinds = []requestKind{toGet, toPut, toPoll, toSelf, toResult}
 
 // op returns the client's operation of the request.
-func (c requestKind) op() string {
-	switch c {
+func (r requestKind) op() string {
+	switch r {
 	case toGet:
 		return opGet
 	case toPut:
@@ -35,7 +35,7 @@ func (c requestKind) op() string {
 }
 
 // follows reports whether the request follows an accepted write.
-func (c requestKind) follows() bool { return c != toGet && c != toPut }
+func (r requestKind) follows() bool { return r != toGet && r != toPut }
 
 // expectedResult is the result of a pool update with one such response.
 type expectedResult struct {

@@ -40,17 +40,17 @@ func isWriteFinished(state lb.Provisioning, etag, accepted, before string) bool 
 }
 
 func memberKeys(pool lb.Pool) []string {
-	all := make([]string, len(pool.Addresses))
+	keys := make([]string, len(pool.Addresses))
 	for i, a := range pool.Addresses {
-		all[i] = strings.ToLower(fmt.Sprint(a.IP, a.Interface, strings.EqualFold(a.AdminState, lb.Down)))
+		keys[i] = strings.ToLower(fmt.Sprint(a.IP, a.Interface, strings.EqualFold(a.AdminState, lb.Down)))
 	}
-	slices.Sort(all)
-	return all
+	slices.Sort(keys)
+	return keys
 }
 
 func itemNames(b lb.LoadBalancer) []string {
-	var all []string
-	part := func(kind, name string) { all = append(all, kind+strings.ToLower(name)) }
+	var names []string
+	part := func(kind, name string) { names = append(names, kind+strings.ToLower(name)) }
 	for _, f := range b.Frontends {
 		part("frontend ", f.Name)
 	}
@@ -63,8 +63,8 @@ func itemNames(b lb.LoadBalancer) []string {
 	for _, r := range b.Rules {
 		part("rule ", r.Name)
 	}
-	slices.Sort(all)
-	return all
+	slices.Sort(names)
+	return names
 }
 
 // maxSlow limits the remembered load balancers, because tenants choose their IDs.

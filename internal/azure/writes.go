@@ -21,31 +21,31 @@ const (
 )
 
 // countWrite records a Microsoft.Network write. Response headers cover writes to Microsoft.Compute.
-func (w observePolicy) countWrite(ctx context.Context, c *call) {
-	if w.writes != nil && c != nil && c.isWrite() && !c.isCompute() {
+func (o observePolicy) countWrite(ctx context.Context, c *call) {
+	if o.writes != nil && c != nil && c.isWrite() && !c.isCompute() {
 		namespaces, now := requestlog.ContextNamespaces(ctx), time.Now()
-		w.writes.CountWrite(c.id.SubscriptionID, now, namespaces.OfServices...)
-		w.writes.CountPoolWrite(c.id.SubscriptionID, now, namespaces.OfPools...)
+		o.writes.CountWrite(c.id.SubscriptionID, now, namespaces.OfServices...)
+		o.writes.CountPoolWrite(c.id.SubscriptionID, now, namespaces.OfPools...)
 	}
 }
 
-func (w observePolicy) recordRemaining(c *call, resp *http.Response) {
-	if w.writes == nil || c == nil || resp == nil {
+func (o observePolicy) recordRemaining(c *call, resp *http.Response) {
+	if o.writes == nil || c == nil || resp == nil {
 		return
 	}
 	remaining := ratelimit.Remaining{Caller: parseRemaining(resp.Header, headerIdentityWrites), Subscription: parseRemaining(resp.Header, headerAllWrites)}
 	if remaining.Caller >= 0 || remaining.Subscription >= 0 {
-		w.writes.SetRemaining(c.id.SubscriptionID, remaining, time.Now())
+		o.writes.SetRemaining(c.id.SubscriptionID, remaining, time.Now())
 	}
 }
 
 // recordThrottle records a 429 to a write for a used-up quota, and writes that no quota rejects.
-func (w observePolicy) recordThrottle(c *call, resp *http.Response, now time.Time) {
-	if w.writes == nil || c == nil || resp == nil || !c.isWrite() || c.isCompute() {
+func (o observePolicy) recordThrottle(c *call, resp *http.Response, now time.Time) {
+	if o.writes == nil || c == nil || resp == nil || !c.isWrite() || c.isCompute() {
 		return
 	}
 	if resp.StatusCode < http.StatusMultipleChoices {
-		w.writes.RecordAccepted(c.id.SubscriptionID)
+		o.writes.RecordAccepted(c.id.SubscriptionID)
 		return
 	}
 	if resp.StatusCode != http.StatusTooManyRequests {
@@ -64,7 +64,7 @@ func (w observePolicy) recordThrottle(c *call, resp *http.Response, now time.Tim
 	if t.Until, named = ratelimit.RetryAfter(resp.Header, now); !named {
 		t.Until = now.Add(closedWithoutRetryAfter)
 	}
-	w.writes.RecordThrottle(c.id.SubscriptionID, t, now)
+	o.writes.RecordThrottle(c.id.SubscriptionID, t, now)
 }
 
 // parseRemaining returns -1 for a missing or invalid header.

@@ -57,7 +57,7 @@ type addressRow struct {
 
 // List prints the retained addresses.
 func (c AddressCommand) List(ctx context.Context) error {
-	all, err := c.retained(ctx)
+	retained, err := c.retained(ctx)
 	if err != nil {
 		return err
 	}
@@ -65,8 +65,8 @@ func (c AddressCommand) List(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	rows := make([]addressRow, len(all))
-	for i, r := range all {
+	rows := make([]addressRow, len(retained))
+	for i, r := range retained {
 		rows[i] = newRow(r)
 	}
 	rows = append(rows, privateRows(own, c.ClusterName)...)
@@ -167,14 +167,14 @@ func (c AddressCommand) releasePublic(ctx context.Context, names []string) error
 	if len(names) == 0 {
 		return nil
 	}
-	all, err := c.retained(ctx)
+	retained, err := c.retained(ctx)
 	if err != nil {
 		return err
 	}
 	var due []publicip.Retained
 	for _, name := range names {
 		found := false
-		for _, r := range all {
+		for _, r := range retained {
 			if !strings.EqualFold(r.ID.Name, name) {
 				continue
 			}

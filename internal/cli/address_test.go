@@ -147,9 +147,9 @@ func privateCommand(azure AddressClient, out io.Writer) AddressCommand {
 	}}
 }
 
-func spellBalancers(all []lb.LoadBalancer) string {
+func spellBalancers(loadBalancers []lb.LoadBalancer) string {
 	var texts []string
-	for _, b := range all {
+	for _, b := range loadBalancers {
 		text := b.ID.Name + ":"
 		for _, f := range b.Frontends {
 			text += " " + f.PrivateIP.String()

@@ -83,8 +83,8 @@ func (f *forwardedConn) openStreams(port string) (err error) {
 func (f *forwardedConn) Read(p []byte) (int, error) {
 	n, err := f.data.Read(p)
 	if n == 0 && !f.hasData && errors.Is(err, io.EOF) {
-		if why, _ := io.ReadAll(io.LimitReader(f.errorStream, maxErrorBytes)); len(why) > 0 { // a partial message is good enough
-			return 0, &portError{string(why)}
+		if reason, _ := io.ReadAll(io.LimitReader(f.errorStream, maxErrorBytes)); len(reason) > 0 { // a partial message is good enough
+			return 0, &portError{string(reason)}
 		}
 	}
 	f.hasData = f.hasData || n > 0

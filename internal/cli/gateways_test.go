@@ -28,14 +28,14 @@ func TestRetryOfGateways(t *testing.T) {
 		gw.Status.Conditions = []metav1.Condition{{Type: "Programmed", Status: "False", Reason: "Pending", Message: message}}
 		return gw
 	}
-	theirs := gateway("shop", "theirs", "Failed: of another controller")
-	theirs.Finalizers = nil
+	foreign := gateway("shop", "theirs", "Failed: of another controller")
+	foreign.Finalizers = nil
 	for name, tt := range map[string]struct {
 		namespace string
 		run       func(RetryCommand) error
 		forbidden bool
 		want, err string
-		asked     string
+		requested string
 	}{
 		"one that failed":       {"shop", retryNamed("gateway/failed"), false, "gateway shop/failed" + now + "Failed\n", "", "shop/failed"},
 		"a contested one":       {"shop", retryNamed("gateway/contested"), false, "gateway shop/contested" + now + "Contested\n", "", "shop/contested"},
@@ -46,7 +46,7 @@ func TestRetryOfGateways(t *testing.T) {
 		"without rights":        {"", retryAll, true, "No BackendPool has failed.\n" + unseen, "", ""},
 		"a Gateway has no pool": {"shop", pauseNamed("gateway/failed"), false, "", `namespace shop has no BackendPool "gateway/failed"`, ""},
 	} {
-		c := fake.NewClientBuilder().WithScheme(metadata.Scheme()).WithObjects(theirs, gateway("shop", "failed", "Failed: 403 AuthorizationFailed: no"),
+		c := fake.NewClientBuilder().WithScheme(metadata.Scheme()).WithObjects(foreign, gateway("shop", "failed", "Failed: 403 AuthorizationFailed: no"),
 			gateway("shop", "busy", "Updating: not yet"), gateway("shop", "contested", "Contested: another client keeps reverting"), gateway("bank", "api", "Refused: no load balancer")).
 			WithInterceptorFuncs(interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 				if _, ok := list.(*gatewayv1.GatewayList); ok && tt.forbidden {
@@ -60,18 +60,18 @@ func TestRetryOfGateways(t *testing.T) {
 			t.Errorf("%s: %v, want %q; said %q, want %q", name, err, tt.err, out.String(), tt.want)
 		}
 		tt.forbidden = false
-		var all gatewayv1.GatewayList
-		if err := c.List(t.Context(), &all); err != nil {
+		var gateways gatewayv1.GatewayList
+		if err := c.List(t.Context(), &gateways); err != nil {
 			t.Fatal(err)
 		}
-		var asked []string
-		for _, gw := range all.Items {
+		var requests []string
+		for _, gw := range gateways.Items {
 			if gw.Annotations[metadata.WriteAgainAnnotation] != "" {
-				asked = append(asked, gw.Namespace+"/"+gw.Name)
+				requests = append(requests, gw.Namespace+"/"+gw.Name)
 			}
 		}
-		if got := strings.Join(asked, " "); got != tt.asked {
-			t.Errorf("%s: asked for %q, want %q", name, got, tt.asked)
+		if got := strings.Join(requests, " "); got != tt.requested {
+			t.Errorf("%s: asked for %q, want %q", name, got, tt.requested)
 		}
 	}
 }

@@ -37,8 +37,8 @@ func summarizeHealth(rules []app.RuleHealth) map[string]string {
 		}
 	}
 	texts := make(map[string]string, len(of))
-	for ip, all := range of {
-		texts[ip] = strings.Join(slices.Compact(all), "; ")
+	for ip, answers := range of {
+		texts[ip] = strings.Join(slices.Compact(answers), "; ")
 	}
 	return texts
 }

@@ -63,30 +63,30 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer func() { _ = conn.Close() }()
-	said, data := <-streams, <-streams
-	if said.Headers().Get(corev1.StreamType) != corev1.StreamTypeError || data.Headers().Get(corev1.PortHeader) != "8082" {
-		a.t.Errorf("streams %v, %v", said.Headers(), data.Headers())
+	output, data := <-streams, <-streams
+	if output.Headers().Get(corev1.StreamType) != corev1.StreamTypeError || data.Headers().Get(corev1.PortHeader) != "8082" {
+		a.t.Errorf("streams %v, %v", output.Headers(), data.Headers())
 	}
 	to, err := net.Dial("tcp", a.pod)
 	if err != nil {
-		fmt.Fprint(said, "connection refused inside namespace")
-		_, _ = said.Close(), data.Close()
+		fmt.Fprint(output, "connection refused inside namespace")
+		_, _ = output.Close(), data.Close()
 		<-conn.CloseChan()
 		return
 	}
-	_ = said.Close()
+	_ = output.Close()
 	go func() { _, _ = io.Copy(to, data) }()
 	_, _ = io.Copy(data, to)
 	_ = data.Close()
 	<-conn.CloseChan()
 }
 
-func answer(w http.ResponseWriter, what any) {
+func answer(w http.ResponseWriter, about any) {
 	w.Header().Set("Content-Type", "application/json")
-	if s, ok := what.(*metav1.Status); ok {
+	if s, ok := about.(*metav1.Status); ok {
 		w.WriteHeader(int(s.Code))
 	}
-	_ = json.NewEncoder(w).Encode(what)
+	_ = json.NewEncoder(w).Encode(about)
 }
 
 // valid is longer than any test.
@@ -117,7 +117,7 @@ func TestTheLeaderIsAsked(t *testing.T) {
 	const holder = "weir-controller-6b7d_0c1f"
 	for name, tt := range map[string]struct {
 		apiServer
-		says string // of the error
+		wantText string // of the error
 	}{
 		"all is well":     {apiServer{lease: held(holder, valid), pod: weir.Listener.Addr().String()}, ""},
 		"not installed":   {apiServer{lease: statusOf(apierrors.NewNotFound(leases, app.LeaseName))}, "namespace weir-system has no Lease weir-controller, which names the leader: does Weir run in another one (--weir-namespace)? One outside of the cluster is reached by --operator-url"},
@@ -138,11 +138,11 @@ func TestTheLeaderIsAsked(t *testing.T) {
 			defer server.Close()
 			var out strings.Builder
 			err := app.PrintCalls(t.Context(), app.CallsOptions{Connection: Leader{API: &rest.Config{Host: server.URL, BearerToken: "jane"}, Namespace: "weir-system"}.Connection(), Out: &out})
-			if tt.says == "" {
+			if tt.wantText == "" {
 				if err != nil || !strings.Contains(out.String(), "load balancer kubernetes") {
 					t.Errorf("%v, %s", err, &out)
 				}
-			} else if err == nil || !strings.Contains(err.Error(), tt.says) {
+			} else if err == nil || !strings.Contains(err.Error(), tt.wantText) {
 				t.Errorf("%v", err)
 			}
 			for path, token := range api.asked {

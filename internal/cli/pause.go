@@ -47,62 +47,62 @@ type Pool struct {
 }
 
 // PausePools pauses the pools for length; 0 means until they are resumed.
-func (d PauseCommand) PausePools(ctx context.Context, length time.Duration, why string, now time.Time) error {
-	pools, err := d.selectPools(ctx, verbPause)
+func (c PauseCommand) PausePools(ctx context.Context, length time.Duration, reason string, now time.Time) error {
+	pools, err := c.selectPools(ctx, verbPause)
 	if err != nil {
 		return err
 	}
-	pause := &v1alpha1.Pause{Why: why, By: d.userName(ctx)}
+	pause := &v1alpha1.Pause{Why: reason, By: c.userName(ctx)}
 	if length > 0 {
 		pause.Until = new(metav1.NewTime(humanize.RoundUpSecond(now.Add(length)).UTC()))
 	}
 	if *pause == (v1alpha1.Pause{}) {
 		pause = nil
 	}
-	return d.patchPools(ctx, pools, v1alpha1.BackendPoolSpec{Paused: true, Pause: pause})
+	return c.patchPools(ctx, pools, v1alpha1.BackendPoolSpec{Paused: true, Pause: pause})
 }
 
 // ResumePools resumes the pools. Pools that are not paused are skipped, but reported if named.
-func (d PauseCommand) ResumePools(ctx context.Context) error {
-	pools, err := d.selectPools(ctx, verbResume)
+func (c PauseCommand) ResumePools(ctx context.Context) error {
+	pools, err := c.selectPools(ctx, verbResume)
 	if err != nil {
 		return err
 	}
 	var paused []v1alpha1.BackendPool
 	for i := range pools {
-		if pools[i].Spec.Paused || len(d.Names) > 0 {
+		if pools[i].Spec.Paused || len(c.Names) > 0 {
 			paused = append(paused, pools[i])
 		}
 	}
-	return d.patchPools(ctx, paused, v1alpha1.BackendPoolSpec{})
+	return c.patchPools(ctx, paused, v1alpha1.BackendPoolSpec{})
 }
 
-func (d PauseCommand) selectPools(ctx context.Context, verb string) ([]v1alpha1.BackendPool, error) {
-	pools, err := ListPools(ctx, d.API, d.Namespace)
-	if err != nil || len(d.Names) == 0 {
+func (c PauseCommand) selectPools(ctx context.Context, verb string) ([]v1alpha1.BackendPool, error) {
+	pools, err := ListPools(ctx, c.API, c.Namespace)
+	if err != nil || len(c.Names) == 0 {
 		return pools, err
 	}
-	chosen, err := selectObjects(ctx, d.API, pools, d.Namespace, d.Names, verb)
+	chosen, err := selectObjects(ctx, c.API, pools, c.Namespace, c.Names, verb)
 	return chosen.pools, err
 }
 
-func (d PauseCommand) userName(ctx context.Context) string {
+func (c PauseCommand) userName(ctx context.Context) string {
 	review := &authenticationv1.SelfSubjectReview{}
-	if err := d.API.Create(ctx, review); err != nil {
+	if err := c.API.Create(ctx, review); err != nil {
 		return ""
 	}
 	name := []rune(review.Status.UserInfo.Username)
 	return string(name[:min(len(name), MaxReasonLength)])
 }
 
-func (d PauseCommand) patchPools(ctx context.Context, pools []v1alpha1.BackendPool, want v1alpha1.BackendPoolSpec) error {
+func (c PauseCommand) patchPools(ctx context.Context, pools []v1alpha1.BackendPool, want v1alpha1.BackendPoolSpec) error {
 	patch, err := pausePatch(want)
 	if err != nil {
 		return err
 	}
 	// An old API server must reject an unknown end of a pause; dropping it would pause forever.
 	opts := []client.PatchOption{client.FieldValidation(metav1.FieldValidationStrict)}
-	if d.DryRun {
+	if c.DryRun {
 		opts = append(opts, client.DryRunAll)
 	}
 	done, failed := []Pool{}, []error{}
@@ -111,15 +111,15 @@ func (d PauseCommand) patchPools(ctx context.Context, pools []v1alpha1.BackendPo
 		if want.Paused || p.Spec.Paused {
 			of := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
 			of.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("BackendPool"))
-			if err := d.API.Patch(ctx, of, client.RawPatch(types.MergePatchType, patch), opts...); err != nil {
+			if err := c.API.Patch(ctx, of, client.RawPatch(types.MergePatchType, patch), opts...); err != nil {
 				failed = append(failed, patchError(p, err))
 				continue
 			}
 		}
-		done = append(done, Pool{p.Namespace, p.Name, PoolState(p), want.Paused, p.Spec.Paused, want.Pause, d.DryRun})
+		done = append(done, Pool{p.Namespace, p.Name, PoolState(p), want.Paused, p.Spec.Paused, want.Pause, c.DryRun})
 	}
 	if len(done) > 0 || len(failed) == 0 {
-		failed = append(failed, d.printResults(done, want.Paused))
+		failed = append(failed, c.printResults(done, want.Paused))
 	}
 	return errors.Join(failed...)
 }
@@ -154,20 +154,20 @@ func patchError(p *v1alpha1.BackendPool, err error) error {
 	return fmt.Errorf("BackendPool %s/%s: %w%s", p.Namespace, p.Name, err, help)
 }
 
-func (d PauseCommand) printResults(done []Pool, paused bool) error {
-	if d.JSON {
-		return json.NewEncoder(d.Out).Encode(done)
+func (c PauseCommand) printResults(done []Pool, paused bool) error {
+	if c.JSON {
+		return json.NewEncoder(c.Out).Encode(done)
 	}
 	if len(done) == 0 {
 		none := "No BackendPool is paused.\n"
 		if paused {
 			none = "There is no BackendPool.\n"
 		}
-		_, err := io.WriteString(d.Out, none)
+		_, err := io.WriteString(c.Out, none)
 		return err
 	}
 	for _, p := range done {
-		if _, err := fmt.Fprintf(d.Out, "backendpool %s/%s %s\n", p.Namespace, p.Name, p.resultText()); err != nil {
+		if _, err := fmt.Fprintf(c.Out, "backendpool %s/%s %s\n", p.Namespace, p.Name, p.resultText()); err != nil {
 			return err
 		}
 	}

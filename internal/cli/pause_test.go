@@ -33,8 +33,8 @@ func pool(namespace, name, service string, spec v1alpha1.BackendPoolSpec) *v1alp
 
 // server has three pools, one paused by joe for an hour. The caller is jane, unless caller is empty. Patches
 // fail with refuses, if set.
-func server(caller string, refuses error) (api client.Client, asked *[]client.PatchOption) {
-	asked = &[]client.PatchOption{}
+func server(caller string, refuses error) (api client.Client, requested *[]client.PatchOption) {
+	requested = &[]client.PatchOption{}
 	return fake.NewClientBuilder().WithScheme(metadata.Scheme()).WithObjects(
 		pool("shop", "web", "web", v1alpha1.BackendPoolSpec{}), pool("bank", "api", "api", v1alpha1.BackendPoolSpec{}),
 		pool("shop", "db", "db", v1alpha1.BackendPoolSpec{Paused: true, Pause: &v1alpha1.Pause{Until: new(metav1.NewTime(noon.Add(time.Hour))), Why: "old", By: "joe"}}),
@@ -48,24 +48,24 @@ func server(caller string, refuses error) (api client.Client, asked *[]client.Pa
 			return nil
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			*asked = opts
+			*requested = opts
 			if refuses != nil {
 				return refuses
 			}
 			return c.Patch(ctx, obj, patch, opts...)
 		},
-	}).Build(), asked
+	}).Build(), requested
 }
 
 // specs describes the pauses of all pools.
 func specs(t *testing.T, api client.Client) string {
 	t.Helper()
-	var all v1alpha1.BackendPoolList
-	if err := api.List(t.Context(), &all); err != nil {
+	var list v1alpha1.BackendPoolList
+	if err := api.List(t.Context(), &list); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, p := range all.Items {
+	for _, p := range list.Items {
 		if !p.Spec.Paused && p.Spec.Pause == nil {
 			continue
 		}
@@ -84,13 +84,13 @@ func specs(t *testing.T, api client.Client) string {
 func TestPause(t *testing.T) {
 	const old = "shop/db until 13:00:00 by joe why old"
 	for name, tt := range map[string]struct {
-		namespace string
-		names     []string
-		length    time.Duration
-		why       string
-		caller    string
-		want, say string
-		err       string
+		namespace    string
+		names        []string
+		length       time.Duration
+		reason       string
+		caller       string
+		want, format string
+		err          string
 	}{
 		"for a time":         {"shop", []string{"web"}, 90*time.Minute + time.Millisecond, "a move", "jane", old + ", shop/web until 13:30:01 by jane why a move", "backendpool shop/web is paused until 2026-03-01T13:30:01Z; it was InSync\n", ""},
 		"without an end":     {"shop", []string{"service/web"}, 0, "", "", old + ", shop/web", "backendpool shop/web is paused without an end: weir resume -n shop web ends it; it was InSync\n", ""},
@@ -102,21 +102,21 @@ func TestPause(t *testing.T) {
 		"a name like a book": {"shop", []string{"web"}, 0, "", strings.Repeat("é", 300), old + ", shop/web by " + strings.Repeat("é", 256) + " why ", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			api, asked := server(tt.caller, nil)
+			api, requested := server(tt.caller, nil)
 			var out bytes.Buffer
-			err := PauseCommand{API: api, Namespace: tt.namespace, Names: tt.names, Out: &out}.PausePools(t.Context(), tt.length, tt.why, noon)
+			err := PauseCommand{API: api, Namespace: tt.namespace, Names: tt.names, Out: &out}.PausePools(t.Context(), tt.length, tt.reason, noon)
 			if tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
 				t.Errorf("%v, want %q", err, tt.err)
 			}
 			if got := specs(t, api); got != tt.want {
 				t.Errorf("paused are %q, want %q", got, tt.want)
 			}
-			if tt.say != "" && out.String() != tt.say {
-				t.Errorf("said %q, want %q", out.String(), tt.say)
+			if tt.format != "" && out.String() != tt.format {
+				t.Errorf("said %q, want %q", out.String(), tt.format)
 			}
-			if len(*asked) > 0 {
+			if len(*requested) > 0 {
 				o := &client.PatchOptions{}
-				o.ApplyOptions(*asked)
+				o.ApplyOptions(*requested)
 				if o.FieldValidation != metav1.FieldValidationStrict || len(o.DryRun) > 0 {
 					t.Errorf("%+v", o)
 				}
@@ -127,9 +127,9 @@ func TestPause(t *testing.T) {
 
 func TestResume(t *testing.T) {
 	for name, tt := range map[string]struct {
-		namespace string
-		names     []string
-		want, say string
+		namespace    string
+		names        []string
+		want, format string
 	}{
 		"one":                   {"shop", []string{"db"}, "", "backendpool shop/db is resumed: changes since the pause are written now\n"},
 		"all that are paused":   {"", nil, "", "backendpool shop/db is resumed: changes since the pause are written now\n"},
@@ -142,8 +142,8 @@ func TestResume(t *testing.T) {
 			if err := (PauseCommand{API: api, Namespace: tt.namespace, Names: tt.names, Out: &out}).ResumePools(t.Context()); err != nil {
 				t.Error(err)
 			}
-			if got := specs(t, api); got != tt.want || out.String() != tt.say {
-				t.Errorf("paused are %q, want %q; said %q, want %q", got, tt.want, out.String(), tt.say)
+			if got := specs(t, api); got != tt.want || out.String() != tt.format {
+				t.Errorf("paused are %q, want %q; said %q, want %q", got, tt.want, out.String(), tt.format)
 			}
 		})
 	}
@@ -151,18 +151,18 @@ func TestResume(t *testing.T) {
 
 // A dry run changes nothing, but validates at the API server.
 func TestADryRun(t *testing.T) {
-	api, asked := server("jane", nil)
+	api, requested := server("jane", nil)
 	var out bytes.Buffer
 	d := PauseCommand{API: api, Namespace: "shop", Names: []string{"web"}, Out: &out, JSON: true, DryRun: true}
 	if err := d.PausePools(t.Context(), time.Hour, "", noon); err != nil {
 		t.Fatal(err)
 	}
-	var said []Pool
-	if err := json.Unmarshal(out.Bytes(), &said); err != nil || len(said) != 1 || !said[0].DryRun || !said[0].Paused || said[0].WasPaused || said[0].Pause.By != "jane" {
+	var output []Pool
+	if err := json.Unmarshal(out.Bytes(), &output); err != nil || len(output) != 1 || !output[0].DryRun || !output[0].Paused || output[0].WasPaused || output[0].Pause.By != "jane" {
 		t.Errorf("%v: %s", err, out.String())
 	}
-	if got := specs(t, api); strings.Contains(got, "shop/web") || len(*asked) == 0 {
-		t.Errorf("paused are %q; asked with %v", got, *asked)
+	if got := specs(t, api); strings.Contains(got, "shop/web") || len(*requested) == 0 {
+		t.Errorf("paused are %q; asked with %v", got, *requested)
 	}
 }
 

@@ -14,11 +14,11 @@ import (
 
 // ListPools lists the BackendPools of a namespace; empty means all.
 func ListPools(ctx context.Context, api client.Reader, namespace string) ([]v1alpha1.BackendPool, error) {
-	var all v1alpha1.BackendPoolList
-	if err := api.List(ctx, &all, client.InNamespace(namespace)); err != nil {
+	var list v1alpha1.BackendPoolList
+	if err := api.List(ctx, &list, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("BackendPools: %w", err)
 	}
-	return all.Items, nil
+	return list.Items, nil
 }
 
 // PoolState returns the reason of the Synced condition.

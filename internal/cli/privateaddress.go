@@ -18,17 +18,17 @@ import (
 )
 
 // balancers returns the internal load balancers of the resource group, and those of this cluster.
-func (c AddressCommand) balancers(ctx context.Context) (all, own []lb.LoadBalancer, err error) {
-	all, err = c.Azure.ListLoadBalancers(ctx, c.Settings.Place.SubscriptionID, c.Settings.Place.ResourceGroup)
+func (c AddressCommand) balancers(ctx context.Context) (loadBalancers, own []lb.LoadBalancer, err error) {
+	loadBalancers, err = c.Azure.ListLoadBalancers(ctx, c.Settings.Place.SubscriptionID, c.Settings.Place.ResourceGroup)
 	if err != nil {
 		return nil, nil, fmt.Errorf("load balancers of resource group %s: %w", c.Settings.Place.ResourceGroup, err)
 	}
-	for _, b := range all {
+	for _, b := range loadBalancers {
 		if c.isOwn(b) {
 			own = append(own, b)
 		}
 	}
-	return all, own, nil
+	return loadBalancers, own, nil
 }
 
 func (c AddressCommand) isOwn(b lb.LoadBalancer) bool {
@@ -123,11 +123,11 @@ func (c AddressCommand) write(ctx context.Context, b lb.LoadBalancer, r plan.Rel
 // Azure cannot move an address between load balancers, so the claim is first recorded on the next one; it can be
 // repeated after a failure at any point.
 func (c AddressCommand) claimPrivate(ctx context.Context, addr netip.Addr, key string) error {
-	all, own, err := c.balancers(ctx)
+	balancers, own, err := c.balancers(ctx)
 	if err != nil {
 		return err
 	}
-	others := slices.DeleteFunc(slices.Clone(all), c.isOwn)
+	others := slices.DeleteFunc(slices.Clone(balancers), c.isOwn)
 	from, old, _, isForeign := plan.FindRetained(others, addr)
 	to, current, frontend, isOwn := plan.FindRetained(own, addr)
 	switch {
@@ -176,12 +176,12 @@ func (c AddressCommand) target(own []lb.LoadBalancer, addr netip.Addr) lb.LoadBa
 // move records the claim, frees the addresses of a Service on the former load balancer, and takes them on the next one.
 // They move together, because with IPv6 frontends Azure requires one of IPv4.
 func (c AddressCommand) move(ctx context.Context, own []lb.LoadBalancer, from lb.LoadBalancer, former, key string, isForeign bool) error {
-	all := from.RetainedAddresses()
-	all = slices.DeleteFunc(all, func(r lb.RetainedAddress) bool { return r.Service != former })
-	slices.SortFunc(all, func(a, b lb.RetainedAddress) int { return b.Address.Compare(a.Address) }) // IPv6 leaves first
-	to, release := c.target(own, all[0].Address), plan.Release{Next: from}
+	addresses := from.RetainedAddresses()
+	addresses = slices.DeleteFunc(addresses, func(r lb.RetainedAddress) bool { return r.Service != former })
+	slices.SortFunc(addresses, func(a, b lb.RetainedAddress) int { return b.Address.Compare(a.Address) }) // IPv6 leaves first
+	to, release := c.target(own, addresses[0].Address), plan.Release{Next: from}
 	recorded, taken := to, lb.LoadBalancer{}
-	for _, r := range all {
+	for _, r := range addresses {
 		_, _, f, _ := plan.FindRetained([]lb.LoadBalancer{from}, r.Address)
 		if err := plan.CheckUnused(from, r, f); err != nil {
 			return err

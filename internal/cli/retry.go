@@ -39,22 +39,22 @@ type RetriedObject struct {
 
 // RetryPools retries BackendPools by name or service/NAME, and Services and gateway/NAME with a failed or contested write
 // of their load balancer. If one is missing, it retries none.
-func (d RetryCommand) RetryPools(ctx context.Context, names []string, now time.Time) error {
-	pools, err := ListPools(ctx, d.API, d.Namespace)
+func (r RetryCommand) RetryPools(ctx context.Context, names []string, now time.Time) error {
+	pools, err := ListPools(ctx, r.API, r.Namespace)
 	if err != nil {
 		return err
 	}
-	chosen, err := selectObjects(ctx, d.API, pools, d.Namespace, names, verbRetry)
+	chosen, err := selectObjects(ctx, r.API, pools, r.Namespace, names, verbRetry)
 	if err != nil {
 		return err
 	}
-	return d.annotateObjects(ctx, chosen, "", now)
+	return r.annotateObjects(ctx, chosen, "", now)
 }
 
 // RetryFailed retries all BackendPools in state Failed or Retrying, and all Services and Gateways with a failed write of
 // their load balancer.
-func (d RetryCommand) RetryFailed(ctx context.Context, now time.Time) error {
-	pools, err := ListPools(ctx, d.API, d.Namespace)
+func (r RetryCommand) RetryFailed(ctx context.Context, now time.Time) error {
+	pools, err := ListPools(ctx, r.API, r.Namespace)
 	if err != nil {
 		return err
 	}
@@ -65,30 +65,30 @@ func (d RetryCommand) RetryFailed(ctx context.Context, now time.Time) error {
 		}
 	}
 	var seen bool
-	if failed.services, seen, err = listFailedServices(ctx, d.API, d.Namespace); err != nil {
+	if failed.services, seen, err = listFailedServices(ctx, r.API, r.Namespace); err != nil {
 		return err
 	}
 	unseen := ""
 	if !seen {
 		unseen = "You may not list Services: failed writes of their load balancers are not retried.\n"
 	}
-	if failed.gateways, seen, err = listFailedGateways(ctx, d.API, d.Namespace); err != nil {
+	if failed.gateways, seen, err = listFailedGateways(ctx, r.API, r.Namespace); err != nil {
 		return err
 	}
 	if !seen {
 		unseen += "You may not list Gateways and their routes: failed writes of their load balancers are not retried.\n"
 	}
-	return d.annotateObjects(ctx, failed, unseen, now)
+	return r.annotateObjects(ctx, failed, unseen, now)
 }
 
 func annotationPatch(annotation string, now time.Time) client.Patch {
 	return client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, annotation, now.UTC().Format(time.RFC3339Nano)))
 }
 
-func (d RetryCommand) annotateObjects(ctx context.Context, chosen selection, note string, now time.Time) error {
+func (r RetryCommand) annotateObjects(ctx context.Context, chosen selection, note string, now time.Time) error {
 	retried, failed := []RetriedObject{}, []error{}
 	for i := range chosen.services {
-		obj, err := retryService(ctx, d.API, &chosen.services[i], now)
+		obj, err := retryService(ctx, r.API, &chosen.services[i], now)
 		if err != nil {
 			failed = append(failed, err)
 			continue
@@ -96,7 +96,7 @@ func (d RetryCommand) annotateObjects(ctx context.Context, chosen selection, not
 		retried = append(retried, obj)
 	}
 	for i := range chosen.gateways {
-		obj, err := retryGateway(ctx, d.API, &chosen.gateways[i], now)
+		obj, err := retryGateway(ctx, r.API, &chosen.gateways[i], now)
 		if err != nil {
 			failed = append(failed, err)
 			continue
@@ -111,18 +111,18 @@ func (d RetryCommand) annotateObjects(ctx context.Context, chosen selection, not
 		}
 		of := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
 		of.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("BackendPool"))
-		if err := d.API.Patch(ctx, of, annotationPatch(v1alpha1.RetryNowAnnotation, now)); err != nil {
+		if err := r.API.Patch(ctx, of, annotationPatch(v1alpha1.RetryNowAnnotation, now)); err != nil {
 			failed = append(failed, fmt.Errorf("BackendPool %s/%s: %w", p.Namespace, p.Name, err))
 			continue
 		}
 		retried = append(retried, obj)
 	}
-	return errors.Join(append(failed, d.printResults(retried, note))...)
+	return errors.Join(append(failed, r.printResults(retried, note))...)
 }
 
-func (d RetryCommand) printResults(retried []RetriedObject, note string) error {
-	if d.JSON {
-		return json.NewEncoder(d.Out).Encode(retried)
+func (r RetryCommand) printResults(retried []RetriedObject, note string) error {
+	if r.JSON {
+		return json.NewEncoder(r.Out).Encode(retried)
 	}
 	text := ""
 	switch {
@@ -144,6 +144,6 @@ func (d RetryCommand) printResults(retried []RetriedObject, note string) error {
 		}
 		text += fmt.Sprintf("%s %s/%s %s; it was %s\n", strings.ToLower(p.Kind), p.Namespace, p.Name, when, p.State)
 	}
-	_, err := io.WriteString(d.Out, text+note)
+	_, err := io.WriteString(r.Out, text+note)
 	return err
 }

@@ -66,12 +66,12 @@ func TestRetry(t *testing.T) {
 			if tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
 				t.Errorf("%v, want %q", err, tt.err)
 			}
-			var all v1alpha1.BackendPoolList
-			if err := api.List(t.Context(), &all, client.InNamespace("")); err != nil {
+			var list v1alpha1.BackendPoolList
+			if err := api.List(t.Context(), &list, client.InNamespace("")); err != nil {
 				t.Fatal(err)
 			}
 			var patched []string
-			for _, p := range all.Items {
+			for _, p := range list.Items {
 				if p.Annotations[v1alpha1.RetryNowAnnotation] == "2026-03-01T12:00:00Z" {
 					patched = append(patched, p.Namespace+"/"+p.Name)
 				}

@@ -42,14 +42,14 @@ func unmetReason(s *corev1.Service, reasons []string) string {
 // listFailedServices returns the Services with a failed load balancer write; seen is false if the caller may not list
 // Services.
 func listFailedServices(ctx context.Context, api client.Reader, namespace string) (failed []corev1.Service, seen bool, err error) {
-	var all corev1.ServiceList
-	if err := api.List(ctx, &all, client.InNamespace(namespace)); err != nil {
+	var list corev1.ServiceList
+	if err := api.List(ctx, &list, client.InNamespace(namespace)); err != nil {
 		if apierrors.IsForbidden(err) {
 			return nil, false, nil
 		}
 		return nil, false, fmt.Errorf("listing Services: %w", err)
 	}
-	return slices.DeleteFunc(all.Items, func(s corev1.Service) bool { return unmetReason(&s, failedReasons) == "" }), true, nil
+	return slices.DeleteFunc(list.Items, func(s corev1.Service) bool { return unmetReason(&s, failedReasons) == "" }), true, nil
 }
 
 // Commands on BackendPools, as in the errors that name the next one.
@@ -132,12 +132,12 @@ func noOwnPool(ctx context.Context, api client.Reader, s *corev1.Service, verb s
 	if len(places) == 0 {
 		return fmt.Errorf("%s, and no load balancer of Weir: weir explain service %s -n %s has the reason", text, s.Name, s.Namespace)
 	}
-	var all v1alpha1.BackendPoolList
-	if err := api.List(ctx, &all); err != nil && !apierrors.IsForbidden(err) {
+	var list v1alpha1.BackendPoolList
+	if err := api.List(ctx, &list); err != nil && !apierrors.IsForbidden(err) {
 		return fmt.Errorf("BackendPools: %w", err)
 	}
 	var next []string
-	for _, p := range all.Items {
+	for _, p := range list.Items {
 		if p.Status.MadeFor == v1alpha1.MadeForNodes && cache.ContainsFold(places, p.Spec.LoadBalancer.Name) {
 			next = append(next, fmt.Sprintf("weir %s -n %s %s", verb, p.Namespace, p.Name))
 		}

@@ -34,7 +34,7 @@ func TestAdminStatesAreSetByDefault(t *testing.T) {
 	}
 }
 
-func TestWhoseAnnouncementsAreBelieved(t *testing.T) {
+func TestEvictionReporters(t *testing.T) {
 	aks := "custom-scheduledevents-consolidated-preempt-plugin-monitor custom-scheduledevents-consolidated-plugin-monitor node-problem-detector"
 	for given, want := range map[string]string{
 		"":                                       aks + ", 50 up",
@@ -61,7 +61,7 @@ func TestWhoseAnnouncementsAreBelieved(t *testing.T) {
 	}
 }
 
-func TestConditionsThatSayNoSuchThing(t *testing.T) {
+func TestInvalidConditions(t *testing.T) {
 	for given, want := range map[string]string{
 		"[DrainInProgress, Ready]": `key "nodeAdminStateConditions[1]": Ready is True on nodes that serve: remove it`,
 		"['']":                     `key "nodeAdminStateConditions[0]" is "": want the type of a Node condition, such as DrainInProgress`,
@@ -74,7 +74,7 @@ func TestConditionsThatSayNoSuchThing(t *testing.T) {
 	}
 }
 
-func TestTaintsThatSayNoSuchThing(t *testing.T) {
+func TestInvalidTaints(t *testing.T) {
 	for given, want := range map[string]string{
 		"[node.kubernetes.io/unschedulable]":      `key "nodeAdminStateTaints[0]": node.kubernetes.io/unschedulable stops new pods, not traffic`,
 		"[a, node.kubernetes.io/unschedulable=x]": `key "nodeAdminStateTaints[1]": node.kubernetes.io/unschedulable stops`,

@@ -30,15 +30,15 @@ var differences = []struct{ key, text string }{
 }
 
 func differencesOf(keys map[string]json.RawMessage) []string {
-	var all []string
+	var names []string
 	for _, d := range differences {
 		for key, value := range keys {
 			if strings.EqualFold(key, d.key) && !isEmpty(value) {
-				all = append(all, d.key+": "+d.text)
+				names = append(names, d.key+": "+d.text)
 			}
 		}
 	}
-	return all
+	return names
 }
 
 // DifferenceText names the keys that mean something else in cloud-provider-azure, in one line; "" if there are none.

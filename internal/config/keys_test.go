@@ -64,7 +64,7 @@ func TestKeysWithAnotherMeaning(t *testing.T) {
 }
 
 // Keys for other parts of cloud-provider-azure cause no warning; similar names do.
-func TestKeysThatAreOthersBusiness(t *testing.T) {
+func TestKeysOfOtherComponents(t *testing.T) {
 	tests := []struct {
 		given string
 		warns bool

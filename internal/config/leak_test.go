@@ -69,10 +69,10 @@ func TestAMistypedFileShowsNoSecret(t *testing.T) {
 			t.Fatalf("of the file itself: %s", text)
 		}
 		for at := range len(file) {
-			for _, what := range typed {
-				for _, edited := range []string{file[:at] + what + file[at+1:], file[:at] + what + file[at:], file[:at] + what} {
+			for _, name := range typed {
+				for _, edited := range []string{file[:at] + name + file[at+1:], file[:at] + name + file[at:], file[:at] + name} {
 					if piece := leaked(told([]byte(edited))); piece != "" {
-						t.Fatalf("%q in line %d (%q) shows %s:\n%s\n%s", what, lineNumber([]byte(file), at), file[max(0, at-20):at], piece, edited, told([]byte(edited)))
+						t.Fatalf("%q in line %d (%q) shows %s:\n%s\n%s", name, lineNumber([]byte(file), at), file[max(0, at-20):at], piece, edited, told([]byte(edited)))
 					}
 				}
 			}
@@ -86,15 +86,15 @@ func FuzzLeak(f *testing.F) {
 	f.Add(true, 0, 1, "", 150, 1, "'")
 	f.Add(false, 40, 1, "\n  ", 60, 1, "?")
 	f.Add(false, 31, 1, ": ", 50, 2, "")
-	f.Fuzz(func(t *testing.T, asJSON bool, at, cut int, what string, at2, cut2 int, what2 string) {
+	f.Fuzz(func(t *testing.T, asJSON bool, at, cut int, about string, at2, cut2 int, what2 string) {
 		file := yamlWithSecrets
 		if asJSON {
 			file = jsonWithSecrets
 		}
-		if len(what)+len(what2) > 4 || max(cut, cut2) > 2 {
+		if len(about)+len(what2) > 4 || max(cut, cut2) > 2 {
 			t.Skip() // may write the canary itself, or move a whole value under another key
 		}
-		edited := edit(edit(file, at, cut, what), at2, cut2, what2)
+		edited := edit(edit(file, at, cut, about), at2, cut2, what2)
 		if piece := leaked(told([]byte(edited))); piece != "" {
 			t.Fatalf("shows %s:\n%s\n%s", piece, edited, told([]byte(edited)))
 		}
@@ -102,7 +102,7 @@ func FuzzLeak(f *testing.F) {
 }
 
 // edit replaces cut bytes of a text.
-func edit(text string, at, cut int, what string) string {
+func edit(text string, at, cut int, about string) string {
 	at = min(max(at, 0), len(text))
-	return text[:at] + what + text[min(at+max(cut, 0), len(text)):]
+	return text[:at] + about + text[min(at+max(cut, 0), len(text)):]
 }

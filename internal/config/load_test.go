@@ -200,9 +200,9 @@ func TestAnExplicitZeroSurvives(t *testing.T) {
 		if err != nil || !strings.Contains(string(text), `"loadBalancerBackendPoolUpdateMaxRetries":`+want) {
 			t.Errorf("%q became %s, %v", given, text, err)
 		}
-		again, _ := mustLoad(t, string(text))
-		if again.RetryCount() != c.RetryCount() {
-			t.Errorf("%q: %d retries, then %d", given, c.RetryCount(), again.RetryCount())
+		second, _ := mustLoad(t, string(text))
+		if second.RetryCount() != c.RetryCount() {
+			t.Errorf("%q: %d retries, then %d", given, c.RetryCount(), second.RetryCount())
 		}
 	}
 }
@@ -233,7 +233,7 @@ func TestMalformedFiles(t *testing.T) {
 	base := "subscriptionId: s\nresourceGroup: rg\n"
 	tests := []struct {
 		name, content string
-		says          []string
+		wantText      []string
 	}{
 		{"empty", " \n", []string{"the file is empty"}},
 		{"a list", "- a\n", []string{"mapping"}},
@@ -322,7 +322,7 @@ func TestMalformedFiles(t *testing.T) {
 			if err == nil {
 				t.Fatalf("loaded %v", c)
 			}
-			for _, want := range append(tt.says, path) {
+			for _, want := range append(tt.wantText, path) {
 				if !strings.Contains(err.Error(), want) {
 					t.Errorf("%q does not say %q", err, want)
 				}
@@ -429,9 +429,9 @@ func FuzzLoad(f *testing.F) {
 		if c.MaxRules() < 1 || c.MaxRules() > maxRules || c.ProbePort() < 1 || c.ProbePath()[0] != '/' || len(c.ResourceTags()) > 50 {
 			t.Errorf("loaded what cannot be: %+v", c.LoadBalancers)
 		}
-		again := c
-		if err := again.Normalize(); err != nil || !cmp.Equal(c, again) {
-			t.Errorf("normalized twice: %v\n%s", err, cmp.Diff(c, again))
+		second := c
+		if err := second.Normalize(); err != nil || !cmp.Equal(c, second) {
+			t.Errorf("normalized twice: %v\n%s", err, cmp.Diff(c, second))
 		}
 		if strings.ContainsAny(ignored.WarningText(), "\n\r\x1b") {
 			t.Errorf("a warning of several lines: %q", ignored.WarningText())

@@ -59,7 +59,7 @@ func TestSharedProbe(t *testing.T) {
 // The member type does not depend on the kind of machines. Without the key existing pools retain theirs, and the
 // default is that of cloud-provider-azure: interfaces, but addresses with several load balancers and for pools of
 // Services.
-func TestWhatPoolsHold(t *testing.T) {
+func TestMembershipSetting(t *testing.T) {
 	const key = "loadBalancerBackendPoolConfigurationType: "
 	for given, want := range map[string]string{
 		"":                         "true nodeIPConfiguration false",
@@ -87,9 +87,9 @@ func TestWhatPoolsHold(t *testing.T) {
 }
 
 // Each error names the key, the value and the fix.
-func TestLoadBalancersThatCannotBe(t *testing.T) {
+func TestInvalidLoadBalancers(t *testing.T) {
 	selector := func(text string) string { return list + "[{name: a, serviceLabelSelector: " + text + "}]" }
-	tests := []struct{ given, key, says string }{
+	tests := []struct{ given, key, wantText string }{
 		{"loadBalancerSku: Basic", "loadBalancerSku", `is "Basic": set "standard", or remove the key: Azure retired Basic load balancers on 30 September 2025`},
 		{"loadBalancerSku: gateway", "loadBalancerSku", `is "gateway": set "standard", or remove the key`},
 		{"loadBalancerMigration: later", "loadBalancerMigration", `is "later": want "automatic" or "manual", or remove the key for "automatic"`},
@@ -140,8 +140,8 @@ func TestLoadBalancersThatCannotBe(t *testing.T) {
 	}
 	for _, tt := range tests {
 		_, err := loadWith(t, tt.given)
-		if err == nil || !strings.Contains(err.Error(), `key "`+tt.key+`"`) || !strings.Contains(err.Error(), tt.says) {
-			t.Errorf("%s:\n got %v\nwant key %q, %s", tt.given, err, tt.key, tt.says)
+		if err == nil || !strings.Contains(err.Error(), `key "`+tt.key+`"`) || !strings.Contains(err.Error(), tt.wantText) {
+			t.Errorf("%s:\n got %v\nwant key %q, %s", tt.given, err, tt.key, tt.wantText)
 		}
 	}
 }
@@ -161,7 +161,7 @@ func TestMigrationSetting(t *testing.T) {
 
 // Unusual but valid: entries without a node selector, and a name with the internal suffix that belongs to no
 // other entry.
-func TestLoadBalancersThatMayBe(t *testing.T) {
+func TestValidLoadBalancers(t *testing.T) {
 	for _, given := range []string{
 		"loadBalancerSku: ''\nloadBalancerBackendPoolConfigurationType: ''",
 		"loadBalancerName: " + strings.Repeat("n", 71),
@@ -187,7 +187,7 @@ func TestNoSelectorIsNotAnEmptyOne(t *testing.T) {
 }
 
 func TestCheckClusterName(t *testing.T) {
-	tests := []struct{ given, cluster, says string }{
+	tests := []struct{ given, cluster, wantText string }{
 		{"", "kubernetes", ""},
 		{"loadBalancerName: other", "kubernetes", ""},
 		{list + "[{name: lb-2}, {name: Kubernetes}]", "kubernetes", ""},
@@ -199,18 +199,18 @@ func TestCheckClusterName(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = c.CheckClusterName(tt.cluster)
-		if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
-			t.Errorf("%s: got %v, want %q", tt.given, err, tt.says)
+		if (err == nil) != (tt.wantText == "") || err != nil && !strings.Contains(err.Error(), tt.wantText) {
+			t.Errorf("%s: got %v, want %q", tt.given, err, tt.wantText)
 		}
 	}
 }
 
 // Normalize must not modify the caller's slice.
 func TestNormalizeLeavesTheCallersList(t *testing.T) {
-	mine := []LoadBalancerConfiguration{{Name: "a"}}
-	c := Config{Cloud: Cloud{SubscriptionID: "s", ResourceGroup: "rg"}, LoadBalancers: LoadBalancers{Configurations: mine}}
-	if err := c.Normalize(); err != nil || mine[0].AllowServicePlacement != nil || !c.Configurations[0].AllowsPlacement() || c.Configurations[0].AllowServicePlacement == nil {
-		t.Errorf("%v: %+v became %+v", err, mine, c.Configurations)
+	own := []LoadBalancerConfiguration{{Name: "a"}}
+	c := Config{Cloud: Cloud{SubscriptionID: "s", ResourceGroup: "rg"}, LoadBalancers: LoadBalancers{Configurations: own}}
+	if err := c.Normalize(); err != nil || own[0].AllowServicePlacement != nil || !c.Configurations[0].AllowsPlacement() || c.Configurations[0].AllowServicePlacement == nil {
+		t.Errorf("%v: %+v became %+v", err, own, c.Configurations)
 	}
 }
 

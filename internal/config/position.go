@@ -42,35 +42,35 @@ func addPosition(content []byte, err error) error {
 // valuePositions returns the position of each value by lower-case path; empty if the file is invalid.
 func valuePositions(content []byte) map[string]string {
 	content = bytes.TrimPrefix(content, byteOrderMark)
-	all := map[string]string{}
+	positions := map[string]string{}
 	if at := valueOffset(content); content[at] == '{' {
 		s := scanner{text: content, at: at, offsets: map[string]int{}}
 		if s.readValue("", "", 0) == nil {
 			for _, path := range slices.SortedFunc(maps.Keys(s.offsets), func(a, b string) int { return cmp.Compare(s.offsets[a], s.offsets[b]) }) {
-				all[strings.ToLower(path)] = formatPosition(content, s.offsets[path]) // last duplicate wins
+				positions[strings.ToLower(path)] = formatPosition(content, s.offsets[path]) // last duplicate wins
 			}
 		}
-		return all
+		return positions
 	}
 	var document yaml.Node
 	if yaml.Unmarshal(content, &document) == nil && len(document.Content) == 1 {
-		addPositions(all, document.Content[0], "")
+		addPositions(positions, document.Content[0], "")
 	}
-	return all
+	return positions
 }
 
-func addPositions(all map[string]string, n *yaml.Node, path string) {
+func addPositions(positions map[string]string, n *yaml.Node, path string) {
 	if path != "" {
-		all[strings.ToLower(path)] = fmt.Sprintf("line %d, column %d", n.Line, n.Column)
+		positions[strings.ToLower(path)] = fmt.Sprintf("line %d, column %d", n.Line, n.Column)
 	}
 	switch n.Kind {
 	case yaml.SequenceNode:
 		for i, item := range n.Content {
-			addPositions(all, item, fmt.Sprintf("%s[%d]", path, i))
+			addPositions(positions, item, fmt.Sprintf("%s[%d]", path, i))
 		}
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			addPositions(all, n.Content[i+1], strings.TrimPrefix(path+"."+n.Content[i].Value, "."))
+			addPositions(positions, n.Content[i+1], strings.TrimPrefix(path+"."+n.Content[i].Value, "."))
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // JSON errors name the problem, line, column and fix. Each file is the base with the given last line.
-func TestWhereAndWhatIsWrongInJSON(t *testing.T) {
+func TestErrorPositionsInJSON(t *testing.T) {
 	for _, tt := range []struct{ name, line, want string }{
 		{"Python's true", `"useManagedIdentityExtension": True}`, `line 3, column 32: True is not JSON: write true`},
 		{"Python's false", `"useManagedIdentityExtension": False}`, `line 3, column 32: False is not JSON: write false`},
@@ -74,7 +74,7 @@ func TestWhereAndWhatIsWrongInJSON(t *testing.T) {
 	}
 }
 
-func TestWhereAndWhatIsWrongInYAML(t *testing.T) {
+func TestErrorPositionsInYAML(t *testing.T) {
 	for _, tt := range []struct{ name, line, want string }{
 		{"a tab", "tagsMap:\n\tcost: a", `line 4, column 1: a tab that indents: write spaces`},
 		{"a text for a switch", `useManagedIdentityExtension: "true"`, `line 3, column 30: key "useManagedIdentityExtension": want true or false, got a string: write true or false without quotes`},

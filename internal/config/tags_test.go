@@ -46,7 +46,7 @@ func TestResourceTagsAreTheCallers(t *testing.T) {
 	}
 }
 
-func TestTagsThatCannotBe(t *testing.T) {
+func TestInvalidTags(t *testing.T) {
 	many := func(n int) string {
 		var tags []string
 		for i := range n {
@@ -54,7 +54,7 @@ func TestTagsThatCannotBe(t *testing.T) {
 		}
 		return strings.Join(tags, ",")
 	}
-	for given, says := range map[string]string{
+	for given, wantText := range map[string]string{
 		"tags: a=b,team":                          `key "tags" has "team": want pairs like "a=b,c=d"`,
 		"tags: '=b'":                              `key "tags" has "=b"`,
 		"tags: a=b,a=c":                           `key "tags" has the tag "a" twice`,
@@ -67,8 +67,8 @@ func TestTagsThatCannotBe(t *testing.T) {
 		"tags: " + many(48):                       `have 48 tags: want at most 47: Azure allows 50, and Weir adds 3`,
 		"tags: " + many(47) + "\ntagsMap: {x: v}": `have 48 tags`,
 	} {
-		if _, err := loadWith(t, given); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%.60q: got %v, want %s", given, err, says)
+		if _, err := loadWith(t, given); err == nil || !strings.Contains(err.Error(), wantText) {
+			t.Errorf("%.60q: got %v, want %s", given, err, wantText)
 		}
 	}
 	if _, err := loadWith(t, "tags: "+many(47)+"\ntagsMap: {T1: v}"); err != nil {

@@ -67,8 +67,8 @@ func TestNoChangeCausesNoEvent(t *testing.T) {
 	s.createBackendPool("fence", "fence")
 	s.createSlice("fence", "fence", s.endpointOn(3))
 	s.waitForMembers("fence", s.ip(3))
-	mine := func(c armemu.Call) bool { return strings.HasSuffix(c.Resource, s.ns+"/backendAddressPools/web") }
-	if n := len(cloud.Calls(mine, armemu.ByKind(armemu.KindGet, armemu.KindPut))); n != calls {
+	own := func(c armemu.Call) bool { return strings.HasSuffix(c.Resource, s.ns+"/backendAddressPools/web") }
+	if n := len(cloud.Calls(own, armemu.ByKind(armemu.KindGet, armemu.KindPut))); n != calls {
 		t.Errorf("%d calls, want the %d from before", n, calls)
 	}
 	if current := get[v1alpha1.BackendPool](s, s.ns, "web").ResourceVersion; current != version {
@@ -191,7 +191,7 @@ func TestServiceThatNeverFilledThePool(t *testing.T) {
 	}
 }
 
-func TestWhatAzureDoesNotHave(t *testing.T) {
+func TestResourcesMissingInAzure(t *testing.T) {
 	t.Parallel()
 	s := newTestEnv(t)
 	s.createNode(1)
@@ -236,10 +236,10 @@ func TestRejectedWriteIsReportedOnService(t *testing.T) {
 	if got := s.status("bad").LastOutcome; got.Class != "Terminal" || got.Code != "InvalidRequestFormat" {
 		t.Errorf("last outcome %+v", got)
 	}
-	said := s.messages("Service", "web", backendpool.EventFailed)[0]
-	if !strings.HasPrefix(said, "Backend pool update failed: ") ||
-		!strings.HasSuffix(said, ". To retrigger, cause an endpoint change for the Service (e.g., restart or scale a backing pod).") {
-		t.Errorf("event %q", said)
+	output := s.messages("Service", "web", backendpool.EventFailed)[0]
+	if !strings.HasPrefix(output, "Backend pool update failed: ") ||
+		!strings.HasSuffix(output, ". To retrigger, cause an endpoint change for the Service (e.g., restart or scale a backing pod).") {
+		t.Errorf("event %q", output)
 	}
 	s.changeSlice("a", s.endpointOn(1), s.endpointOn(2), s.endpointOn(2)) // as the message advises
 	s.waitForMembers("bad", s.ip(1), s.ip(2))
@@ -349,9 +349,9 @@ func TestEventsAreNotAggregated(t *testing.T) {
 		s.createBackendPool(pool, "web")
 	}
 	s.waitForEvent("Service", "web", backendpool.EventFailed, 30)
-	for _, said := range s.messages("Service", "web", backendpool.EventFailed) {
-		if strings.Contains(said, "combined from similar events") || strings.Contains(said, "\n") {
-			t.Errorf("event %q", said)
+	for _, output := range s.messages("Service", "web", backendpool.EventFailed) {
+		if strings.Contains(output, "combined from similar events") || strings.Contains(output, "\n") {
+			t.Errorf("event %q", output)
 		}
 	}
 }

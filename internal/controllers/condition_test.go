@@ -13,9 +13,9 @@ import (
 )
 
 // setNodeCondition sets a condition of the n-th node, as an agent with rights to nodes/status does.
-func (s *testEnv) setNodeCondition(n int, c corev1.NodeCondition) {
-	s.Helper()
-	node := get[corev1.Node](s, "", s.node(n))
+func (env *testEnv) setNodeCondition(n int, c corev1.NodeCondition) {
+	env.Helper()
+	node := get[corev1.Node](env, "", env.node(n))
 	kept := node.Status.Conditions[:0:0]
 	for _, other := range node.Status.Conditions {
 		if other.Type != c.Type {
@@ -24,8 +24,8 @@ func (s *testEnv) setNodeCondition(n int, c corev1.NodeCondition) {
 	}
 	kept = append(kept, c)
 	node.Status.Conditions = kept
-	if err := api.Status().Update(s.Context(), node); err != nil {
-		s.Fatal(err)
+	if err := api.Status().Update(env.Context(), node); err != nil {
+		env.Fatal(err)
 	}
 }
 
@@ -78,10 +78,10 @@ func TestAConditionOfADrainSetsItsNodeDown(t *testing.T) {
 	s.createSlice("a", "web", s.endpointOn(1), s.endpointOn(2))
 	s.createBackendPool("web", "web")
 	s.waitForMembers("web", s.ip(1), s.ip(2))
-	drains := func(status corev1.ConditionStatus, why string, down ...string) {
+	drains := func(status corev1.ConditionStatus, reason string, down ...string) {
 		s.Helper()
 		s.setNodeCondition(1, corev1.NodeCondition{Type: "DrainInProgress", Status: status, Reason: "Drain", LastTransitionTime: metav1.Now()})
-		s.waitForDraining(1, why)
+		s.waitForDraining(1, reason)
 		s.waitForDown("web", down...)
 	}
 	drains(corev1.ConditionTrue, "DrainInProgress", s.node(1))

@@ -17,10 +17,10 @@ import (
 )
 
 // waitForCondition waits for the absence of the condition if reason is "".
-func (s *testEnv) waitForCondition(name, kind, reason, part string) {
-	s.Helper()
-	s.waitUntil(func() string {
-		c := meta.FindStatusCondition(get[corev1.Service](s, s.ns, name).Status.Conditions, kind)
+func (env *testEnv) waitForCondition(name, kind, reason, part string) {
+	env.Helper()
+	env.waitUntil(func() string {
+		c := meta.FindStatusCondition(get[corev1.Service](env, env.ns, name).Status.Conditions, kind)
 		switch {
 		case reason == "" && c == nil:
 			return ""

@@ -17,10 +17,10 @@ import (
 	"weir.dev/weir/internal/loadbalancer"
 )
 
-func (s *testEnv) waitForConflict(name, part string) {
-	s.Helper()
-	s.waitUntil(func() string {
-		c := meta.FindStatusCondition(get[corev1.Service](s, s.ns, name).Status.Conditions, metadata.ConditionConflict)
+func (env *testEnv) waitForConflict(name, part string) {
+	env.Helper()
+	env.waitUntil(func() string {
+		c := meta.FindStatusCondition(get[corev1.Service](env, env.ns, name).Status.Conditions, metadata.ConditionConflict)
 		switch {
 		case part == "" && c != nil:
 			return "still contested: " + c.Message
@@ -84,7 +84,7 @@ func TestConflictIsReported(t *testing.T) {
 }
 
 // The condition of an earlier process is removed if there is no conflict.
-func TestTheConditionOfAFightGoesWithTheLoadBalancer(t *testing.T) {
+func TestConflictConditionIsRemovedWithTheLoadBalancer(t *testing.T) {
 	s := newTestEnv(t)
 	deployer.setResult(s.ns+"/web", conflictResult(time.Now().Add(time.Hour)))
 	s.createLoadBalanced("web")

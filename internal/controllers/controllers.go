@@ -63,16 +63,16 @@ func NewControllers(opts Options, queue *k8s.EventQueue, statuses backendpool.AP
 }
 
 // SetAPI replaces the API server clients.
-func (r *Controllers) SetAPI(reader client.Reader, writer client.Writer, status client.SubResourceWriter) {
-	r.Placement.Writer = writer
-	r.Services.SetAPI(services.API{Reader: reader, Cached: reader, Writer: writer, Status: status})
+func (c *Controllers) SetAPI(reader client.Reader, writer client.Writer, status client.SubResourceWriter) {
+	c.Placement.Writer = writer
+	c.Services.SetAPI(services.API{Reader: reader, Cached: reader, Writer: writer, Status: status})
 }
 
 // EnableLoadBalancers enables load balancers for Services. Call it before Setup.
-func (r *Controllers) EnableLoadBalancers(b services.Balancers, o services.Options) {
-	r.View.HealthPort = b.HealthPort
-	r.Placement.SetConfigurations(o.Configurations, b.NodeConfigurations, o.AvailabilitySet)
-	r.Services.EnableLoadBalancers(b, o)
+func (c *Controllers) EnableLoadBalancers(b services.Balancers, o services.Options) {
+	c.View.HealthPort = b.HealthPort
+	c.Placement.SetConfigurations(o.Configurations, b.NodeConfigurations, o.AvailabilitySet)
+	c.Services.EnableLoadBalancers(b, o)
 }
 
 type poolOwner struct {
@@ -81,6 +81,6 @@ type poolOwner struct {
 }
 
 // Contested counts conflicts with other controllers by kind, in linear time.
-func (r *Controllers) Contested() map[string]int {
-	return map[string]int{"Service": r.Services.CountConflicting(), "BackendPool": r.Ownership.Statuses.CountConflicting()}
+func (c *Controllers) Contested() map[string]int {
+	return map[string]int{"Service": c.Services.CountConflicting(), "BackendPool": c.Ownership.Statuses.CountConflicting()}
 }

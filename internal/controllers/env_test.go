@@ -42,87 +42,87 @@ func newTestEnv(t *testing.T, pools ...string) *testEnv {
 	return s
 }
 
-func (s *testEnv) lbID() string { return network + "/loadBalancers/" + s.ns }
+func (env *testEnv) lbID() string { return network + "/loadBalancers/" + env.ns }
 
-func (s *testEnv) loadBalancer(pools ...string) {
-	s.Helper()
-	s.put(s.lbID(), `{"location":"eastus","sku":{"name":"Standard"},"properties":{"frontendIPConfigurations":[{"name":"fe"}]}}`)
+func (env *testEnv) loadBalancer(pools ...string) {
+	env.Helper()
+	env.put(env.lbID(), `{"location":"eastus","sku":{"name":"Standard"},"properties":{"frontendIPConfigurations":[{"name":"fe"}]}}`)
 	for _, pool := range pools {
-		s.azurePool(pool)
+		env.azurePool(pool)
 	}
 }
 
-func (s *testEnv) azurePool(name string, ips ...string) {
-	s.Helper()
+func (env *testEnv) azurePool(name string, ips ...string) {
+	env.Helper()
 	entries := []string{}
 	for _, ip := range ips {
 		entries = append(entries, fmt.Sprintf(`{"name":"other-%s","properties":{"ipAddress":%q}}`, strings.NewReplacer(".", "-", ":", "-").Replace(ip), ip))
 	}
-	s.put(s.lbID()+"/backendAddressPools/"+name, fmt.Sprintf(`{"name":%q,"properties":{"virtualNetwork":{"id":%q},"loadBalancerBackendAddresses":[%s]}}`,
+	env.put(env.lbID()+"/backendAddressPools/"+name, fmt.Sprintf(`{"name":%q,"properties":{"virtualNetwork":{"id":%q},"loadBalancerBackendAddresses":[%s]}}`,
 		name, vnetID, strings.Join(entries, ",")))
 }
 
-func (s *testEnv) put(id, body string) {
-	s.Helper()
+func (env *testEnv) put(id, body string) {
+	env.Helper()
 	if err := cloud.Put(id, []byte(body)); err != nil {
-		s.Fatal(err)
+		env.Fatal(err)
 	}
 }
 
-func (s *testEnv) ip(n int) string  { return fmt.Sprintf("10.%d.0.%d", s.no, n) }
-func (s *testEnv) ip6(n int) string { return fmt.Sprintf("fd00:%d::%d", s.no, n) }
+func (env *testEnv) ip(n int) string  { return fmt.Sprintf("10.%d.0.%d", env.no, n) }
+func (env *testEnv) ip6(n int) string { return fmt.Sprintf("fd00:%d::%d", env.no, n) }
 
-func (s *testEnv) node(n int) string { return fmt.Sprintf("%s-n%d", s.ns, n) }
+func (env *testEnv) node(n int) string { return fmt.Sprintf("%s-n%d", env.ns, n) }
 
-func (s *testEnv) createNode(n int, ips ...string) {
-	s.Helper()
-	s.createLabeledNode(n, nil, ips...)
+func (env *testEnv) createNode(n int, ips ...string) {
+	env.Helper()
+	env.createLabeledNode(n, nil, ips...)
 }
 
-func (s *testEnv) createLabeledNode(n int, labels map[string]string, ips ...string) {
-	s.Helper()
+func (env *testEnv) createLabeledNode(n int, labels map[string]string, ips ...string) {
+	env.Helper()
 	if ips == nil {
-		ips = []string{s.ip(n)}
+		ips = []string{env.ip(n)}
 	}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.node(n), Labels: labels}}
-	s.create(node)
-	s.Cleanup(func() {
-		_ = api.Delete(context.Background(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.node(n)}})
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: env.node(n), Labels: labels}}
+	env.create(node)
+	env.Cleanup(func() {
+		_ = api.Delete(context.Background(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: env.node(n)}})
 	})
-	s.setIPs(n, ips...)
+	env.setIPs(n, ips...)
 }
 
-func (s *testEnv) setIPs(n int, ips ...string) {
-	s.Helper()
-	node := get[corev1.Node](s, "", s.node(n))
+func (env *testEnv) setIPs(n int, ips ...string) {
+	env.Helper()
+	node := get[corev1.Node](env, "", env.node(n))
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: node.Name}}
 	for _, ip := range ips {
 		node.Status.Addresses = append(node.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: ip})
 	}
-	if err := api.Status().Update(s.Context(), node); err != nil {
-		s.Fatal(err)
+	if err := api.Status().Update(env.Context(), node); err != nil {
+		env.Fatal(err)
 	}
 }
 
-func (s *testEnv) createService(name string, kind corev1.ServiceType) {
-	s.Helper()
-	s.create(&corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: name},
+func (env *testEnv) createService(name string, kind corev1.ServiceType) {
+	env.Helper()
+	env.create(&corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: env.ns, Name: name},
 		Spec:       corev1.ServiceSpec{Type: kind, Ports: []corev1.ServicePort{{Port: 80}}},
 	})
 }
 
-func (s *testEnv) endpointOn(n int) discoveryv1.Endpoint {
-	return discoveryv1.Endpoint{Addresses: []string{"192.0.2.1"}, NodeName: new(s.node(n)), Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}
+func (env *testEnv) endpointOn(n int) discoveryv1.Endpoint {
+	return discoveryv1.Endpoint{Addresses: []string{"192.0.2.1"}, NodeName: new(env.node(n)), Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}
 }
 
-func (s *testEnv) createSlice(name, service string, endpoints ...discoveryv1.Endpoint) {
-	s.Helper()
-	s.createSliceOf(discoveryv1.AddressTypeIPv4, name, service, endpoints...)
+func (env *testEnv) createSlice(name, service string, endpoints ...discoveryv1.Endpoint) {
+	env.Helper()
+	env.createSliceOf(discoveryv1.AddressTypeIPv4, name, service, endpoints...)
 }
 
-func (s *testEnv) createSliceOf(family discoveryv1.AddressType, name, service string, endpoints ...discoveryv1.Endpoint) {
-	s.Helper()
+func (env *testEnv) createSliceOf(family discoveryv1.AddressType, name, service string, endpoints ...discoveryv1.Endpoint) {
+	env.Helper()
 	for i := range endpoints {
 		switch family {
 		case discoveryv1.AddressTypeIPv6:
@@ -131,45 +131,45 @@ func (s *testEnv) createSliceOf(family discoveryv1.AddressType, name, service st
 			endpoints[i].Addresses = []string{"pod.example.com"}
 		}
 	}
-	s.create(&discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Namespace: s.ns, Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: service}},
+	env.create(&discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: env.ns, Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: service}},
 		AddressType: family, Endpoints: endpoints,
 	})
 }
 
-func (s *testEnv) changeSlice(name string, endpoints ...discoveryv1.Endpoint) {
-	s.Helper()
-	change(s, s.ns, name, func(es *discoveryv1.EndpointSlice) { es.Endpoints = endpoints })
+func (env *testEnv) changeSlice(name string, endpoints ...discoveryv1.Endpoint) {
+	env.Helper()
+	change(env, env.ns, name, func(es *discoveryv1.EndpointSlice) { es.Endpoints = endpoints })
 }
 
-func (s *testEnv) createBackendPool(name, service string, spec ...func(*v1alpha1.BackendPoolSpec)) {
-	s.Helper()
-	p := &v1alpha1.BackendPool{ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: name}}
+func (env *testEnv) createBackendPool(name, service string, spec ...func(*v1alpha1.BackendPoolSpec)) {
+	env.Helper()
+	p := &v1alpha1.BackendPool{ObjectMeta: metav1.ObjectMeta{Namespace: env.ns, Name: name}}
 	p.Spec = v1alpha1.BackendPoolSpec{
 		ServiceRef:   &v1alpha1.ServiceReference{Name: service},
-		LoadBalancer: v1alpha1.LoadBalancerReference{Name: s.ns}, PoolName: name,
+		LoadBalancer: v1alpha1.LoadBalancerReference{Name: env.ns}, PoolName: name,
 	}
 	for _, f := range spec {
 		f(&p.Spec)
 	}
-	s.create(p)
+	env.create(p)
 }
 
-func (s *testEnv) create(obj client.Object) {
-	s.Helper()
-	if err := api.Create(s.Context(), obj); err != nil {
-		s.Fatal(err)
+func (env *testEnv) create(obj client.Object) {
+	env.Helper()
+	if err := api.Create(env.Context(), obj); err != nil {
+		env.Fatal(err)
 	}
 }
 
-func (s *testEnv) delete(obj client.Object, name string) {
-	s.Helper()
+func (env *testEnv) delete(obj client.Object, name string) {
+	env.Helper()
 	obj.SetName(name)
 	if _, node := obj.(*corev1.Node); !node {
-		obj.SetNamespace(s.ns)
+		obj.SetNamespace(env.ns)
 	}
-	if err := api.Delete(s.Context(), obj); err != nil {
-		s.Fatal(err)
+	if err := api.Delete(env.Context(), obj); err != nil {
+		env.Fatal(err)
 	}
 }
 
@@ -198,16 +198,16 @@ func change[T any, P interface {
 	}
 }
 
-func (s *testEnv) waitUntil(check func() string) {
-	s.Helper()
-	controlplane.WaitUntil(s.T, check)
+func (env *testEnv) waitUntil(check func() string) {
+	env.Helper()
+	controlplane.WaitUntil(env.T, check)
 }
 
-func (s *testEnv) poolAddresses(pool string) []string {
-	s.Helper()
-	raw, ok := cloud.Get(s.lbID() + "/backendAddressPools/" + pool)
+func (env *testEnv) poolAddresses(pool string) []string {
+	env.Helper()
+	raw, ok := cloud.Get(env.lbID() + "/backendAddressPools/" + pool)
 	if !ok {
-		s.Fatalf("no pool %s", pool)
+		env.Fatalf("no pool %s", pool)
 	}
 	var body struct {
 		Properties struct {
@@ -215,7 +215,7 @@ func (s *testEnv) poolAddresses(pool string) []string {
 		}
 	}
 	if err := json.Unmarshal(raw, &body); err != nil {
-		s.Fatal(err)
+		env.Fatal(err)
 	}
 	ips := []string{}
 	for _, a := range body.Properties.LoadBalancerBackendAddresses {
@@ -226,87 +226,87 @@ func (s *testEnv) poolAddresses(pool string) []string {
 }
 
 // waitForMembers waits until a pool holds exactly these addresses and its BackendPool is in sync.
-func (s *testEnv) waitForMembers(pool string, ips ...string) {
-	s.Helper()
+func (env *testEnv) waitForMembers(pool string, ips ...string) {
+	env.Helper()
 	slices.Sort(ips)
-	s.waitUntil(func() string {
-		if got := s.poolAddresses(pool); !slices.Equal(got, ips) {
-			return fmt.Sprintf("pool %s holds %v, want %v; %s", pool, got, ips, s.syncedMessage(pool))
+	env.waitUntil(func() string {
+		if got := env.poolAddresses(pool); !slices.Equal(got, ips) {
+			return fmt.Sprintf("pool %s holds %v, want %v; %s", pool, got, ips, env.syncedMessage(pool))
 		}
-		if c := s.syncedCondition(pool); c.Reason != v1alpha1.ReasonInSync || c.Status != metav1.ConditionTrue {
-			return fmt.Sprintf("BackendPool %s: %s", pool, s.syncedMessage(pool))
+		if c := env.syncedCondition(pool); c.Reason != v1alpha1.ReasonInSync || c.Status != metav1.ConditionTrue {
+			return fmt.Sprintf("BackendPool %s: %s", pool, env.syncedMessage(pool))
 		}
 		return ""
 	})
 }
 
-func (s *testEnv) status(name string) v1alpha1.BackendPoolStatus {
-	s.Helper()
-	return get[v1alpha1.BackendPool](s, s.ns, name).Status
+func (env *testEnv) status(name string) v1alpha1.BackendPoolStatus {
+	env.Helper()
+	return get[v1alpha1.BackendPool](env, env.ns, name).Status
 }
 
-func (s *testEnv) syncedCondition(name string) metav1.Condition {
-	s.Helper()
-	if c := meta.FindStatusCondition(s.status(name).Conditions, v1alpha1.ConditionSynced); c != nil {
+func (env *testEnv) syncedCondition(name string) metav1.Condition {
+	env.Helper()
+	if c := meta.FindStatusCondition(env.status(name).Conditions, v1alpha1.ConditionSynced); c != nil {
 		return *c
 	}
 	return metav1.Condition{}
 }
 
-func (s *testEnv) syncedMessage(name string) string {
-	s.Helper()
-	c := s.syncedCondition(name)
+func (env *testEnv) syncedMessage(name string) string {
+	env.Helper()
+	c := env.syncedCondition(name)
 	return fmt.Sprintf("Synced=%s %s: %s", c.Status, c.Reason, c.Message)
 }
 
-func (s *testEnv) waitForReason(name, reason, part string) {
-	s.Helper()
-	s.waitUntil(func() string {
-		if c := s.syncedCondition(name); c.Reason != reason || !strings.Contains(c.Message, part) {
-			return fmt.Sprintf("BackendPool %s: %s; want %s and %q", name, s.syncedMessage(name), reason, part)
+func (env *testEnv) waitForReason(name, reason, part string) {
+	env.Helper()
+	env.waitUntil(func() string {
+		if c := env.syncedCondition(name); c.Reason != reason || !strings.Contains(c.Message, part) {
+			return fmt.Sprintf("BackendPool %s: %s; want %s and %q", name, env.syncedMessage(name), reason, part)
 		}
 		return ""
 	})
 }
 
-func (s *testEnv) waitForDeletion(name string) {
-	s.Helper()
-	s.waitUntil(func() string {
+func (env *testEnv) waitForDeletion(name string) {
+	env.Helper()
+	env.waitUntil(func() string {
 		p := &v1alpha1.BackendPool{}
-		if api.Get(s.Context(), client.ObjectKey{Namespace: s.ns, Name: name}, p) != nil {
+		if api.Get(env.Context(), client.ObjectKey{Namespace: env.ns, Name: name}, p) != nil {
 			return ""
 		}
 		return fmt.Sprintf("BackendPool %s is there: %+v", name, p.Status.Conditions)
 	})
 }
 
-func (s *testEnv) countCalls(kinds ...armemu.Kind) int {
-	mine := func(c armemu.Call) bool { return strings.HasPrefix(c.Resource+"/", s.lbID()+"/") }
-	return len(cloud.Calls(mine, armemu.ByKind(kinds...)))
+func (env *testEnv) countCalls(kinds ...armemu.Kind) int {
+	own := func(c armemu.Call) bool { return strings.HasPrefix(c.Resource+"/", env.lbID()+"/") }
+	return len(cloud.Calls(own, armemu.ByKind(kinds...)))
 }
 
-func (s *testEnv) countWrites() int { return s.countCalls(armemu.KindPut, armemu.KindDelete) }
+func (env *testEnv) countWrites() int { return env.countCalls(armemu.KindPut, armemu.KindDelete) }
 
-func (s *testEnv) countEvents(kind, name string) map[string]int {
-	s.Helper()
+func (env *testEnv) countEvents(kind, name string) map[string]int {
+	env.Helper()
 	var list corev1.EventList
-	if err := api.List(s.Context(), &list, client.InNamespace(s.ns)); err != nil {
-		s.Fatal(err)
+	if err := api.List(env.Context(), &list, client.InNamespace(env.ns)); err != nil {
+		env.Fatal(err)
 	}
-	said := map[string]int{}
+	output := map[string]int{}
 	for _, e := range list.Items {
 		if e.InvolvedObject.Kind == kind && e.InvolvedObject.Name == name {
-			said[e.Reason] += int(max(e.Count, 1))
+			output[e.Reason] += int(max(e.Count, 1))
 		}
 	}
-	return said
+	return output
 }
 
-func (s *testEnv) messages(kind, name, reason string) []string {
-	s.Helper()
+func (env *testEnv) messages(kind, name, reason string) []string {
+	env.Helper()
 	var list corev1.EventList
-	if err := api.List(s.Context(), &list, client.InNamespace(s.ns)); err != nil {
-		s.Fatal(err)
+	if err := api.List(env.Context(), &list, client.InNamespace(env.ns)); err != nil {
+		env.Fatal(err)
 	}
 	var out []string
 	for _, e := range list.Items {
@@ -317,10 +317,10 @@ func (s *testEnv) messages(kind, name, reason string) []string {
 	return out
 }
 
-func (s *testEnv) waitForEvent(kind, name, reason string, times int) {
-	s.Helper()
-	s.waitUntil(func() string {
-		if got := s.countEvents(kind, name); got[reason] != times {
+func (env *testEnv) waitForEvent(kind, name, reason string, times int) {
+	env.Helper()
+	env.waitUntil(func() string {
+		if got := env.countEvents(kind, name); got[reason] != times {
 			return fmt.Sprintf("events of %s %s: %v, want %s %d times", kind, name, got, reason, times)
 		}
 		return ""

@@ -48,25 +48,25 @@ type fakeDeployer struct {
 	given  int
 }
 
-func (b *fakeDeployer) Run(ctx context.Context) { <-ctx.Done() }
+func (d *fakeDeployer) Run(ctx context.Context) { <-ctx.Done() }
 
-func (b *fakeDeployer) ID(name string) lb.LoadBalancerID {
+func (d *fakeDeployer) ID(name string) lb.LoadBalancerID {
 	return lb.LoadBalancerID{SubscriptionID: subscription, ResourceGroup: "rg", Name: name}
 }
 
-func (b *fakeDeployer) LeftToOthers(lb.PoolKey) bool       { return false }
-func (b *fakeDeployer) HealthPort(lb.PoolID) (int32, bool) { return 0, true }
-func (b *fakeDeployer) Names() []string                    { return []string{"kubernetes", "kubernetes-internal"} }
+func (d *fakeDeployer) LeftToOthers(lb.PoolKey) bool       { return false }
+func (d *fakeDeployer) HealthPort(lb.PoolID) (int32, bool) { return 0, true }
+func (d *fakeDeployer) Names() []string                    { return []string{"kubernetes", "kubernetes-internal"} }
 
-func (b *fakeDeployer) ListOrphans(context.Context) ([]loadbalancer.Orphan, error) { return nil, nil }
+func (d *fakeDeployer) ListOrphans(context.Context) ([]loadbalancer.Orphan, error) { return nil, nil }
 
-func (b *fakeDeployer) CleanUp(context.Context) (loadbalancer.CleanupResult, error) {
+func (d *fakeDeployer) CleanUp(context.Context) (loadbalancer.CleanupResult, error) {
 	return loadbalancer.CleanupResult{}, nil
 }
 
-func (b *fakeDeployer) Rehearsal() *dryrun.Simulator {
+func (d *fakeDeployer) Rehearsal() *dryrun.Simulator {
 	set := loadbalancer.Settings{
-		Settings: loadBalancerOptions().Settings, Place: b.ID(""), Location: "eastus", Configurations: []service.Configuration{{Name: "kubernetes"}},
+		Settings: loadBalancerOptions().Settings, Place: d.ID(""), Location: "eastus", Configurations: []service.Configuration{{Name: "kubernetes"}},
 	}
 	return dryrun.New(loadbalancer.Config{Settings: set, Cluster: emptyAzure{}}, emptyAzure{})
 }
@@ -101,11 +101,11 @@ func (emptyAzure) HasManagedPool(lb.PoolID) bool                                
 func (emptyAzure) HasBackendPool(lb.PoolID) bool                                      { return false }
 func (emptyAzure) ResolveMachines(_ context.Context, pool lb.Pool) (lb.Pool, error)   { return pool, nil }
 
-func (b *fakeDeployer) NodeConfigurations(context.Context) (map[string]string, error) {
+func (d *fakeDeployer) NodeConfigurations(context.Context) (map[string]string, error) {
 	return nil, nil
 }
 
-func (b *fakeDeployer) FindPlacement(_ context.Context, p loadbalancer.PlacementRequest) (string, []string, error) {
+func (d *fakeDeployer) FindPlacement(_ context.Context, p loadbalancer.PlacementRequest) (string, []string, error) {
 	if p.Desired == nil {
 		return "", p.LoadBalancers, nil
 	}
@@ -114,76 +114,76 @@ func (b *fakeDeployer) FindPlacement(_ context.Context, p loadbalancer.Placement
 	return on, leave, nil
 }
 
-func (b *fakeDeployer) CheckLinksReadable(context.Context, string) error { return nil }
+func (d *fakeDeployer) CheckLinksReadable(context.Context, string) error { return nil }
 
-func (b *fakeDeployer) CheckReadable(_ context.Context, group string) error {
+func (d *fakeDeployer) CheckReadable(_ context.Context, group string) error {
 	if group == "mistyped" {
 		return &armerror.Fault{Class: armerror.Terminal, Code: "AuthorizationFailed", Err: errors.New("no right to read it")}
 	}
 	return nil
 }
 
-func (b *fakeDeployer) CheckDeferred(string, *service.Spec, string, bool, time.Time) error {
+func (d *fakeDeployer) CheckDeferred(string, *service.Spec, string, bool, time.Time) error {
 	return nil
 }
 
-func (b *fakeDeployer) RecordRejection(string, *service.Spec, string, error) {}
+func (d *fakeDeployer) RecordRejection(string, *service.Spec, string, error) {}
 
-func (b *fakeDeployer) ForgetService(string, string) {}
+func (d *fakeDeployer) ForgetService(string, string) {}
 
-func (b *fakeDeployer) EnsureLoadBalancer(req loadbalancer.Request) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.asked == nil {
-		b.asked = map[string][]loadbalancer.Request{}
+func (d *fakeDeployer) EnsureLoadBalancer(req loadbalancer.Request) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.asked == nil {
+		d.asked = map[string][]loadbalancer.Request{}
 	}
-	b.asked[req.Service] = append(b.asked[req.Service], req)
-	answer := b.answer[req.Service]
+	d.asked[req.Service] = append(d.asked[req.Service], req)
+	answer := d.answer[req.Service]
 	if answer == nil {
-		answer = b.successResult
+		answer = d.successResult
 	}
 	r := answer(req)
-	go b.done(r)
+	go d.done(r)
 }
 
-// successResult gives every frontend an address. The caller holds b.mu.
-func (b *fakeDeployer) successResult(req loadbalancer.Request) loadbalancer.Result {
+// successResult gives every frontend an address. The caller holds d.mu.
+func (d *fakeDeployer) successResult(req loadbalancer.Request) loadbalancer.Result {
 	r := loadbalancer.Result{Request: req, Changed: true}
 	if req.Desired != nil {
 		r.Pools = req.Desired.Pools
 		for _, f := range req.Desired.Frontends {
-			ip := netip.AddrFrom4([4]byte{20, 0, byte(b.given >> 8), byte(b.given)})
+			ip := netip.AddrFrom4([4]byte{20, 0, byte(d.given >> 8), byte(d.given)})
 			if f.Frontend.Family == lb.IPv6 {
-				ip = netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 14: byte(b.given >> 8), 15: byte(b.given)})
+				ip = netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 14: byte(d.given >> 8), 15: byte(d.given)})
 			}
 			r.Addresses = append(r.Addresses, ip)
-			b.given++
+			d.given++
 		}
 	}
 	return r
 }
 
 // setResult sets the result of a Service's requests; nil is success.
-func (b *fakeDeployer) setResult(service string, answer func(loadbalancer.Request) loadbalancer.Result) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.answer == nil {
-		b.answer = map[string]func(loadbalancer.Request) loadbalancer.Result{}
+func (d *fakeDeployer) setResult(service string, answer func(loadbalancer.Request) loadbalancer.Result) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.answer == nil {
+		d.answer = map[string]func(loadbalancer.Request) loadbalancer.Result{}
 	}
-	b.answer[service] = answer
+	d.answer[service] = answer
 }
 
-func (b *fakeDeployer) requests(service string) []loadbalancer.Request {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.Clone(b.asked[service])
+func (d *fakeDeployer) requests(service string) []loadbalancer.Request {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.asked[service])
 }
 
-func (s *testEnv) createLoadBalanced(name string, edits ...func(*corev1.Service)) {
-	s.Helper()
-	s.createOwnPools(name)
+func (env *testEnv) createLoadBalanced(name string, edits ...func(*corev1.Service)) {
+	env.Helper()
+	env.createOwnPools(name)
 	svc := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: name, Annotations: map[string]string{}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: env.ns, Name: name, Annotations: map[string]string{}},
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: new(class),
 			ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal, Ports: []corev1.ServicePort{{Port: 80}},
@@ -192,44 +192,44 @@ func (s *testEnv) createLoadBalanced(name string, edits ...func(*corev1.Service)
 	for _, edit := range edits {
 		edit(svc)
 	}
-	s.create(svc)
+	env.create(svc)
 }
 
-func (s *testEnv) editService(name string, edit func(*corev1.Service)) {
-	s.Helper()
-	change(s, s.ns, name, edit)
+func (env *testEnv) editService(name string, edit func(*corev1.Service)) {
+	env.Helper()
+	change(env, env.ns, name, edit)
 }
 
 var twins sync.Once
 
 // createOwnPools creates a Service's own pools in Azure. Without them, the load balancer would be
 // requested again.
-func (s *testEnv) createOwnPools(service string) {
-	s.createPools(s.ns+"-"+service, s.ns+"-"+service+"-ipv6")
+func (env *testEnv) createOwnPools(service string) {
+	env.createPools(env.ns+"-"+service, env.ns+"-"+service+"-ipv6")
 }
 
-func (s *testEnv) createPools(names ...string) {
-	s.Helper()
+func (env *testEnv) createPools(names ...string) {
+	env.Helper()
 	balancers := []string{network + "/loadBalancers/kubernetes", network + "/loadBalancers/kubernetes-internal"}
 	twins.Do(func() {
 		for _, id := range balancers {
-			s.put(id, `{"location":"eastus","sku":{"name":"Standard"},"properties":{"frontendIPConfigurations":[{"name":"theirs"}]}}`)
+			env.put(id, `{"location":"eastus","sku":{"name":"Standard"},"properties":{"frontendIPConfigurations":[{"name":"theirs"}]}}`)
 		}
 	})
 	for _, id := range balancers {
 		for _, name := range names {
-			s.put(id+"/backendAddressPools/"+name, fmt.Sprintf(`{"name":%q,"properties":{"virtualNetwork":{"id":%q}}}`, name, vnetID))
+			env.put(id+"/backendAddressPools/"+name, fmt.Sprintf(`{"name":%q,"properties":{"virtualNetwork":{"id":%q}}}`, name, vnetID))
 		}
 	}
 }
 
-func (s *testEnv) waitForAddresses(name string, addresses int) *corev1.Service {
-	s.Helper()
+func (env *testEnv) waitForAddresses(name string, addresses int) *corev1.Service {
+	env.Helper()
 	var svc *corev1.Service
-	s.waitUntil(func() string {
-		svc = get[corev1.Service](s, s.ns, name)
+	env.waitUntil(func() string {
+		svc = get[corev1.Service](env, env.ns, name)
 		if got := svc.Status.LoadBalancer.Ingress; len(got) != addresses {
-			return fmt.Sprintf("Service %s shows %v, want %d addresses; events %v", name, got, addresses, s.countEvents("Service", name))
+			return fmt.Sprintf("Service %s shows %v, want %d addresses; events %v", name, got, addresses, env.countEvents("Service", name))
 		}
 		return ""
 	})
@@ -237,36 +237,36 @@ func (s *testEnv) waitForAddresses(name string, addresses int) *corev1.Service {
 }
 
 // waitForRequests waits for a number of requests that deploy or remove a Service, and returns them.
-func (s *testEnv) waitForRequests(name string, times int) []loadbalancer.Request {
-	s.Helper()
-	var all []loadbalancer.Request
-	s.waitUntil(func() string {
-		all = slices.DeleteFunc(deployer.requests(s.ns+"/"+name), func(req loadbalancer.Request) bool { return req.CloseOnly })
-		if len(all) != times {
-			return fmt.Sprintf("%d requests for %s, want %d", len(all), name, times)
+func (env *testEnv) waitForRequests(name string, times int) []loadbalancer.Request {
+	env.Helper()
+	var requests []loadbalancer.Request
+	env.waitUntil(func() string {
+		requests = slices.DeleteFunc(deployer.requests(env.ns+"/"+name), func(req loadbalancer.Request) bool { return req.CloseOnly })
+		if len(requests) != times {
+			return fmt.Sprintf("%d requests for %s, want %d", len(requests), name, times)
 		}
 		return ""
 	})
-	return all
+	return requests
 }
 
 // waitForClosing waits for a request that closes the security group, and fails if it is not the second one: it
 // precedes whatever else an edit changes.
-func (s *testEnv) waitForClosing(name string) {
-	s.Helper()
-	s.waitUntil(func() string {
-		if all := deployer.requests(s.ns + "/" + name); len(all) < 2 || !all[1].CloseOnly {
-			return fmt.Sprintf("%d requests for %s, and the second one closes nothing", len(all), name)
+func (env *testEnv) waitForClosing(name string) {
+	env.Helper()
+	env.waitUntil(func() string {
+		if requests := deployer.requests(env.ns + "/" + name); len(requests) < 2 || !requests[1].CloseOnly {
+			return fmt.Sprintf("%d requests for %s, and the second one closes nothing", len(requests), name)
 		}
 		return ""
 	})
 }
 
-func (s *testEnv) managedPools() string {
-	s.Helper()
+func (env *testEnv) managedPools() string {
+	env.Helper()
 	var list backendPools
-	if err := api.List(s.Context(), &list, inNamespace(s.ns), matching(labels.Set{"app.kubernetes.io/managed-by": "weir"})); err != nil {
-		s.Fatal(err)
+	if err := api.List(env.Context(), &list, inNamespace(env.ns), matching(labels.Set{"app.kubernetes.io/managed-by": "weir"})); err != nil {
+		env.Fatal(err)
 	}
 	var names []string
 	for _, p := range list.Items {

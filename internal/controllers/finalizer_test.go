@@ -48,17 +48,17 @@ func TestRemovedFinalizerLeavesCleanupToWeir(t *testing.T) {
 
 // The BackendPool of a deleted Service may request once more, so only the latest request is
 // checked.
-func (s *testEnv) checkLastRequest(name string, times int, check func(loadbalancer.Request) bool) {
-	s.Helper()
-	s.waitUntil(func() string {
+func (env *testEnv) checkLastRequest(name string, times int, check func(loadbalancer.Request) bool) {
+	env.Helper()
+	env.waitUntil(func() string {
 		deployer.mu.Lock()
 		defer deployer.mu.Unlock()
-		all := deployer.asked[name]
+		requests := deployer.asked[name]
 		switch {
-		case len(all) < times:
-			return fmt.Sprintf("asked %d times, want %d", len(all), times)
-		case !check(all[times-1]):
-			return fmt.Sprintf("request %d is %+v", times, all[times-1])
+		case len(requests) < times:
+			return fmt.Sprintf("asked %d times, want %d", len(requests), times)
+		case !check(requests[times-1]):
+			return fmt.Sprintf("request %d is %+v", times, requests[times-1])
 		}
 		return ""
 	})

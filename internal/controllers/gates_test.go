@@ -68,32 +68,32 @@ func installGates(t *testing.T) {
 }
 
 // createPod creates a pod on a node, as its ReplicaSet and the scheduler would.
-func (s *testEnv) createPod(name string, n int, edits ...func(*corev1.Pod)) *corev1.Pod {
-	s.Helper()
+func (env *testEnv) createPod(name string, n int, edits ...func(*corev1.Pod)) *corev1.Pod {
+	env.Helper()
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: name, Labels: map[string]string{"app": "web"}},
-		Spec:       corev1.PodSpec{NodeName: s.node(n), Containers: []corev1.Container{{Name: "web", Image: "web"}}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: env.ns, Name: name, Labels: map[string]string{"app": "web"}},
+		Spec:       corev1.PodSpec{NodeName: env.node(n), Containers: []corev1.Container{{Name: "web", Image: "web"}}},
 	}
 	for _, edit := range edits {
 		edit(pod)
 	}
-	s.create(pod)
+	env.create(pod)
 	return pod
 }
 
-func (s *testEnv) setContainersReady(name string) {
-	s.Helper()
-	pod := get[corev1.Pod](s, s.ns, name)
+func (env *testEnv) setContainersReady(name string) {
+	env.Helper()
+	pod := get[corev1.Pod](env, env.ns, name)
 	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()})
-	if err := api.Status().Update(s.Context(), pod); err != nil {
-		s.Fatal(err)
+	if err := api.Status().Update(env.Context(), pod); err != nil {
+		env.Fatal(err)
 	}
 }
 
 // gate returns the reason of an open gate; "" while it is closed.
-func (s *testEnv) gate(name string) string {
-	s.Helper()
-	for _, c := range get[corev1.Pod](s, s.ns, name).Status.Conditions {
+func (env *testEnv) gate(name string) string {
+	env.Helper()
+	for _, c := range get[corev1.Pod](env, env.ns, name).Status.Conditions {
 		if c.Type == metadata.GateInPool && c.Status == corev1.ConditionTrue {
 			return c.Reason
 		}
@@ -101,10 +101,10 @@ func (s *testEnv) gate(name string) string {
 	return ""
 }
 
-func (s *testEnv) waitForGate(name string, reason pods.Reason) {
-	s.Helper()
-	s.waitUntil(func() string {
-		if got := s.gate(name); got != string(reason) {
+func (env *testEnv) waitForGate(name string, reason pods.Reason) {
+	env.Helper()
+	env.waitUntil(func() string {
+		if got := env.gate(name); got != string(reason) {
 			return fmt.Sprintf("gate of pod %s: %q, want %s", name, got, reason)
 		}
 		return ""
@@ -112,11 +112,11 @@ func (s *testEnv) waitForGate(name string, reason pods.Reason) {
 }
 
 // checkGateStaysClosed checks that the controller has had time to open the gate.
-func (s *testEnv) checkGateStaysClosed(name string) {
-	s.Helper()
+func (env *testEnv) checkGateStaysClosed(name string) {
+	env.Helper()
 	time.Sleep(1500 * time.Millisecond)
-	if reason := s.gate(name); reason != "" {
-		s.Errorf("gate of pod %s is open: %s", name, reason)
+	if reason := env.gate(name); reason != "" {
+		env.Errorf("gate of pod %s is open: %s", name, reason)
 	}
 }
 
@@ -181,25 +181,25 @@ func TestReadinessGates(t *testing.T) {
 }
 
 // A standby opens gates only once the Lease is stale.
-func (s *testEnv) checkStandbys(t *testing.T) {
+func (env *testEnv) checkStandbys(t *testing.T) {
 	t.Helper()
 	defer standbySince.Store(-1)
 	standbySince.Store(int64(pods.LeaderTimeout - time.Minute))
-	s.createPod("standby", 1)
-	s.checkGateStaysClosed("standby")
+	env.createPod("standby", 1)
+	env.checkGateStaysClosed("standby")
 	standbySince.Store(int64(pods.LeaderTimeout + time.Second))
-	s.waitForGate("standby", pods.LeaderAway)
+	env.waitForGate("standby", pods.LeaderAway)
 }
 
 // waitForPolicy waits until the API server applies the policy.
-func (s *testEnv) waitForPolicy() {
-	s.Helper()
-	s.waitUntil(func() string { // the API server loads policies in the background
+func (env *testEnv) waitForPolicy() {
+	env.Helper()
+	env.waitUntil(func() string { // the API server loads policies in the background
 		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: "probe"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: env.ns, Name: "probe"},
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}},
 		}
-		if err := api.Create(s.Context(), pod, client.DryRunAll); err != nil {
+		if err := api.Create(env.Context(), pod, client.DryRunAll); err != nil {
 			return err.Error()
 		}
 		if !hasInjectedGate(pod) {
@@ -215,7 +215,7 @@ func hasInjectedGate(pod *corev1.Pod) bool {
 }
 
 // checkPolicy checks what the policy adds to pods, and which it leaves unchanged.
-func (s *testEnv) checkPolicy(t *testing.T) {
+func (env *testEnv) checkPolicy(t *testing.T) {
 	t.Helper()
 	command := &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"stop"}}}}
 	started := &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"start"}}}}
@@ -243,7 +243,7 @@ func (s *testEnv) checkPolicy(t *testing.T) {
 		"a pod of a Job":     {func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever }, 0, ""},
 		"no namespace label": {func(p *corev1.Pod) { p.Namespace = "default" }, 0, ""},
 	} {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: "checked"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: env.ns, Name: "checked"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}}}
 		tt.edit(pod)
 		if err := api.Create(t.Context(), pod, client.DryRunAll); err != nil {
 			t.Errorf("%s: %v", name, err)

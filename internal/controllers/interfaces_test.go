@@ -15,24 +15,24 @@ import (
 	"weir.dev/weir/internal/controllers/nodes"
 )
 
-func (s *testEnv) createMachine(n int, pool string) {
-	s.Helper()
-	s.createNode(n)
-	vm, nic := strings.Replace(network, ".Network", ".Compute", 1)+"/virtualMachines/"+s.node(n), network+"/networkInterfaces/"+s.node(n)
-	s.put(nic, fmt.Sprintf(`{"location":"eastus","properties":{"ipConfigurations":[{"name":"ip","properties":{
-		"subnet":{"id":"%s/subnets/nodes"},"loadBalancerBackendAddressPools":[{"id":"%s/backendAddressPools/%s"}]}}]}}`, vnetID, s.lbID(), pool))
-	s.put(vm, `{"location":"eastus","properties":{"networkProfile":{"networkInterfaces":[{"id":"`+nic+`"}]}}}`)
-	node := get[corev1.Node](s, "", s.node(n))
+func (env *testEnv) createMachine(n int, pool string) {
+	env.Helper()
+	env.createNode(n)
+	vm, nic := strings.Replace(network, ".Network", ".Compute", 1)+"/virtualMachines/"+env.node(n), network+"/networkInterfaces/"+env.node(n)
+	env.put(nic, fmt.Sprintf(`{"location":"eastus","properties":{"ipConfigurations":[{"name":"ip","properties":{
+		"subnet":{"id":"%s/subnets/nodes"},"loadBalancerBackendAddressPools":[{"id":"%s/backendAddressPools/%s"}]}}]}}`, vnetID, env.lbID(), pool))
+	env.put(vm, `{"location":"eastus","properties":{"networkProfile":{"networkInterfaces":[{"id":"`+nic+`"}]}}}`)
+	node := get[corev1.Node](env, "", env.node(n))
 	node.Spec.ProviderID = "azure://" + strings.ToUpper(vm[:1]) + vm[1:]
-	if err := api.Update(s.Context(), node); err != nil {
-		s.Fatal(err)
+	if err := api.Update(env.Context(), node); err != nil {
+		env.Fatal(err)
 	}
 }
 
-func (s *testEnv) waitForDown(pool string, want ...string) {
-	s.Helper()
-	s.waitUntil(func() string {
-		raw, _ := cloud.Get(s.lbID() + "/backendAddressPools/" + pool)
+func (env *testEnv) waitForDown(pool string, want ...string) {
+	env.Helper()
+	env.waitUntil(func() string {
+		raw, _ := cloud.Get(env.lbID() + "/backendAddressPools/" + pool)
 		var body struct {
 			Properties struct {
 				LoadBalancerBackendAddresses []struct {
@@ -42,7 +42,7 @@ func (s *testEnv) waitForDown(pool string, want ...string) {
 			}
 		}
 		if err := json.Unmarshal(raw, &body); err != nil {
-			s.Fatal(err)
+			env.Fatal(err)
 		}
 		var down []string
 		for _, a := range body.Properties.LoadBalancerBackendAddresses {

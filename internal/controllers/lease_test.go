@@ -34,7 +34,7 @@ const (
 )
 
 // Without other writers, a pass costs two requests, acquire and release, and a rejection one.
-func TestWhatTheLeaseCosts(t *testing.T) {
+func TestRequestsOfTheLease(t *testing.T) {
 	l := newLeaseEnv(t)
 	weir := newResourceLease(t, cluster.Config)
 	l.requireNoError(weir.Acquire(t.Context()))
@@ -194,9 +194,9 @@ func TestTheRolesOfTheLease(t *testing.T) {
 	_, err = api.Leases("kube-system").Get(t.Context(), "kube-controller-manager", metav1.GetOptions{})
 	_, list := api.Leases("kube-system").List(t.Context(), metav1.ListOptions{})
 	gone := api.Leases("kube-system").Delete(t.Context(), lockerName, metav1.DeleteOptions{})
-	for what, err := range map[string]error{"another Lease": err, "a list": list, "deletion": gone} {
+	for name, err := range map[string]error{"another Lease": err, "a list": list, "deletion": gone} {
 		if !apierrors.IsForbidden(err) {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

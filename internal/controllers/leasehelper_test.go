@@ -156,10 +156,10 @@ func newResourceLeaseIn(t *testing.T, cfg *rest.Config, fence *leader.Fence) *co
 	return c
 }
 
-func (c *countingHolder) checkRequests(t *testing.T, what string, want int64) {
+func (c *countingHolder) checkRequests(t *testing.T, about string, want int64) {
 	t.Helper()
 	if got := c.requests.Swap(0); got != want {
-		t.Errorf("%s cost %d requests, want %d", what, got, want)
+		t.Errorf("%s cost %d requests, want %d", about, got, want)
 	}
 }
 

@@ -124,7 +124,7 @@ func (s *leaseSharing) waitForOther() {
 // checkPending checks that a change is kept and reported once.
 func (s *leaseSharing) checkPending() {
 	s.Helper()
-	said, calls, refused := s.countEvents("Service", "web"), s.countCalls(), s.shared.FailureCount()
+	output, calls, refused := s.countEvents("Service", "web"), s.countCalls(), s.shared.FailureCount()
 	s.changeSlice("a", s.endpointOn(1), s.endpointOn(2))
 	s.waitForReasons(v1alpha1.ReasonUpdating, `a change waits: the lease kube-system/`+lockerName+` is held by "`+upstream+`"`)
 	version := get[v1alpha1.BackendPool](s.testEnv, s.ns, "web").ResourceVersion
@@ -146,8 +146,8 @@ func (s *leaseSharing) checkPending() {
 	if n := s.log.count("no resource lease"); n != 1 {
 		s.Errorf("%d log lines, want one", n)
 	}
-	if got := s.countEvents("Service", "web"); fmt.Sprint(got) != fmt.Sprint(said) {
-		s.Errorf("events: %v, before %v", got, said)
+	if got := s.countEvents("Service", "web"); fmt.Sprint(got) != fmt.Sprint(output) {
+		s.Errorf("events: %v, before %v", got, output)
 	}
 }
 

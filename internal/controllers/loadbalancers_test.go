@@ -89,8 +89,8 @@ func TestAServiceIsServed(t *testing.T) {
 	if after := len(cloud.Calls(ofPool(s.ns + "-web"))); after != before {
 		t.Errorf("%d calls for a pool that is gone", after-before)
 	}
-	if said := s.countEvents("BackendPool", "web.kubernetes"); said[v1alpha1.ReasonServiceNotFound]+said[v1alpha1.ReasonLeaving] > 0 {
-		t.Errorf("complaints: %v", said)
+	if output := s.countEvents("BackendPool", "web.kubernetes"); output[v1alpha1.ReasonServiceNotFound]+output[v1alpha1.ReasonLeaving] > 0 {
+		t.Errorf("complaints: %v", output)
 	}
 }
 
@@ -98,8 +98,8 @@ func ofPool(name string) func(armemu.Call) bool {
 	return func(c armemu.Call) bool { return strings.HasSuffix(strings.ToLower(c.Path), "/"+strings.ToLower(name)) }
 }
 
-func (s *testEnv) checkNoManagedPools() string {
-	if remaining := s.managedPools(); remaining != "" {
+func (env *testEnv) checkNoManagedPools() string {
+	if remaining := env.managedPools(); remaining != "" {
 		return "left: " + remaining
 	}
 	return ""
@@ -159,7 +159,7 @@ func TestRetainedForeignPoolIsReported(t *testing.T) {
 	}
 }
 
-func TestOthersServicesAreLeftAlone(t *testing.T) {
+func TestServicesOfOtherClassesAreIgnored(t *testing.T) {
 	s := newTestEnv(t)
 	s.createLoadBalanced("other", func(svc *corev1.Service) { svc.Spec.LoadBalancerClass = new("example.com/lb") })
 	s.createLoadBalanced("none", func(svc *corev1.Service) { svc.Spec.LoadBalancerClass = nil })
@@ -178,10 +178,10 @@ func TestInvalidAnnotationIsReportedOnce(t *testing.T) {
 	s := newTestEnv(t)
 	s.createLoadBalanced("web", annotated("azure-load-balancer-tcp-idle-timeout", "400"))
 	s.waitForEvent("Service", "web", services.EventSyncFailed, 1)
-	said := s.messages("Service", "web", services.EventSyncFailed)[0]
+	output := s.messages("Service", "web", services.EventSyncFailed)[0]
 	for _, part := range []string{"azure-load-balancer-tcp-idle-timeout", `"400"`, "from 4 to 100"} {
-		if !strings.Contains(said, part) {
-			t.Errorf("%q does not say %q", said, part)
+		if !strings.Contains(output, part) {
+			t.Errorf("%q does not say %q", output, part)
 		}
 	}
 	s.editService("web", func(svc *corev1.Service) { svc.Labels = map[string]string{"a": "b"} })
@@ -226,8 +226,8 @@ func TestFailureIsReportedAndRetried(t *testing.T) {
 	s.createLoadBalanced("web")
 	s.waitForAddresses("web", 1)
 	s.waitForEvent("Service", "web", services.EventSyncFailed, 2)
-	if said := s.messages("Service", "web", services.EventSyncFailed)[0]; !strings.Contains(said, "SubnetIsFull") || strings.Contains(said, "\n") {
-		t.Errorf("said %q", said)
+	if output := s.messages("Service", "web", services.EventSyncFailed)[0]; !strings.Contains(output, "SubnetIsFull") || strings.Contains(output, "\n") {
+		t.Errorf("said %q", output)
 	}
 	s.waitForEvent("Service", "web", services.EventEnsuring, 1)
 	s.waitForEvent("Service", "web", services.EventEnsured, 1)
@@ -253,8 +253,8 @@ func TestAnEventDoesNotEndARetryAfter(t *testing.T) {
 	if time.Now().Before(until) {
 		t.Error("asked before Azure wanted to be asked")
 	}
-	if all := s.waitForRequests("web", 2); isInTime && all[1].Desired.Rules[0].IdleMinutes != 7 {
-		t.Errorf("asked for %d minutes, want the newest", all[1].Desired.Rules[0].IdleMinutes)
+	if requests := s.waitForRequests("web", 2); isInTime && requests[1].Desired.Rules[0].IdleMinutes != 7 {
+		t.Errorf("asked for %d minutes, want the newest", requests[1].Desired.Rules[0].IdleMinutes)
 	}
 }
 
@@ -333,8 +333,8 @@ func TestThePublicIPOfAnotherResourceGroupIsOnRecord(t *testing.T) {
 		t.Errorf("on record: %q", got)
 	}
 	s.editService("web", annotated("azure-load-balancer-resource-group", "others"))
-	if all := s.waitForRequests("web", 2); strings.Join(all[1].Groups, " ") != "addresses others" {
-		t.Errorf("asked for the groups %v", all[1].Groups)
+	if requests := s.waitForRequests("web", 2); strings.Join(requests[1].Groups, " ") != "addresses others" {
+		t.Errorf("asked for the groups %v", requests[1].Groups)
 	}
 	s.waitUntil(func() string {
 		if got := get[corev1.Service](s, s.ns, "web").Annotations[metadata.GroupsAnnotation]; got != "others" {
@@ -343,8 +343,8 @@ func TestThePublicIPOfAnotherResourceGroupIsOnRecord(t *testing.T) {
 		return ""
 	})
 	s.delete(&corev1.Service{}, "web")
-	if all := s.waitForRequests("web", 3); strings.Join(all[2].Groups, " ") != "others" {
-		t.Errorf("asked for the groups %v at the end", all[2].Groups)
+	if requests := s.waitForRequests("web", 3); strings.Join(requests[2].Groups, " ") != "others" {
+		t.Errorf("asked for the groups %v at the end", requests[2].Groups)
 	}
 }
 
@@ -353,8 +353,8 @@ func TestAMistypedResourceGroupHoldsNothing(t *testing.T) {
 	s := newTestEnv(t)
 	s.createLoadBalanced("web", annotated("azure-load-balancer-resource-group", "mistyped"))
 	s.waitUntil(func() string {
-		for _, said := range s.messages("Service", "web", services.EventSyncFailed) {
-			if strings.Contains(said, "AuthorizationFailed") {
+		for _, output := range s.messages("Service", "web", services.EventSyncFailed) {
+			if strings.Contains(output, "AuthorizationFailed") {
 				return ""
 			}
 		}
@@ -367,7 +367,7 @@ func TestAMistypedResourceGroupHoldsNothing(t *testing.T) {
 	s.waitForAddresses("web", 1)
 }
 
-func TestTheFinalizerOfOthersStays(t *testing.T) {
+func TestForeignFinalizerIsRetained(t *testing.T) {
 	s := newTestEnv(t)
 	s.createLoadBalanced("web", func(svc *corev1.Service) { svc.Finalizers = []string{"example.com/other", metadata.CleanupFinalizer} })
 	s.waitForAddresses("web", 1)
@@ -402,9 +402,9 @@ func TestAnAnnotationWithoutEffectIsNamedOnce(t *testing.T) {
 	s.createLoadBalanced("web", annotated("azure-load-balancer-intenal", "true"), annotated("azure-pip-xname", "x"))
 	s.waitForAddresses("web", 1)
 	s.waitForEvent("Service", "web", services.EventUnknownAnnotation, 1)
-	said := s.messages("Service", "web", services.EventUnknownAnnotation)[0]
-	if !strings.Contains(said, prefix+"azure-load-balancer-intenal, "+prefix+"azure-pip-xname") {
-		t.Errorf("said %q", said)
+	output := s.messages("Service", "web", services.EventUnknownAnnotation)[0]
+	if !strings.Contains(output, prefix+"azure-load-balancer-intenal, "+prefix+"azure-pip-xname") {
+		t.Errorf("said %q", output)
 	}
 	s.editService("web", annotated("azure-load-balancer-tcp-idle-timeout", "30"))
 	s.waitForRequests("web", 2)
@@ -438,7 +438,7 @@ func TestNothingIsDeletedOfAServiceThatHadNothing(t *testing.T) {
 	s.createLoadBalanced("later") // its events follow those of the other
 	s.waitForAddresses("later", 1)
 	s.waitForEvent("Service", "later", services.EventEnsured, 1)
-	if said := s.countEvents("Service", "web"); said[services.EventDeleting]+said[services.EventDeleted] > 0 {
-		t.Errorf("said %v", said)
+	if output := s.countEvents("Service", "web"); output[services.EventDeleting]+output[services.EventDeleted] > 0 {
+		t.Errorf("said %v", output)
 	}
 }

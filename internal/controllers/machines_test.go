@@ -38,19 +38,19 @@ func newMachineCluster(t *testing.T, interfaces bool, several []service.Configur
 	r := NewControllers(Options{SubscriptionID: "s0", ResourceGroup: "rg0", Log: slog.New(slog.DiscardHandler)}, k8s.NewEventQueue(metadata.Scheme(), nil, nil), nil, services.API{})
 	r.EnableLoadBalancers(managedLoadBalancers{}, services.Options{Namespace: "weir-system", Configurations: several, Settings: service.Settings{ClusterName: "kubernetes", Interfaces: interfaces, ConvertsPools: true, SeveralLoadBalancers: true}})
 	r.View.InMemory()
-	all := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "weir-system"}}}
+	items := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "weir-system"}}}
 	for n, id := range []string{group + "virtualMachineScaleSets/Blue/virtualMachines/0", group + "virtualMachines/Alone", "", "kind://docker/kind/n4", group + "virtualMachineScaleSets/blue/virtualMachines/7"} {
 		node := objects.NewNode(n + 1)
 		node.Spec.ProviderID, node.Labels = id, map[string]string{metadata.PlaceLabel: []string{"kubernetes", "lb-2", "lb-2", "lb-2", ""}[n]}
 		if n == 0 {
 			node.Labels["node.kubernetes.io/exclude-from-external-load-balancers"] = "true"
 		}
-		all = append(all, node)
+		items = append(items, node)
 	}
 	for _, p := range pools {
-		all = append(all, p)
+		items = append(items, p)
 	}
-	if err := r.View.Add(all...); err != nil {
+	if err := r.View.Add(items...); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range pools {
@@ -66,7 +66,7 @@ func joinAs(membership string) func(*v1alpha1.BackendPool) {
 // Excluded nodes are included, because they have to leave. Nodes without a machine ID are skipped.
 func TestMachinesOfNodes(t *testing.T) {
 	weirs := objects.ManagedNodePool(objects.RecordedAs(v1alpha1.MadeForNodes), joinAs(v1alpha1.MembershipNetworkInterface))
-	theirs := objects.ManagedNodePool(objects.WithName("mine"), objects.OnLoadBalancer("apps", ""), joinAs(v1alpha1.MembershipNetworkInterface))
+	foreign := objects.ManagedNodePool(objects.WithName("mine"), objects.OnLoadBalancer("apps", ""), joinAs(v1alpha1.MembershipNetworkInterface))
 	several := []service.Configuration{{Name: "kubernetes"}, {Name: "lb-2"}}
 	for _, tt := range []struct {
 		about   string
@@ -77,8 +77,8 @@ func TestMachinesOfNodes(t *testing.T) {
 		{"several load balancers", several, nil, [3]string{"lb-2", "kubernetes", ""}},
 		{"one, which has no pool yet", nil, nil, [3]string{}},
 		{"one", nil, []*v1alpha1.BackendPool{weirs}, [3]string{"kubernetes", "kubernetes", "kubernetes"}},
-		{"one, and somebody binds another", nil, []*v1alpha1.BackendPool{theirs, weirs}, [3]string{"kubernetes", "kubernetes", "kubernetes"}},
-		{"somebody binds another alone", nil, []*v1alpha1.BackendPool{theirs}, [3]string{}},
+		{"one, and somebody binds another", nil, []*v1alpha1.BackendPool{foreign, weirs}, [3]string{"kubernetes", "kubernetes", "kubernetes"}},
+		{"somebody binds another alone", nil, []*v1alpha1.BackendPool{foreign}, [3]string{}},
 	} {
 		r := newMachineCluster(t, true, tt.several, tt.pools...)
 		got := map[string]string{}

@@ -101,14 +101,14 @@ func TestTheAPIServerChecksFiles(t *testing.T) {
 		return fmt.Sprint(refused)
 	}
 	svc := "{apiVersion: v1, kind: Service, metadata: {namespace: $, name: NAME, resourceVersion: '1', uid: u}, spec: {type: LoadBalancer, ports: [{port: 80, nodePort: PORT}]}}"
-	for _, tt := range []struct{ name, text, says string }{
+	for _, tt := range []struct{ name, text, wantText string }{
 		{"new", strings.NewReplacer("NAME", "new", "PORT", "0").Replace(svc), "[]"},
 		{"there", strings.NewReplacer("NAME", "web", "PORT", "0").Replace(svc), "[]"},
 		{"no such namespace", strings.NewReplacer("NAME", "new", "PORT", "0", "$", "nowhere").Replace(svc), `f: document 1: Service nowhere/new: the API server refuses it: namespaces "nowhere" not found`},
 		{"it comes along", strings.NewReplacer("NAME", "new", "PORT", "0", "$", "nowhere").Replace(svc) + "\n---\n{apiVersion: v1, kind: Namespace, metadata: {name: nowhere}}", "[]"},
 	} {
-		if got := judge(tt.text); !strings.Contains(got, tt.says) {
-			t.Errorf("%s: %s, want %s", tt.name, got, tt.says)
+		if got := judge(tt.text); !strings.Contains(got, tt.wantText) {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.wantText)
 		}
 	}
 }

@@ -128,16 +128,16 @@ func TestANodeThatKarpenterDisruptsIsDownInAPoolOfNodes(t *testing.T) {
 	t.Parallel()
 	const exclude = "node.kubernetes.io/exclude-from-external-load-balancers"
 	s := newTestEnv(t, "shared")
-	mine := map[string]string{"scene": s.ns}
+	own := map[string]string{"scene": s.ns}
 	for n := 1; n <= 3; n++ {
-		s.createLabeledNode(n, mine)
+		s.createLabeledNode(n, own)
 	}
 	s.createService("web", corev1.ServiceTypeLoadBalancer)
 	s.createService("metrics", corev1.ServiceTypeClusterIP)
 	s.createSlice("a", "web", s.endpointOn(1), s.endpointOn(2))
 	s.createSlice("m", "metrics", s.endpointOn(1), s.endpointOn(2), s.endpointOn(3))
 	s.createBackendPool("shared", "", func(p *v1alpha1.BackendPoolSpec) {
-		p.ServiceRef, p.Nodes = nil, &v1alpha1.NodeMembers{Selector: metav1.LabelSelector{MatchLabels: mine}}
+		p.ServiceRef, p.Nodes = nil, &v1alpha1.NodeMembers{Selector: metav1.LabelSelector{MatchLabels: own}}
 	})
 	s.waitForMembers("shared", s.ip(1), s.ip(2), s.ip(3))
 	disrupted := func(n int) {

@@ -15,24 +15,24 @@ import (
 )
 
 // sharedPool makes pool web contain exactly these members of another cluster, by name, and an address of this one's.
-func (s *testEnv) sharedPool(members map[string]string) {
-	s.Helper()
+func (env *testEnv) sharedPool(members map[string]string) {
+	env.Helper()
 	entries := []map[string]any{}
 	for name, ip := range members {
 		entries = append(entries, map[string]any{"name": name, "properties": map[string]any{"ipAddress": ip}})
 	}
 	body, err := json.Marshal(map[string]any{"name": "web", "properties": map[string]any{"virtualNetwork": map[string]any{"id": vnetID}, "loadBalancerBackendAddresses": entries}})
 	if err != nil {
-		s.Fatal(err)
+		env.Fatal(err)
 	}
-	s.put(s.lbID()+"/backendAddressPools/web", string(body))
+	env.put(env.lbID()+"/backendAddressPools/web", string(body))
 }
 
 // waitForOverlap waits for the condition Contested of BackendPool web.
-func (s *testEnv) waitForOverlap(part string) {
-	s.Helper()
-	s.waitUntil(func() string {
-		c := meta.FindStatusCondition(s.status("web").Conditions, v1alpha1.ConditionContested)
+func (env *testEnv) waitForOverlap(part string) {
+	env.Helper()
+	env.waitUntil(func() string {
+		c := meta.FindStatusCondition(env.status("web").Conditions, v1alpha1.ConditionContested)
 		if c == nil || c.Reason != v1alpha1.ReasonOverlappingNodes || !strings.Contains(c.Message, part) {
 			return fmt.Sprintf("Contested: %v", c)
 		}

@@ -56,50 +56,50 @@ func TestNodesArePlacedOnSeveralLoadBalancers(t *testing.T) {
 }
 
 // addSecond restarts while Azure throttles reads: nothing moves.
-func (s *placementEnv) addSecond(first, second service.Configuration) {
-	s.Helper()
-	s.setMachineResults(3, throttled)
-	s.restartWith(first, second)
-	s.waitForLabels(map[int]string{1: s.ns, 3: ""})
-	s.waitForPlacementEvent(3, "SomeThrottle")
-	if got := s.sharedAddresses(s.ns); len(got) != 4 || s.selector(s.ns) != "" {
-		s.Errorf("before all places are known the pool holds %v and selects %q", got, s.selector(s.ns))
+func (env *placementEnv) addSecond(first, second service.Configuration) {
+	env.Helper()
+	env.setMachineResults(3, throttled)
+	env.restartWith(first, second)
+	env.waitForLabels(map[int]string{1: env.ns, 3: ""})
+	env.waitForPlacementEvent(3, "SomeThrottle")
+	if got := env.sharedAddresses(env.ns); len(got) != 4 || env.selector(env.ns) != "" {
+		env.Errorf("before all places are known the pool holds %v and selects %q", got, env.selector(env.ns))
 	}
-	s.waitForLabels(map[int]string{1: s.ns, 2: s.ns, 3: s.second, 4: s.ns}) // 2 and 4 keep the place Azure shows
-	s.waitForShared(s.ns, 1, 2, 4)
-	s.waitForSelector(s.ns, s.ns)
-	if at := s.machineReads(3); len(at) != 2 || at[1].Sub(at[0]) < retryAfter-time.Second {
-		s.Errorf("machine 3 was read at %v, want twice, and not before Azure's %s", at, retryAfter)
+	env.waitForLabels(map[int]string{1: env.ns, 2: env.ns, 3: env.second, 4: env.ns}) // 2 and 4 keep the place Azure shows
+	env.waitForShared(env.ns, 1, 2, 4)
+	env.waitForSelector(env.ns, env.ns)
+	if at := env.machineReads(3); len(at) != 2 || at[1].Sub(at[0]) < retryAfter-time.Second {
+		env.Errorf("machine 3 was read at %v, want twice, and not before Azure's %s", at, retryAfter)
 	}
-	if at := s.machineReads(4); len(at) != 1 {
-		s.Errorf("machine 4 was read %d times, want once", len(at))
+	if at := env.machineReads(4); len(at) != 1 {
+		env.Errorf("machine 4 was read %d times, want once", len(at))
 	}
 }
 
-func (s *placementEnv) growBoth() {
-	s.Helper()
-	s.createNodeService("two", s.second)
-	s.waitForPlace("two", s.second)
-	s.waitForShared(s.second, 3)
-	s.createScaleSetNode(5, "pool-c")
-	s.waitForLabels(map[int]string{5: s.second})
-	s.waitForShared(s.second, 3, 5)
-	s.waitForShared(s.ns, 1, 2, 4)
+func (env *placementEnv) growBoth() {
+	env.Helper()
+	env.createNodeService("two", env.second)
+	env.waitForPlace("two", env.second)
+	env.waitForShared(env.second, 3)
+	env.createScaleSetNode(5, "pool-c")
+	env.waitForLabels(map[int]string{5: env.second})
+	env.waitForShared(env.second, 3, 5)
+	env.waitForShared(env.ns, 1, 2, 4)
 }
 
-func (s *placementEnv) restartUnchanged(first, second service.Configuration) {
-	s.Helper()
-	before, writes := s.nodeVersions(5), s.armWrites()
-	s.restartWith(first, second)
-	s.waitUntil(func() string {
-		if len(s.machineReads(4)) < 2 || len(s.machineReads(3)) < 3 {
+func (env *placementEnv) restartUnchanged(first, second service.Configuration) {
+	env.Helper()
+	before, writes := env.nodeVersions(5), env.armWrites()
+	env.restartWith(first, second)
+	env.waitUntil(func() string {
+		if len(env.machineReads(4)) < 2 || len(env.machineReads(3)) < 3 {
 			return "the machines are not read again yet"
 		}
 		return ""
 	})
-	s.waitForReads()
-	if after := s.nodeVersions(5); !slices.Equal(before, after) || len(s.armWrites()) != len(writes) {
-		s.Errorf("a restart changed nodes %v to %v, or wrote to Azure: %v", before, after, s.armWrites()[len(writes):])
+	env.waitForReads()
+	if after := env.nodeVersions(5); !slices.Equal(before, after) || len(env.armWrites()) != len(writes) {
+		env.Errorf("a restart changed nodes %v to %v, or wrote to Azure: %v", before, after, env.armWrites()[len(writes):])
 	}
 }
 

@@ -33,36 +33,36 @@ const (
 )
 
 // createEviction creates an event as an agent does: with the node's name as UID.
-func (s *testEnv) createEviction(n int, name string, edit ...func(*corev1.Event)) {
-	s.Helper()
+func (env *testEnv) createEviction(n int, name string, edit ...func(*corev1.Event)) {
+	env.Helper()
 	now := metav1.Now()
 	e := &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: "default", Name: s.ns + "." + name},
-		InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: s.node(n), UID: types.UID(s.node(n))},
+		ObjectMeta:     metav1.ObjectMeta{Namespace: "default", Name: env.ns + "." + name},
+		InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: env.node(n), UID: types.UID(env.node(n))},
 		Reason:         "PreemptScheduled", Message: "soon", Type: corev1.EventTypeWarning, Source: corev1.EventSource{Component: "agent"},
 		FirstTimestamp: now, LastTimestamp: now, Count: 1,
 	}
 	for _, f := range edit {
 		f(e)
 	}
-	s.create(e)
-	s.Cleanup(func() { _ = api.Delete(context.Background(), e) })
+	env.create(e)
+	env.Cleanup(func() { _ = api.Delete(context.Background(), e) })
 }
 
-func (s *testEnv) repeatEviction(name string) {
-	s.Helper()
-	change(s, "default", s.ns+"."+name, func(e *corev1.Event) { e.Count, e.LastTimestamp = e.Count+1, metav1.Now() })
+func (env *testEnv) repeatEviction(name string) {
+	env.Helper()
+	change(env, "default", env.ns+"."+name, func(e *corev1.Event) { e.Count, e.LastTimestamp = e.Count+1, metav1.Now() })
 }
 
-func (s *testEnv) touchEvent(name string) {
-	s.Helper()
-	change(s, "default", s.ns+"."+name, func(e *corev1.Event) { e.Message += "." })
+func (env *testEnv) touchEvent(name string) {
+	env.Helper()
+	change(env, "default", env.ns+"."+name, func(e *corev1.Event) { e.Message += "." })
 }
 
 // setTaints takes key=value:effect.
-func (s *testEnv) setTaints(n int, taints ...string) {
-	s.Helper()
-	change(s, "", s.node(n), func(node *corev1.Node) {
+func (env *testEnv) setTaints(n int, taints ...string) {
+	env.Helper()
+	change(env, "", env.node(n), func(node *corev1.Node) {
 		node.Spec.Taints = nil
 		for _, text := range taints {
 			key, rest, _ := strings.Cut(text, "=")
@@ -72,55 +72,55 @@ func (s *testEnv) setTaints(n int, taints ...string) {
 	})
 }
 
-func (s *testEnv) taints(n int) string {
-	s.Helper()
-	var all []string
-	for _, t := range get[corev1.Node](s, "", s.node(n)).Spec.Taints {
+func (env *testEnv) taints(n int) string {
+	env.Helper()
+	var taints []string
+	for _, t := range get[corev1.Node](env, "", env.node(n)).Spec.Taints {
 		if t.Key != corev1.TaintNodeNotReady { // set by the API server on each new node
-			all = append(all, t.ToString())
+			taints = append(taints, t.ToString())
 		}
 	}
-	return strings.Join(all, " ")
+	return strings.Join(taints, " ")
 }
 
-func (s *testEnv) waitForTaints(n int, want string) {
-	s.Helper()
-	s.waitUntil(func() string {
-		if got := s.taints(n); got != want {
+func (env *testEnv) waitForTaints(n int, want string) {
+	env.Helper()
+	env.waitUntil(func() string {
+		if got := env.taints(n); got != want {
 			return fmt.Sprintf("node %d is tainted %q, want %q", n, got, want)
 		}
 		return ""
 	})
 }
 
-func (s *testEnv) waitForDraining(n int, why string) {
-	s.Helper()
-	s.waitUntil(func() string {
-		if got := strings.Join(controller.kube.Draining.Reasons(s.node(n)), " "); got != why {
-			return fmt.Sprintf("node %d drains for %q, want %q", n, got, why)
+func (env *testEnv) waitForDraining(n int, reason string) {
+	env.Helper()
+	env.waitUntil(func() string {
+		if got := strings.Join(controller.kube.Draining.Reasons(env.node(n)), " "); got != reason {
+			return fmt.Sprintf("node %d drains for %q, want %q", n, got, reason)
 		}
 		return ""
 	})
 }
 
-func (s *testEnv) waitForEvents() {
-	s.Helper()
-	s.last++
-	n := 100 + s.last
-	s.createNode(n)
-	s.createEviction(n, fmt.Sprintf("last-%d", n))
-	s.waitForTaints(n, spotTaint)
+func (env *testEnv) waitForEvents() {
+	env.Helper()
+	env.last++
+	n := 100 + env.last
+	env.createNode(n)
+	env.createEviction(n, fmt.Sprintf("last-%d", n))
+	env.waitForTaints(n, spotTaint)
 }
 
-func (s *testEnv) evictionRecord(n int) string {
-	s.Helper()
-	return get[corev1.Node](s, "", s.node(n)).Annotations[metadata.PreemptionAnnotation]
+func (env *testEnv) evictionRecord(n int) string {
+	env.Helper()
+	return get[corev1.Node](env, "", env.node(n)).Annotations[metadata.PreemptionAnnotation]
 }
 
-func (s *testEnv) waitForRecord(n int, part string) {
-	s.Helper()
-	s.waitUntil(func() string {
-		if note := s.evictionRecord(n); !strings.Contains(note, part) {
+func (env *testEnv) waitForRecord(n int, part string) {
+	env.Helper()
+	env.waitUntil(func() string {
+		if note := env.evictionRecord(n); !strings.Contains(note, part) {
 			return fmt.Sprintf("node %d: noted %q, want %s", n, note, part)
 		}
 		return ""
@@ -253,7 +253,7 @@ func TestAnEventOfTheNewKind(t *testing.T) {
 }
 
 // Only these events are cached, and only the fields that are read.
-func TestWhatIsKeptOfEvents(t *testing.T) {
+func TestCachedEvents(t *testing.T) {
 	t.Parallel()
 	s := newTestEnv(t)
 	s.createNode(1)
@@ -266,7 +266,7 @@ func TestWhatIsKeptOfEvents(t *testing.T) {
 	s.waitForTaints(1, spotTaint)
 	var names []string
 	for _, e := range controller.kube.Preemptions() {
-		if name, mine := strings.CutPrefix(e.Name, s.ns+"."); mine {
+		if name, own := strings.CutPrefix(e.Name, s.ns+"."); own {
 			names = append(names, name)
 			if len(e.Message) > 64 || len(e.ManagedFields) > 0 || len(e.Annotations) > 0 || e.Source.Component != "" {
 				t.Errorf("kept: %+v", e)
@@ -343,17 +343,17 @@ type racingReader struct {
 	writes int
 }
 
-func (b *racingReader) Get(ctx context.Context, at client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	if err := b.Client.Get(ctx, at, obj, opts...); err != nil || b.writes == 0 {
+func (r *racingReader) Get(ctx context.Context, at client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if err := r.Client.Get(ctx, at, obj, opts...); err != nil || r.writes == 0 {
 		return err
 	}
-	b.writes--
+	r.writes--
 	n := &corev1.Node{}
-	if err := b.Client.Get(ctx, at, n); err != nil {
+	if err := r.Client.Get(ctx, at, n); err != nil {
 		return err
 	}
-	n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: fmt.Sprintf("example.com/other-%d", b.writes), Effect: corev1.TaintEffectNoSchedule})
-	return b.Update(ctx, n)
+	n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: fmt.Sprintf("example.com/other-%d", r.writes), Effect: corev1.TaintEffectNoSchedule})
+	return r.Update(ctx, n)
 }
 
 // A concurrent taint is never lost: the patch is rebuilt from a fresh copy.
@@ -380,16 +380,16 @@ func TestATaintThatComesInBetweenStays(t *testing.T) {
 	}
 }
 
-func (s *testEnv) waitForNodeEvent(n int, reason string, times int) {
-	s.Helper()
-	s.waitUntil(func() string {
+func (env *testEnv) waitForNodeEvent(n int, reason string, times int) {
+	env.Helper()
+	env.waitUntil(func() string {
 		var list corev1.EventList
-		if err := api.List(s.Context(), &list, client.InNamespace("default")); err != nil {
-			s.Fatal(err)
+		if err := api.List(env.Context(), &list, client.InNamespace("default")); err != nil {
+			env.Fatal(err)
 		}
 		got := 0
 		for _, e := range list.Items {
-			if e.InvolvedObject.Kind == "Node" && e.InvolvedObject.Name == s.node(n) && e.Reason == reason {
+			if e.InvolvedObject.Kind == "Node" && e.InvolvedObject.Name == env.node(n) && e.Reason == reason {
 				got += int(max(e.Count, 1))
 			}
 		}

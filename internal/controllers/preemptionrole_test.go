@@ -24,12 +24,12 @@ import (
 )
 
 // replaceController replaces the shared controller until the test ends.
-func (s *testEnv) replaceController(cfg *rest.Config, draining *lb.DrainSignals, meanwhile func()) {
-	s.Helper()
+func (env *testEnv) replaceController(cfg *rest.Config, draining *lb.DrainSignals, meanwhile func()) {
+	env.Helper()
 	must := func(err error) {
-		s.Helper()
+		env.Helper()
 		if err != nil {
-			s.Fatal(err)
+			env.Fatal(err)
 		}
 	}
 	must(controller.stop())
@@ -37,7 +37,7 @@ func (s *testEnv) replaceController(cfg *rest.Config, draining *lb.DrainSignals,
 	var err error
 	controller, err = startController(cfg, nil, draining)
 	must(err)
-	s.Cleanup(func() {
+	env.Cleanup(func() {
 		must(controller.stop())
 		controller, err = start()
 		must(err)
@@ -94,15 +94,15 @@ func (r *requestRecorder) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-func (r *requestRecorder) sent(what string) int {
+func (r *requestRecorder) sent(about string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.about[what]
+	return r.about[about]
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
-func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return r(req) }
 
 func shippedConfig(r *requestRecorder) *rest.Config {
 	cfg := rest.CopyConfig(cluster.Config)
@@ -111,19 +111,19 @@ func shippedConfig(r *requestRecorder) *rest.Config {
 	return cfg
 }
 
-func (s *testEnv) applyRoles(path string) {
-	s.Helper()
+func (env *testEnv) applyRoles(path string) {
+	env.Helper()
 	raw, err := os.ReadFile(path)
 	if err != nil {
-		s.Fatal(err)
+		env.Fatal(err)
 	}
 	scheme := metadata.Scheme()
 	if err := rbacv1.AddToScheme(scheme); err != nil {
-		s.Fatal(err)
+		env.Fatal(err)
 	}
 	admin, err := client.New(cluster.Config, client.Options{Scheme: scheme})
 	if err != nil {
-		s.Fatal(err)
+		env.Fatal(err)
 	}
 	for i, part := range strings.Split(string(raw), "\n---\n") {
 		obj := []client.Object{&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}}[i]
@@ -131,21 +131,21 @@ func (s *testEnv) applyRoles(path string) {
 			obj = []client.Object{&rbacv1.Role{}, &rbacv1.RoleBinding{}}[i]
 		}
 		if err := yaml.UnmarshalStrict([]byte(part), obj); err != nil {
-			s.Fatal(err)
+			env.Fatal(err)
 		}
-		if err := admin.Create(s.Context(), obj); err != nil {
-			s.Fatal(err)
+		if err := admin.Create(env.Context(), obj); err != nil {
+			env.Fatal(err)
 		}
-		s.Cleanup(func() { _ = admin.Delete(context.Background(), obj) })
+		env.Cleanup(func() { _ = admin.Delete(context.Background(), obj) })
 	}
 }
 
-func (s *testEnv) waitForPool(name string) {
-	s.Helper()
-	s.createService(name, corev1.ServiceTypeLoadBalancer)
-	s.createSlice(name, name, s.endpointOn(1))
-	s.createBackendPool(name, name)
-	s.waitForMembers(name, s.ip(1))
+func (env *testEnv) waitForPool(name string) {
+	env.Helper()
+	env.createService(name, corev1.ServiceTypeLoadBalancer)
+	env.createSlice(name, name, env.endpointOn(1))
+	env.createBackendPool(name, name)
+	env.waitForMembers(name, env.ip(1))
 }
 
 // With the setting disabled, no request needs the role of config/admin-state, and taints are

@@ -23,7 +23,7 @@ func newSyncedEnv(t *testing.T) *testEnv {
 
 // Managed addresses are given up only if the pool certainly does not exist: a 404 without details
 // may come from a proxy.
-func TestWhichMissingPoolIsBelieved(t *testing.T) {
+func TestMissingPoolIsConfirmed(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string

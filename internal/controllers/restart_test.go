@@ -38,10 +38,10 @@ func TestRestart(t *testing.T) {
 	s.azurePool("web", s.ip(1), orphan)
 	// Two pools with a Retry-After, one of them paused.
 	change(s, s.ns, "paused", func(p *v1alpha1.BackendPool) { p.Spec.Paused = true })
-	asked, sent := metav1.NewTime(time.Now().Add(retryAfter)).Rfc3339Copy(), map[string]int{}
+	requested, sent := metav1.NewTime(time.Now().Add(retryAfter)).Rfc3339Copy(), map[string]int{}
 	for _, name := range []string{"parked", "paused"} {
 		sent[name] = len(s.requestTimes(name))
-		s.editStatus(name, func(status *v1alpha1.BackendPoolStatus) { status.NextEligibleAt = &asked })
+		s.editStatus(name, func(status *v1alpha1.BackendPoolStatus) { status.NextEligibleAt = &requested })
 	}
 
 	looks := s.countReads("quiet")
@@ -71,29 +71,29 @@ func TestRestart(t *testing.T) {
 		t.Errorf("parked before the restart, and after it: %+v", c)
 	}
 	for name, before := range sent {
-		s.checkRequestTime(name, before, asked.Time)
+		s.checkRequestTime(name, before, requested.Time)
 	}
 }
 
-func (s *testEnv) editStatus(name string, edit func(*v1alpha1.BackendPoolStatus)) {
-	s.Helper()
-	p := get[v1alpha1.BackendPool](s, s.ns, name)
+func (env *testEnv) editStatus(name string, edit func(*v1alpha1.BackendPoolStatus)) {
+	env.Helper()
+	p := get[v1alpha1.BackendPool](env, env.ns, name)
 	edit(&p.Status)
-	if err := api.Status().Update(s.Context(), p); err != nil {
-		s.Fatal(err)
+	if err := api.Status().Update(env.Context(), p); err != nil {
+		env.Fatal(err)
 	}
 }
 
-func (s *testEnv) checkRequestTime(name string, before int, until time.Time) {
-	s.Helper()
-	s.waitUntil(func() string {
-		if len(s.requestTimes(name)) == before {
+func (env *testEnv) checkRequestTime(name string, before int, until time.Time) {
+	env.Helper()
+	env.waitUntil(func() string {
+		if len(env.requestTimes(name)) == before {
 			return name + " was not looked at"
 		}
 		return ""
 	})
-	s.waitForMembers(name, s.ip(1))
-	if first := s.requestTimes(name)[before]; first.Before(until) {
-		s.Errorf("%s was called %s before the time that Azure had named", name, until.Sub(first))
+	env.waitForMembers(name, env.ip(1))
+	if first := env.requestTimes(name)[before]; first.Before(until) {
+		env.Errorf("%s was called %s before the time that Azure had named", name, until.Sub(first))
 	}
 }

@@ -38,9 +38,9 @@ func TestRestartRepeatsNoEvent(t *testing.T) {
 	if err := controller.stop(); err != nil { // which writes its remaining events
 		t.Fatal(err)
 	}
-	said, remaining := map[string]string{}, map[string]int{}
+	output, remaining := map[string]string{}, map[string]int{}
 	for name := range failing {
-		said[name], remaining[name] = about(name), s.remainingResults(name)
+		output[name], remaining[name] = about(name), s.remainingResults(name)
 	}
 	// One pool was fixed by hand, and the lost write of another had landed.
 	s.azurePool("mended", s.ip(1))
@@ -65,8 +65,8 @@ func TestRestartRepeatsNoEvent(t *testing.T) {
 	s.bindPool("fence")
 	s.waitForEvent("Service", "fence", backendpool.EventUpdated, 1)
 	for _, name := range []string{"refused", "spent", "nodes"} {
-		if current := about(name); current != said[name] {
-			t.Errorf("%s: before the restart %s, and after it %s", name, said[name], current)
+		if current := about(name); current != output[name] {
+			t.Errorf("%s: before the restart %s, and after it %s", name, output[name], current)
 		}
 		if n := remaining[name] - s.remainingResults(name); n != 1 {
 			t.Errorf("%s: %d attempts, of which nobody was told", name, n)
@@ -77,26 +77,26 @@ func TestRestartRepeatsNoEvent(t *testing.T) {
 	s.waitForEvent("Service", "refused", backendpool.EventFailed, 2)
 }
 
-func (s *testEnv) bindPool(name string) {
-	s.Helper()
-	s.createService(name, corev1.ServiceTypeLoadBalancer)
-	s.createSlice(name, name, s.endpointOn(1))
-	s.createBackendPool(name, name)
+func (env *testEnv) bindPool(name string) {
+	env.Helper()
+	env.createService(name, corev1.ServiceTypeLoadBalancer)
+	env.createSlice(name, name, env.endpointOn(1))
+	env.createBackendPool(name, name)
 }
 
 // bindFailingPools binds pools with injected results: nodes to the first node, each other one to a Service.
-func (s *testEnv) bindFailingPools(failing map[string][]injectedResult) {
-	s.Helper()
-	s.createLabeledNode(1, map[string]string{"scene": s.ns})
+func (env *testEnv) bindFailingPools(failing map[string][]injectedResult) {
+	env.Helper()
+	env.createLabeledNode(1, map[string]string{"scene": env.ns})
 	for name, verdicts := range failing {
-		s.setWriteResults(name, verdicts...)
+		env.setWriteResults(name, verdicts...)
 		if name != "nodes" {
-			s.bindPool(name)
+			env.bindPool(name)
 			continue
 		}
-		s.createBackendPool(name, "", func(spec *v1alpha1.BackendPoolSpec) {
+		env.createBackendPool(name, "", func(spec *v1alpha1.BackendPoolSpec) {
 			spec.ServiceRef = nil
-			spec.Nodes = &v1alpha1.NodeMembers{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"scene": s.ns}}}
+			spec.Nodes = &v1alpha1.NodeMembers{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"scene": env.ns}}}
 		})
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 // A Retry-After holds for the pool, whatever happens to the objects. Not parallel with tests that
 // stop the controller.
-func TestAzureIsLeftAloneForAsLongAsItAsks(t *testing.T) {
+func TestRetryAfterIsHonored(t *testing.T) {
 	t.Run("the Service is made anew", func(t *testing.T) {
 		s := newParkedEnv(t)
 		s.delete(&corev1.Service{}, "web")
@@ -90,58 +90,58 @@ func newParkedEnv(t *testing.T) *testEnv {
 	return s
 }
 
-func (s *testEnv) setPaused(on bool) {
-	s.Helper()
-	change(s, s.ns, "web", func(p *v1alpha1.BackendPool) { p.Spec.Paused = on })
+func (env *testEnv) setPaused(on bool) {
+	env.Helper()
+	change(env, env.ns, "web", func(p *v1alpha1.BackendPool) { p.Spec.Paused = on })
 }
 
-func (s *testEnv) waitForParked(reason string) {
-	s.Helper()
-	st := s.status("web")
+func (env *testEnv) waitForParked(reason string) {
+	env.Helper()
+	st := env.status("web")
 	parked := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionParked)
 	if parked == nil || parked.Status != "True" || parked.Reason != reason || st.NextEligibleAt == nil || !strings.HasSuffix(parked.Message, st.NextEligibleAt.UTC().Format(time.RFC3339)) {
-		s.Errorf("status of a parked pool: %+v", st)
+		env.Errorf("status of a parked pool: %+v", st)
 	}
 }
 
-func (s *testEnv) checkRetryAfter(name string) {
-	s.Helper()
-	st := s.status(name)
+func (env *testEnv) checkRetryAfter(name string) {
+	env.Helper()
+	st := env.status(name)
 	parked := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionParked)
 	if parked == nil || parked.Status != "True" || parked.Reason != v1alpha1.ReasonNothingWaits || st.NextEligibleAt == nil ||
 		parked.Message != "Azure accepts no request before "+st.NextEligibleAt.UTC().Format(time.RFC3339)+"; no attempt waits for that time" {
-		s.Errorf("status of a pool that nothing is tried for: %+v", st)
+		env.Errorf("status of a pool that nothing is tried for: %+v", st)
 	}
 }
 
-func (s *testEnv) waitForDesired(members int32) {
-	s.Helper()
-	sent := len(s.requestTimes("web"))
-	s.waitUntil(func() string {
-		if got := s.status("web").Desired; got == nil || *got != members {
-			return fmt.Sprintf("desired is not %d: %s", members, s.syncedMessage("web"))
+func (env *testEnv) waitForDesired(members int32) {
+	env.Helper()
+	sent := len(env.requestTimes("web"))
+	env.waitUntil(func() string {
+		if got := env.status("web").Desired; got == nil || *got != members {
+			return fmt.Sprintf("desired is not %d: %s", members, env.syncedMessage("web"))
 		}
 		return ""
 	})
-	if n := len(s.requestTimes("web")) - sent; n != 0 {
-		s.Errorf("%d requests to tell how many members are wanted", n)
+	if n := len(env.requestTimes("web")) - sent; n != 0 {
+		env.Errorf("%d requests to tell how many members are wanted", n)
 	}
 }
 
 // checkResumedAfter checks that no request was sent within the Retry-After.
-func (s *testEnv) checkResumedAfter(ips ...string) {
-	s.Helper()
-	if n := s.remainingResults("web"); n != 0 {
-		s.Fatal("the write was not throttled yet")
+func (env *testEnv) checkResumedAfter(ips ...string) {
+	env.Helper()
+	if n := env.remainingResults("web"); n != 0 {
+		env.Fatal("the write was not throttled yet")
 	}
-	s.waitForMembers("web", ips...)
-	sent := s.requestTimes("web")
+	env.waitForMembers("web", ips...)
+	sent := env.requestTimes("web")
 	longest := time.Duration(0)
 	for i := range len(sent) - 1 {
 		longest = max(longest, sent[i+1].Sub(sent[i]))
 	}
 	if longest < retryAfter {
-		s.Errorf("the longest time without a request was %s, and Azure asked for %s", longest, retryAfter)
+		env.Errorf("the longest time without a request was %s, and Azure asked for %s", longest, retryAfter)
 	}
 }
 
@@ -177,9 +177,9 @@ func TestAPodThatIsReplacedStartsAnotherAttemptWhereOneFailed(t *testing.T) {
 	if n := len(s.requestTimes("web")) - sent; n > 4 { // one change: a read, a write, and a check
 		t.Errorf("%d requests, want those of the node that came", n)
 	}
-	for _, said := range s.messages("Service", "web", backendpool.EventUpdated) {
-		if said != "Load balancer backend pool updated successfully" {
-			t.Errorf("event %q", said)
+	for _, output := range s.messages("Service", "web", backendpool.EventUpdated) {
+		if output != "Load balancer backend pool updated successfully" {
+			t.Errorf("event %q", output)
 		}
 	}
 }

@@ -26,15 +26,15 @@ func TestSecurityRulesFollowTheNodes(t *testing.T) {
 		}
 		return ""
 	})
-	all := s.requestsOf("web")
-	if shown := all[len(all)-1].StatusAddresses; len(shown) != 1 || shown[0] != netip.MustParseAddr(svc.Status.LoadBalancer.Ingress[0].IP) {
+	requests := s.requestsOf("web")
+	if shown := requests[len(requests)-1].StatusAddresses; len(shown) != 1 || shown[0] != netip.MustParseAddr(svc.Status.LoadBalancer.Ingress[0].IP) {
 		t.Errorf("shown %v, want %v", shown, svc.Status.LoadBalancer.Ingress)
 	}
 	s.waitForRequests("plain", 1)
 }
 
-func (s *testEnv) requestsOf(name string) []loadbalancer.Request {
-	return deployer.requests(s.ns + "/" + name)
+func (env *testEnv) requestsOf(name string) []loadbalancer.Request {
+	return deployer.requests(env.ns + "/" + name)
 }
 
 // A note in a result is reported once.

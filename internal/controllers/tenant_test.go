@@ -23,58 +23,58 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-func (s *testEnv) tenant() client.Client {
-	s.Helper()
+func (env *testEnv) tenant() client.Client {
+	env.Helper()
 	role := &rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: "backendpools"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: env.ns, Name: "backendpools"},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"weir.dev"}, Resources: []string{"backendpools"}, Verbs: []string{"*"}}},
 	}
 	admin, err := client.New(cluster.Config, client.Options{})
 	if err != nil {
-		s.Fatal(err)
+		env.Fatal(err)
 	}
 	objects := []client.Object{role}
 	// No controller aggregates roles in this test, so use the aggregated role directly.
 	for kind, names := range map[string][]string{"ClusterRole": {"edit", "system:aggregate-to-edit"}, "Role": {role.Name}} {
 		for _, name := range names {
 			objects = append(objects, &rbacv1.RoleBinding{
-				ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: strings.ReplaceAll(name, ":", "-")},
+				ObjectMeta: metav1.ObjectMeta{Namespace: env.ns, Name: strings.ReplaceAll(name, ":", "-")},
 				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name},
-				Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: s.ns, Name: "tenant"}},
+				Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: env.ns, Name: "tenant"}},
 			})
 		}
 	}
 	for _, obj := range objects {
-		if err := admin.Create(s.Context(), obj); err != nil {
-			s.Fatal(err)
+		if err := admin.Create(env.Context(), obj); err != nil {
+			env.Fatal(err)
 		}
 	}
 	cfg := rest.CopyConfig(cluster.Config)
-	cfg.Impersonate.UserName = "system:serviceaccount:" + s.ns + ":tenant"
+	cfg.Impersonate.UserName = "system:serviceaccount:" + env.ns + ":tenant"
 	tenant, err := client.New(cfg, client.Options{Scheme: metadata.Scheme()})
 	if err != nil {
-		s.Fatal(err)
+		env.Fatal(err)
 	}
 	return tenant
 }
 
-func (s *testEnv) setGrant(list string) {
-	s.Helper()
+func (env *testEnv) setGrant(list string) {
+	env.Helper()
 	ns := &corev1.Namespace{}
-	if err := api.Get(s.Context(), client.ObjectKey{Name: s.ns}, ns); err != nil {
-		s.Fatal(err)
+	if err := api.Get(env.Context(), client.ObjectKey{Name: env.ns}, ns); err != nil {
+		env.Fatal(err)
 	}
 	before := ns.DeepCopy()
 	ns.Annotations = map[string]string{service.LoadBalancersAnnotation: list}
-	if err := api.Patch(s.Context(), ns, client.MergeFrom(before)); err != nil {
-		s.Fatal(err)
+	if err := api.Patch(env.Context(), ns, client.MergeFrom(before)); err != nil {
+		env.Fatal(err)
 	}
 }
 
-func (s *testEnv) newForgedPool(name, service, on, pool string, uid types.UID) *v1alpha1.BackendPool {
+func (env *testEnv) newForgedPool(name, service, on, pool string, uid types.UID) *v1alpha1.BackendPool {
 	return &v1alpha1.BackendPool{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: s.ns, Name: name, Labels: map[string]string{"app.kubernetes.io/managed-by": "weir"}, Finalizers: []string{v1alpha1.Finalizer},
+			Namespace: env.ns, Name: name, Labels: map[string]string{"app.kubernetes.io/managed-by": "weir"}, Finalizers: []string{v1alpha1.Finalizer},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Service", Name: service, UID: uid, Controller: new(true)}},
 		},
 		Spec: v1alpha1.BackendPoolSpec{
@@ -117,7 +117,7 @@ func TestAForgedBackendPoolDropsNoForeignAddresses(t *testing.T) {
 
 // A BackendPool with an owner that never existed, or of another cluster, affects no frontend, rule
 // or public IP.
-func TestAnOwnerThatNeverWasLosesNothing(t *testing.T) {
+func TestUnknownOwnerLosesNothing(t *testing.T) {
 	t.Parallel()
 	s := newTestEnv(t)
 	tenant := s.tenant()
@@ -203,22 +203,22 @@ func TestServiceReportsBackendPoolThatCannotBeCreated(t *testing.T) {
 	}
 	s.createLoadBalanced("web")
 	s.waitUntil(func() string {
-		for _, said := range s.messages("Service", "web", services.EventSyncFailed) {
-			if strings.Contains(said, "BackendPool "+s.ns+"/web.kubernetes") && strings.Contains(said, "delete it") {
+		for _, output := range s.messages("Service", "web", services.EventSyncFailed) {
+			if strings.Contains(output, "BackendPool "+s.ns+"/web.kubernetes") && strings.Contains(output, "delete it") {
 				return ""
 			}
 		}
 		return "nothing is said"
 	})
-	if said := s.countEvents("Service", "web"); said[services.EventEnsured] > 0 {
-		t.Errorf("said %v", said)
+	if output := s.countEvents("Service", "web"); output[services.EventEnsured] > 0 {
+		t.Errorf("said %v", output)
 	}
 	s.delete(&v1alpha1.BackendPool{}, "web.kubernetes")
 	s.waitForEvent("Service", "web", services.EventEnsured, 1)
 }
 
 // A BackendPool of Weir that is copied and edited remains Weir's, and the copy has no rights.
-func TestWhatWeirMadeMayBeCopiedAndEdited(t *testing.T) {
+func TestCopiedAndEditedBackendPools(t *testing.T) {
 	t.Parallel()
 	s := newTestEnv(t)
 	tenant := s.tenant()

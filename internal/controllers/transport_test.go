@@ -43,39 +43,39 @@ var injectedResults = struct {
 	sent map[string][]time.Time      // by pool ID: the time of each request
 }{of: map[string][]injectedResult{}, sent: map[string][]time.Time{}}
 
-func (s *testEnv) wireID(pool string) string {
-	return strings.ToLower(s.lbID() + "/backendAddressPools/" + pool)
+func (env *testEnv) wireID(pool string) string {
+	return strings.ToLower(env.lbID() + "/backendAddressPools/" + pool)
 }
 
-func (s *testEnv) setWriteResults(pool string, of ...injectedResult) {
+func (env *testEnv) setWriteResults(pool string, of ...injectedResult) {
 	injectedResults.Lock()
 	defer injectedResults.Unlock()
-	injectedResults.of[http.MethodPut+s.wireID(pool)] = of
+	injectedResults.of[http.MethodPut+env.wireID(pool)] = of
 }
 
-func (s *testEnv) setReadResults(pool string, of ...injectedResult) {
+func (env *testEnv) setReadResults(pool string, of ...injectedResult) {
 	injectedResults.Lock()
 	defer injectedResults.Unlock()
-	injectedResults.of[http.MethodGet+s.wireID(pool)] = of
+	injectedResults.of[http.MethodGet+env.wireID(pool)] = of
 }
 
-func (s *testEnv) remainingResults(pool string) int {
+func (env *testEnv) remainingResults(pool string) int {
 	injectedResults.Lock()
 	defer injectedResults.Unlock()
-	return len(injectedResults.of[http.MethodPut+s.wireID(pool)])
+	return len(injectedResults.of[http.MethodPut+env.wireID(pool)])
 }
 
-func (s *testEnv) requestTimes(pool string) []time.Time {
+func (env *testEnv) requestTimes(pool string) []time.Time {
 	injectedResults.Lock()
 	defer injectedResults.Unlock()
-	return slices.Clone(injectedResults.sent[s.wireID(pool)])
+	return slices.Clone(injectedResults.sent[env.wireID(pool)])
 }
 
 // countReads counts the requests that may have read a pool, including those for its load balancer.
-func (s *testEnv) countReads(pool string) int {
+func (env *testEnv) countReads(pool string) int {
 	injectedResults.Lock()
 	defer injectedResults.Unlock()
-	return len(injectedResults.sent[s.wireID(pool)]) + len(injectedResults.sent[strings.ToLower(s.lbID())])
+	return len(injectedResults.sent[env.wireID(pool)]) + len(injectedResults.sent[strings.ToLower(env.lbID())])
 }
 
 func nextResult(req *http.Request) injectedResult {
@@ -94,13 +94,13 @@ func nextResult(req *http.Request) injectedResult {
 var duringPut atomic.Pointer[func()]
 
 // Do implements azure.Transport.
-func (w *injectingTransport) Do(req *http.Request) (*http.Response, error) {
+func (i *injectingTransport) Do(req *http.Request) (*http.Response, error) {
 	if during := duringPut.Load(); during != nil && req.Method == http.MethodPut {
 		(*during)()
 	}
 	v := nextResult(req)
 	if v.status == 0 {
-		return w.to.Do(req)
+		return i.to.Do(req)
 	}
 	header := http.Header{"Content-Type": {"application/json"}}
 	if v.retryAfter != "" {

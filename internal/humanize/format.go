@@ -58,14 +58,14 @@ func FormatFault(f *armerror.Fault, limit int) string {
 }
 
 // FormatCount formats a number of things with the plural.
-func FormatCount(n int, thing string) string {
+func FormatCount(n int, noun string) string {
 	if n == 1 {
-		return "1 " + thing
+		return "1 " + noun
 	}
-	if strings.HasSuffix(thing, "s") {
-		return fmt.Sprintf("%d %ses", n, thing)
+	if strings.HasSuffix(noun, "s") {
+		return fmt.Sprintf("%d %ses", n, noun)
 	}
-	return fmt.Sprintf("%d %ss", n, thing)
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // FormatList joins names up to the limit and counts the others.

@@ -104,8 +104,8 @@ func TestATextEndsWithItsRequest(t *testing.T) {
 			}
 		}
 	}
-	said := &armerror.Fault{Code: "Conflict", RequestID: one, Err: errors.New("busy: " + one)}
-	if got := FormatFault(said, 300); strings.Count(got, one) != 1 {
+	output := &armerror.Fault{Code: "Conflict", RequestID: one, Err: errors.New("busy: " + one)}
+	if got := FormatFault(output, 300); strings.Count(got, one) != 1 {
 		t.Errorf("said twice: %s", got)
 	}
 	if got := FormatFault(&armerror.Fault{Code: "Conflict", Err: errors.New("Conflict")}, 300); got != "Conflict" {

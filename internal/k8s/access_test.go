@@ -45,8 +45,8 @@ func (r *reviewer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	} else {
 		var review authorizationv1.SubjectAccessReview
 		_ = json.NewDecoder(req.Body).Decode(&review)
-		what := review.Spec.NonResourceAttributes
-		review.Status.Allowed = review.Spec.User == "reader" && !r.revoked.Load() && *what == authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"}
+		name := review.Spec.NonResourceAttributes
+		review.Status.Allowed = review.Spec.User == "reader" && !r.revoked.Load() && *name == authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"}
 		answer = review
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -126,7 +126,7 @@ func TestMetricsAccess(t *testing.T) {
 	}
 }
 
-func TestWhatIsKnownOfReadersEnds(t *testing.T) {
+func TestReaderReviewsExpire(t *testing.T) {
 	r := &reviewer{}
 	server := httptest.NewServer(r)
 	defer server.Close()

@@ -42,41 +42,41 @@ func NewConnection(ctx context.Context, log *slog.Logger) *Connection {
 
 // ClientConfig disables client-go's limit of 5 QPS, which would delay status writes; the server's
 // priority and fairness applies.
-func (r *Connection) ClientConfig(cfg *rest.Config, userAgent string) *rest.Config {
+func (c *Connection) ClientConfig(cfg *rest.Config, userAgent string) *rest.Config {
 	cfg.QPS = -1
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &retryTransport{next, r} })
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &retryTransport{next, c} })
 	return rest.AddUserAgent(cfg, userAgent)
 }
 
 // SetCallbacks sets the callbacks for a reconnect and for responses of a healthy server.
-func (r *Connection) SetCallbacks(back, well func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.onReconnected, r.onHealthy = back, well
+func (c *Connection) SetCallbacks(back, well func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.onReconnected, c.onHealthy = back, well
 }
 
-func (r *Connection) recordResult(req *http.Request, err error) {
-	r.mu.Lock()
-	changed := r.disconnected != (err != nil)
-	r.disconnected = err != nil
-	fn := r.onReconnected
-	r.mu.Unlock()
+func (c *Connection) recordResult(req *http.Request, err error) {
+	c.mu.Lock()
+	changed := c.disconnected != (err != nil)
+	c.disconnected = err != nil
+	fn := c.onReconnected
+	c.mu.Unlock()
 	switch {
 	case !changed:
 	case err != nil:
-		r.log.Warn("the API server cannot be reached; reads wait, and nothing is written to Azure that cannot be recorded", "host", req.URL.Host, "err", err)
+		c.log.Warn("the API server cannot be reached; reads wait, and nothing is written to Azure that cannot be recorded", "host", req.URL.Host, "err", err)
 	default:
-		r.log.Info("the API server responds again", "host", req.URL.Host)
+		c.log.Info("the API server responds again", "host", req.URL.Host)
 		if fn != nil {
 			fn()
 		}
 	}
 }
 
-func (r *Connection) notifyHealthy(res *http.Response) {
-	r.mu.Lock()
-	fn := r.onHealthy
-	r.mu.Unlock()
+func (c *Connection) notifyHealthy(res *http.Response) {
+	c.mu.Lock()
+	fn := c.onHealthy
+	c.mu.Unlock()
 	if fn != nil && res.StatusCode < http.StatusInternalServerError && res.StatusCode != http.StatusTooManyRequests {
 		fn()
 	}
@@ -88,20 +88,20 @@ type retryTransport struct {
 }
 
 // RoundTrip implements http.RoundTripper.
-func (w *retryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+func (r *retryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	for {
-		res, err := w.next.RoundTrip(req)
+		res, err := r.next.RoundTrip(req)
 		if err == nil {
-			w.connection.recordResult(req, nil)
-			w.connection.notifyHealthy(res)
-			w.connection.trackWatch(req, res)
+			r.connection.recordResult(req, nil)
+			r.connection.notifyHealthy(res)
+			r.connection.trackWatch(req, res)
 			return res, nil
 		}
 		// A canceled context also fails a dial and must not count as a lost connection.
 		if !isDialError(err) || req.Context().Err() != nil {
 			return nil, err
 		}
-		w.connection.recordResult(req, err)
+		r.connection.recordResult(req, err)
 		if req.Method != http.MethodGet {
 			return nil, err
 		}
@@ -110,7 +110,7 @@ func (w *retryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		case <-pause.C:
 			continue
 		case <-req.Context().Done():
-		case <-w.connection.stopping:
+		case <-r.connection.stopping:
 		}
 		pause.Stop()
 		return nil, err
@@ -118,7 +118,7 @@ func (w *retryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // WrappedRoundTripper gives client-go access to the inner transport.
-func (w *retryTransport) WrappedRoundTripper() http.RoundTripper { return w.next }
+func (r *retryTransport) WrappedRoundTripper() http.RoundTripper { return r.next }
 
 // isDialError reports whether no connection could be made. net/http reports a TLS handshake timeout
 // only as text.

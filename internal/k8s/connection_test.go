@@ -24,13 +24,13 @@ type flakyTransport struct {
 	tries int
 }
 
-func (l *flakyTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	l.tries++
-	if len(l.errs) == 0 {
+func (f *flakyTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	f.tries++
+	if len(f.errs) == 0 {
 		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: req}, nil
 	}
-	err := l.errs[0]
-	l.errs = l.errs[1:]
+	err := f.errs[0]
+	f.errs = f.errs[1:]
 	return nil, err
 }
 
@@ -79,7 +79,7 @@ func TestAReadWaitsForAConnection(t *testing.T) {
 }
 
 // Responses of a healthy server trigger onHealthy.
-func TestWhichAnswersShowAServerAtWork(t *testing.T) {
+func TestResponsesThatProveAServer(t *testing.T) {
 	for status, want := range map[int]bool{200: true, 201: true, 404: true, 409: true, 422: true, 429: false, 500: false, 503: false, 504: false} {
 		well := false
 		reach := NewConnection(t.Context(), slog.New(slog.DiscardHandler))

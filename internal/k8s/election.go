@@ -132,9 +132,9 @@ func (l *leaderLock) Update(ctx context.Context, next resourcelock.LeaderElectio
 }
 
 // RecordEvent implements resourcelock.Interface.
-func (l *leaderLock) RecordEvent(what string) {
+func (l *leaderLock) RecordEvent(message string) {
 	if endReason := l.fence.EndReason(); endReason == nil || errors.Is(endReason, errReleased) {
-		l.Interface.RecordEvent(what)
+		l.Interface.RecordEvent(message)
 	}
 }
 
@@ -177,17 +177,17 @@ type LeaderStatus struct {
 
 // FindLeader returns the leader by the Lease with this name.
 func FindLeader(ctx context.Context, api client.Reader, name string, now time.Time) (LeaderStatus, error) {
-	var all coordinationv1.LeaseList
-	if err := api.List(ctx, &all); err != nil {
+	var list coordinationv1.LeaseList
+	if err := api.List(ctx, &list); err != nil {
 		return LeaderStatus{}, fmt.Errorf("reading Leases: %w", err)
 	}
 	var last LeaderStatus
 	var leases []LeaderStatus
-	for i := range all.Items {
-		if all.Items[i].Name != name {
+	for i := range list.Items {
+		if list.Items[i].Name != name {
 			continue
 		}
-		if last = NewLeaderStatus(&all.Items[i], now); last.Holder != "" {
+		if last = NewLeaderStatus(&list.Items[i], now); last.Holder != "" {
 			leases = append(leases, last)
 		}
 	}

@@ -167,7 +167,7 @@ func (w *wireSeen) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // Requests that change something check the fence; reads and access reviews do not.
-func TestWhatPassesTheFence(t *testing.T) {
+func TestFencedRequests(t *testing.T) {
 	for _, tt := range []struct {
 		method, path  string
 		leads, passes bool
@@ -208,7 +208,7 @@ func TestWhatPassesTheFence(t *testing.T) {
 }
 
 // A request body is not sent after the leadership has ended.
-func TestWhatIsLeftOfARequestAsksAgain(t *testing.T) {
+func TestBodyIsNotSentAfterLeadershipLoss(t *testing.T) {
 	l, _ := candidate()
 	if err := l.renews(1); err != nil {
 		t.Fatal(err)
@@ -233,7 +233,7 @@ func TestWhatIsLeftOfARequestAsksAgain(t *testing.T) {
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
-func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return r(req) }
 
 func TestAnElectionThatIsNone(t *testing.T) {
 	if err := DefaultElection().Validate(); err != nil {

@@ -246,9 +246,9 @@ func (q *EventQueue) QueuedEvents() []*corev1.Event {
 			}
 		}
 	}, func(a, b queuedEvent) int { return cmp.Compare(a.number, b.number) })
-	all := make([]*corev1.Event, len(queued))
+	items := make([]*corev1.Event, len(queued))
 	for i, e := range queued {
-		all[i] = e.Event
+		items[i] = e.Event
 	}
-	return all
+	return items
 }

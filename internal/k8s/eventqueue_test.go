@@ -149,7 +149,7 @@ func TestTheSameAgainIsCounted(t *testing.T) {
 }
 
 // Counts are correct after an outage, and the newest event comes first.
-func TestWhatCameLaterCountsWhatFailed(t *testing.T) {
+func TestEventCountsAfterAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &apiEvents{fail: func(try int) error {
 			if try > 1 && try < 12 {

@@ -120,7 +120,7 @@ func (h *columnHeads) setHead(c column, req reconcile.Request) {
 
 // removeHead returns the new heads after a request was dequeued.
 func (h *columnHeads) removeHead(req reconcile.Request) []newHead {
-	var all []newHead
+	var heads []newHead
 	for _, c := range h.byRequest[req] {
 		delete(h.byColumn, c)
 		for len(h.pending[c]) > 0 {
@@ -129,7 +129,7 @@ func (h *columnHeads) removeHead(req reconcile.Request) []newHead {
 			if priority, ok := h.pendingPriority[first]; ok && priority == c.priority {
 				delete(h.pendingPriority, first)
 				h.setHead(c, first)
-				all = append(all, newHead{first, c.priority})
+				heads = append(heads, newHead{first, c.priority})
 				break
 			}
 		}
@@ -139,5 +139,5 @@ func (h *columnHeads) removeHead(req reconcile.Request) []newHead {
 	}
 	delete(h.byRequest, req)
 	delete(h.pendingPriority, req)
-	return all
+	return heads
 }

@@ -76,11 +76,11 @@ func TestEventsAndSetTimesAreNotLimited(t *testing.T) {
 			limiter.When(web)
 		}
 		start := time.Now()
-		next := func(what string, want reconcile.Request, after time.Duration) {
+		next := func(about string, want reconcile.Request, after time.Duration) {
 			t.Helper()
 			got, _ := queue.Get()
 			if waited := time.Since(start).Round(time.Millisecond); got != want || waited != after {
-				t.Errorf("%s: %s after %s, want %s after %s", what, got, waited, want, after)
+				t.Errorf("%s: %s after %s, want %s after %s", about, got, waited, want, after)
 			}
 			queue.Done(got)
 		}
@@ -99,7 +99,7 @@ func TestEventsAndSetTimesAreNotLimited(t *testing.T) {
 
 // The work queue retries only errors a reconciler returns, which are never Azure's: those stay with
 // the workers.
-func TestWhatTheWorkQueueRetries(t *testing.T) {
+func TestWorkQueueRetries(t *testing.T) {
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	broken := errors.New("the API server does not answer")

@@ -21,7 +21,7 @@ func leads(in leader.Epoch) *leader.Fence {
 }
 
 // Which replica may take the Lease from another one within its term.
-func TestWhichReplicaSucceedsAnother(t *testing.T) {
+func TestReplicaSuccession(t *testing.T) {
 	deposed := leads(leader.Epoch{Lease: election, TransitionCount: 9})
 	deposed.EndTerm(errAPI)
 	for _, tt := range []struct {
@@ -58,7 +58,7 @@ func TestWhichReplicaSucceedsAnother(t *testing.T) {
 }
 
 // An acquisition writes holder and epoch, and removes an old epoch.
-func TestWhatAReplicaWritesIntoTheLease(t *testing.T) {
+func TestLeaseRecordOfAReplica(t *testing.T) {
 	old := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{epochAnnotation: election + " 3"}}}
 	for want, fence := range map[string]*leader.Fence{election + " 4": leads(leader.Epoch{Lease: election, TransitionCount: 4}), "": nil} {
 		got := (&ResourceLease{holder: "weir-controller_b", fence: fence}).withHolder(old, time.Now())

@@ -39,7 +39,7 @@ func UntrackedClient(c *http.Client) *http.Client {
 	return &untracked
 }
 
-func (r *Connection) trackWatch(req *http.Request, res *http.Response) {
+func (c *Connection) trackWatch(req *http.Request, res *http.Response) {
 	query := req.URL.Query()
 	kind := path.Base(req.URL.Path)
 	isWatch := req.Method == http.MethodGet && res.StatusCode == http.StatusOK && slices.Contains([]string{"true", "1"}, query.Get("watch")) &&
@@ -47,7 +47,7 @@ func (r *Connection) trackWatch(req *http.Request, res *http.Response) {
 	if !isWatch {
 		return
 	}
-	s := &watchBody{ReadCloser: res.Body, kind: kind, watches: &r.Watches, listing: query.Get("sendInitialEvents") == "true"}
+	s := &watchBody{ReadCloser: res.Body, kind: kind, watches: &c.Watches, listing: query.Get("sendInitialEvents") == "true"}
 	res.Body = s
 	if !s.listing {
 		s.markStarted()
@@ -66,42 +66,42 @@ type watchBody struct {
 	started, ended bool
 }
 
-func (s *watchBody) markStarted() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.ended && !s.started {
-		s.started = true
-		s.watches.RecordOpen(s.kind, time.Now())
+func (w *watchBody) markStarted() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.ended && !w.started {
+		w.started = true
+		w.watches.RecordOpen(w.kind, time.Now())
 	}
 }
 
-func (s *watchBody) markEnded() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.started && !s.ended {
-		s.watches.RecordClose(s.kind, time.Now())
+func (w *watchBody) markEnded() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.started && !w.ended {
+		w.watches.RecordClose(w.kind, time.Now())
 	}
-	s.ended = true
+	w.ended = true
 }
 
-func (s *watchBody) Read(p []byte) (int, error) {
-	n, err := s.ReadCloser.Read(p)
-	if s.listing && n > 0 {
-		seen := slices.Concat(s.tail, p[:n])
+func (w *watchBody) Read(p []byte) (int, error) {
+	n, err := w.ReadCloser.Read(p)
+	if w.listing && n > 0 {
+		seen := slices.Concat(w.tail, p[:n])
 		if bytes.Contains(seen, initialEventsEnd) {
-			s.listing, s.tail = false, nil
-			s.markStarted()
+			w.listing, w.tail = false, nil
+			w.markStarted()
 		} else {
-			s.tail = slices.Clone(seen[max(0, len(seen)-len(initialEventsEnd)+1):])
+			w.tail = slices.Clone(seen[max(0, len(seen)-len(initialEventsEnd)+1):])
 		}
 	}
 	if err != nil {
-		s.markEnded()
+		w.markEnded()
 	}
 	return n, err
 }
 
-func (s *watchBody) Close() error {
-	s.markEnded()
-	return s.ReadCloser.Close()
+func (w *watchBody) Close() error {
+	w.markEnded()
+	return w.ReadCloser.Close()
 }

@@ -16,8 +16,8 @@ import (
 
 type streamTransport struct{ body io.Reader }
 
-func (a streamTransport) RoundTrip(*http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(a.body)}, nil
+func (s streamTransport) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(s.body)}, nil
 }
 
 // An open watch of a cache that decides no members does not hide that the other watch of its kind is broken.
@@ -54,7 +54,7 @@ func TestUntrackedWatchHidesNoBreak(t *testing.T) {
 }
 
 // A resumed watch counts at once, a streaming list after its initial list.
-func TestWhichWatchesAreThere(t *testing.T) {
+func TestRunningWatches(t *testing.T) {
 	const mark = `{"type":"BOOKMARK","object":{"metadata":{"annotations":{"k8s.io/initial-events-end":"true"}}}}`
 	for _, tt := range []struct {
 		name, url, body string

@@ -11,12 +11,12 @@ import (
 )
 
 // Scripts of watch events of nodes and slices, in seconds, and when the cache may be stale.
-func TestWhenTheClusterMayBeOld(t *testing.T) {
+func TestStaleCaches(t *testing.T) {
 	const begins, ends = true, false
 	type step struct {
 		at   float64
 		kind string
-		is   bool
+		want bool
 	}
 	both := func(at float64, ok bool) []step { return []step{{at, "nodes", ok}, {at, "slices", ok}} }
 	for _, tt := range []struct {
@@ -44,7 +44,7 @@ func TestWhenTheClusterMayBeOld(t *testing.T) {
 					if s.at > when {
 						break
 					}
-					if s.is {
+					if s.want {
 						w.RecordOpen(s.kind, at(s.at))
 					} else {
 						w.RecordClose(s.kind, at(s.at))

@@ -20,7 +20,7 @@ import (
 
 // Requests that failed because of the API server are retried once it responds, but not repeatedly
 // while it rejects some requests.
-func TestWhatFailedForTheAPIServerIsTriedAgain(t *testing.T) {
+func TestAPIServerErrorsAreRetried(t *testing.T) {
 	pools := schema.GroupResource{Resource: "backendpools"}
 	queue := &addOnly{}
 	var q WorkQueue
@@ -75,7 +75,7 @@ type addOnly struct {
 	added []reconcile.Request
 }
 
-func (q *addOnly) Add(r reconcile.Request) { q.added = append(q.added, r) }
+func (a *addOnly) Add(r reconcile.Request) { a.added = append(a.added, r) }
 
 // Requests from before the controller runs are not lost.
 func TestRequestsBeforeTheControllerRuns(t *testing.T) {

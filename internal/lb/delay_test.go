@@ -9,7 +9,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-func TestWhenTheDeletionOfANodeIsDelayed(t *testing.T) {
+func TestDelayedNodeDeletions(t *testing.T) {
 	tainted := time.Unix(1700000000, 0)
 	const taint = "ToBeDeletedByClusterAutoscaler=1700000000"
 	for _, tt := range []struct {

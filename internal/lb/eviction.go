@@ -67,10 +67,10 @@ func (c NodeCondition) IsEviction() bool {
 type SeenEvents map[string]TaintEvent
 
 // AddEvent adds an occurrence.
-func (h SeenEvents) AddEvent(e TaintEvent) { h[e.UID] = e }
+func (s SeenEvents) AddEvent(e TaintEvent) { s[e.UID] = e }
 
 // HasEvent reports whether this or a later occurrence of the event was added.
-func (h SeenEvents) HasEvent(e TaintEvent) bool {
-	seen, ok := h[e.UID]
+func (s SeenEvents) HasEvent(e TaintEvent) bool {
+	seen, ok := s[e.UID]
 	return ok && e.Count <= seen.Count && !e.lastSeen().After(seen.lastSeen())
 }

@@ -34,7 +34,7 @@ func TestTrustedReporters(t *testing.T) {
 	}
 }
 
-func TestWhatIsAnnouncedAlone(t *testing.T) {
+func TestSingleAnnouncements(t *testing.T) {
 	s := lb.DrainSignals{ExtraPatterns: []lb.ConditionPattern{{Key: "leaves", AnyValue: true}}}
 	const spot = lb.KeyDraining + "=" + lb.ValueSpotEviction
 	for text, want := range map[string]bool{
@@ -53,8 +53,8 @@ func TestWhatIsAnnouncedAlone(t *testing.T) {
 }
 
 func TestHandledEvents(t *testing.T) {
-	heard := lb.SeenEvents{}
-	heard.AddEvent(again("a", 10, 70))
+	received := lb.SeenEvents{}
+	received.AddEvent(again("a", 10, 70))
 	for _, tt := range []struct {
 		name  string
 		event lb.TaintEvent
@@ -66,13 +66,13 @@ func TestHandledEvents(t *testing.T) {
 		{"one counted higher in the same second", func() lb.TaintEvent { e := again("a", 10, 70); e.Count = 3; return e }(), false},
 		{"another event", once("b", 10), false},
 	} {
-		if got := heard.HasEvent(tt.event); got != tt.want {
+		if got := received.HasEvent(tt.event); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}
 }
 
-func TestWhichConditionsAnnounceAnEviction(t *testing.T) {
+func TestEvictionConditions(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		condition lb.NodeCondition

@@ -17,8 +17,8 @@ func poolID(subscription, group, balancer, pool string) lb.PoolID {
 
 func TestValidate(t *testing.T) {
 	tests := []struct {
-		id   lb.PoolID
-		says string // empty for valid
+		id       lb.PoolID
+		wantText string // empty for valid
 	}{
 		{poolID("00000000-0000-0000-0000-000000000000", "rg-1_(a).b", "kubernetes", "shop-web"), ""},
 		{poolID("s", "g", "l", "p_"), ""},
@@ -35,8 +35,8 @@ func TestValidate(t *testing.T) {
 	}
 	for _, tt := range tests {
 		err := tt.id.Validate()
-		if (err == nil) != (tt.says == "") || err != nil && !strings.HasPrefix(err.Error(), tt.says) {
-			t.Errorf("%q: %v, want %q", tt.id, err, tt.says)
+		if (err == nil) != (tt.wantText == "") || err != nil && !strings.HasPrefix(err.Error(), tt.wantText) {
+			t.Errorf("%q: %v, want %q", tt.id, err, tt.wantText)
 		}
 	}
 }
@@ -61,8 +61,8 @@ func FuzzParseFrontendID(f *testing.F) {
 	f.Add("/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/loadBalancers/gw/frontendIPConfigurations/in")
 	f.Fuzz(func(t *testing.T, text string) {
 		id, err := lb.ParseFrontendID(text)
-		if again, failed := lb.ParseFrontendID(id.String()); err == nil && (failed != nil || again != id || id.LoadBalancer.Validate() != nil) {
-			t.Errorf("%q: %s, then %s, %v", text, id, again, failed)
+		if second, failed := lb.ParseFrontendID(id.String()); err == nil && (failed != nil || second != id || id.LoadBalancer.Validate() != nil) {
+			t.Errorf("%q: %s, then %s, %v", text, id, second, failed)
 		}
 	})
 }

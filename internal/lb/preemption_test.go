@@ -33,7 +33,7 @@ func record(uid string, s float64, count int) lb.EvictionRecord {
 	return lb.EvictionRecord{UID: uid, At: at(s), Count: count}
 }
 
-func TestWhatAnEventDoes(t *testing.T) {
+func TestEffectsOfEvents(t *testing.T) {
 	const ignore, note, put = lb.EvictionIgnored, lb.EvictionRecorded, lb.EvictionTaints
 	slow := once("a", 10) // the emitter's clock is an hour behind
 	slow.First, slow.Last = slow.First.Add(-time.Hour), slow.Last.Add(-time.Hour)

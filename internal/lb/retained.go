@@ -59,16 +59,16 @@ func ParseRetainedAddress(name, value string) (r RetainedAddress, ok bool) {
 
 // RetainedAddresses returns the retained private addresses, sorted by Service, the latest first.
 func (b LoadBalancer) RetainedAddresses() []RetainedAddress {
-	var all []RetainedAddress
+	var addresses []RetainedAddress
 	for name, value := range b.Tags {
 		if r, ok := ParseRetainedAddress(name, value); ok {
-			all = append(all, r)
+			addresses = append(addresses, r)
 		}
 	}
-	slices.SortFunc(all, func(a, b RetainedAddress) int {
+	slices.SortFunc(addresses, func(a, b RetainedAddress) int {
 		return cmp.Or(strings.Compare(a.Service, b.Service), b.Since.Compare(a.Since), a.Address.Compare(b.Address))
 	})
-	return all
+	return addresses
 }
 
 // RetainedAt returns the retained address of a private frontend.

@@ -11,12 +11,12 @@ import (
 )
 
 // taints parses "key=value key".
-func taints(text string) (all []lb.NodeTaint) {
+func taints(text string) (items []lb.NodeTaint) {
 	for _, t := range strings.Fields(text) {
 		key, value, _ := strings.Cut(t, "=")
-		all = append(all, lb.NodeTaint{Key: key, Value: value})
+		items = append(items, lb.NodeTaint{Key: key, Value: value})
 	}
-	return all
+	return items
 }
 
 func signals(t *testing.T, further string) (s lb.DrainSignals) {
@@ -31,7 +31,7 @@ func signals(t *testing.T, further string) (s lb.DrainSignals) {
 	return s
 }
 
-func TestWhichTaintsSayThatANodeLeaves(t *testing.T) {
+func TestLeaveTaints(t *testing.T) {
 	const (
 		oos  = "node.kubernetes.io/out-of-service"
 		spot = "cloudprovider.azure.microsoft.com/draining=spot-eviction"
@@ -77,7 +77,7 @@ func TestWhichTaintsSayThatANodeLeaves(t *testing.T) {
 }
 
 // A condition counts while it is True, after the taints, and only if it is configured.
-func TestWhichConditionsSayThatANodeLeaves(t *testing.T) {
+func TestLeaveConditions(t *testing.T) {
 	s := signals(t, "leaves")
 	s.ExtraConditions = []string{"DrainInProgress", "MaintenanceInProgress", "leaves"}
 	for _, tt := range []struct {
@@ -103,12 +103,12 @@ func TestWhichConditionsSayThatANodeLeaves(t *testing.T) {
 }
 
 // conditions parses "type=status type=status".
-func conditions(text string) (all []lb.NodeCondition) {
+func conditions(text string) (items []lb.NodeCondition) {
 	for _, t := range strings.Fields(text) {
 		name, status, _ := strings.Cut(t, "=")
-		all = append(all, lb.NodeCondition{Type: name, Status: status, Message: "a drain"})
+		items = append(items, lb.NodeCondition{Type: name, Status: status, Message: "a drain"})
 	}
-	return all
+	return items
 }
 
 // A cordon is not a drain, in any form.

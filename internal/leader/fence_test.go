@@ -34,9 +34,9 @@ func TestLeaderWrites(t *testing.T) {
 		}
 		time.Sleep(time.Hour) // others lead
 		for range 100 {
-			asked := f.ReadClock()
+			requested := f.ReadClock()
 			time.Sleep(time.Second) // duration of the request
-			f.RecordRenew(first, asked)
+			f.RecordRenew(first, requested)
 			time.Sleep(window - time.Second)
 			if err := f.CheckWrite(); err != nil {
 				t.Fatal(err)
@@ -127,7 +127,7 @@ func TestWatchDetectsResume(t *testing.T) {
 		var at time.Duration
 		ended := make(chan struct{})
 		go func() {
-			f.Watch(ctx, func(why error) { lost, at = why, clock() })
+			f.Watch(ctx, func(cause error) { lost, at = cause, clock() })
 			close(ended)
 		}()
 		time.Sleep(time.Minute) // another leads
@@ -175,7 +175,7 @@ func TestABodyEndsWithTheLead(t *testing.T) {
 // renewal of the epoch was requested, and never after a rejection.
 func TestNothingLeavesOutsideOfAnEpoch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var now, asked time.Duration
+		var now, requested time.Duration
 		f := NewFence(window, func() time.Duration { return now })
 		epoch, begun, over := first, false, false
 		t.Repeat(map[string]func(*rapid.T){
@@ -188,14 +188,14 @@ func TestNothingLeavesOutsideOfAnEpoch(t *testing.T) {
 					epoch.TransitionCount++
 				}
 				f.RecordRenew(epoch, at)
-				if over = over || begun && at-asked > window; !over {
-					begun, asked = true, at
+				if over = over || begun && at-requested > window; !over {
+					begun, requested = true, at
 				}
 			},
 			"": func(t *rapid.T) {
-				over = over || begun && now-asked > window
+				over = over || begun && now-requested > window
 				if may := f.CheckWrite() == nil; may != (begun && !over) {
-					t.Fatalf("may write is %t at %s: begun %t, over %t, asked at %s", may, now, begun, over, asked)
+					t.Fatalf("may write is %t at %s: begun %t, over %t, asked at %s", may, now, begun, over, requested)
 				}
 			},
 		})

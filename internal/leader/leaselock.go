@@ -24,8 +24,8 @@ type leaseLock struct {
 var errExpired = errors.New("the resource lease ran out: no renewal came through")
 
 // canWrite requires a third of the term, longer than the requests of one write take.
-func (h *leaseLock) canWrite(now time.Time, term time.Duration) bool {
-	return h.err == nil && h.end.Sub(now) > term/3
+func (l *leaseLock) canWrite(now time.Time, term time.Duration) bool {
+	return l.err == nil && l.end.Sub(now) > term/3
 }
 
 func (s *SharedLease) isValid(h *leaseLock) bool {

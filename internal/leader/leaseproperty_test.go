@@ -112,10 +112,10 @@ func TestNeverTwoAtOnce(t *testing.T) {
 				p.shared = append(p.shared, NewSharedLease(api.as(p.name(i)), termLease, slog.New(slog.DiscardHandler)))
 			}
 			end := time.Now().Add(time.Hour)
-			var all sync.WaitGroup
+			var wg sync.WaitGroup
 			for i, n := range lanes {
 				for k := range n {
-					all.Go(func() { p.lane(i, rand.New(rand.NewPCG(seed, uint64(100*i+k))), end) }) //nolint:gosec // a schedule
+					wg.Go(func() { p.lane(i, rand.New(rand.NewPCG(seed, uint64(100*i+k))), end) }) //nolint:gosec // a schedule
 				}
 			}
 			for time.Now().Before(end.Add(time.Hour)) {
@@ -123,7 +123,7 @@ func TestNeverTwoAtOnce(t *testing.T) {
 				synctest.Wait()
 				p.step(p.check)
 			}
-			all.Wait()
+			wg.Wait()
 			synctest.Wait()
 			for i, s := range p.shared {
 				if s.IsHolder() || p.inside[i] != 0 {

@@ -97,9 +97,9 @@ type sleeper struct {
 	sleeps time.Duration
 }
 
-func (h *sleeper) Acquire(ctx context.Context) error {
-	err := h.holder.Acquire(ctx)
-	time.Sleep(h.sleeps)
+func (s *sleeper) Acquire(ctx context.Context) error {
+	err := s.holder.Acquire(ctx)
+	time.Sleep(s.sleeps)
 	return err
 }
 

@@ -84,22 +84,22 @@ type step struct {
 
 // next returns all transitions.
 func (w world) next(on rules) []step {
-	var all []step
+	var steps []step
 	if w.Now < modelTicks {
 		to := w
 		to.Now++
-		all = append(all, step{what: "time passes", to: to})
+		steps = append(steps, step{what: "time passes", to: to})
 	}
 	for r := range w.R {
-		all = append(all, w.elects(r, on)...)
+		steps = append(steps, w.elects(r, on)...)
 		if w.R[r].Does != standing && w.R[r].Does != ended {
 			for _, s := range w.works(r, on) {
 				s.by = r
-				all = append(all, s)
+				steps = append(steps, s)
 			}
 		}
 	}
-	return all
+	return steps
 }
 
 // elects models client-go's elector with leaderLock of package leases: a replica acquires a lease that was not
@@ -223,8 +223,8 @@ func (w world) orphan() string {
 // explore visits all states. It returns their number and the shortest path to each kind of fault.
 func explore(on rules) (states int, faults map[string][]string) {
 	type edge struct {
-		from world
-		what string
+		from  world
+		about string
 	}
 	begin := world{Holder: -1}
 	came, queue := map[world]edge{begin: {}}, []world{begin}
@@ -237,13 +237,13 @@ func explore(on rules) (states int, faults map[string][]string) {
 				came[s.to] = edge{w, s.what}
 				queue = append(queue, s.to)
 			}
-			for kind, why := range map[string]string{"two writers": judge(w, s), "orphan": s.to.orphan()} {
-				if why == "" || faults[kind] != nil {
+			for kind, reason := range map[string]string{"two writers": judge(w, s), "orphan": s.to.orphan()} {
+				if reason == "" || faults[kind] != nil {
 					continue
 				}
-				way := []string{s.what, why}
+				way := []string{s.what, reason}
 				for at := w; at != begin; at = came[at].from {
-					way = append([]string{came[at].what}, way...)
+					way = append([]string{came[at].about}, way...)
 				}
 				faults[kind] = way
 			}

@@ -77,11 +77,11 @@ func TestARefusalCostsOneRequestASecondHoweverManyAsk(t *testing.T) {
 		}
 		synctest.Wait()
 		s.api.mu.Lock()
-		asked := len(s.api.log)
+		requested := len(s.api.log)
 		s.api.log = nil
 		s.api.mu.Unlock()
-		if asked != 10 || s.weir.FailureCount() != 10 {
-			s.Errorf("%d requests and %d refusals in ten seconds, want 10", asked, s.weir.FailureCount())
+		if requested != 10 || s.weir.FailureCount() != 10 {
+			s.Errorf("%d requests and %d refusals in ten seconds, want 10", requested, s.weir.FailureCount())
 		}
 		s.logs("no resource lease: backend pools wait")
 		s.otherReleases()
@@ -154,10 +154,10 @@ func TestNoWorkerEntersUntilLeaseWasFree(t *testing.T) {
 			time.Sleep(3 * time.Second)
 			long.leave()
 		}()
-		asked := time.Now()
+		requested := time.Now()
 		late := s.enters(s.weir)
 		s.requests("release weir", "acquire weir")
-		if waited := time.Since(asked); waited != 3*time.Second+time.Second+releaseDuration+time.Second {
+		if waited := time.Since(requested); waited != 3*time.Second+time.Second+releaseDuration+time.Second {
 			s.Errorf("entered after %s, want the end of the pass, the release, the breath and the request", waited)
 		}
 		late.leave()
@@ -191,10 +191,10 @@ func TestWaitForWholeSessionReturnsReason(t *testing.T) {
 	tell(t, func(s *story) {
 		long := s.enters(s.weir)
 		time.Sleep(sessionDuration)
-		asked := time.Now()
+		requested := time.Now()
 		s.isRefused(s.weir, "left to other controllers for a moment")
-		if time.Since(asked) != waitTimeout || s.weir.FailureCount() != 0 || !long.valid() {
-			s.Errorf("after %s, %d refusals", time.Since(asked), s.weir.FailureCount())
+		if time.Since(requested) != waitTimeout || s.weir.FailureCount() != 0 || !long.valid() {
+			s.Errorf("after %s, %d refusals", time.Since(requested), s.weir.FailureCount())
 		}
 		long.leave()
 		s.logs()
@@ -208,9 +208,9 @@ func TestAContextThatEnds(t *testing.T) {
 		time.Sleep(sessionDuration)
 		ctx, stop := context.WithTimeout(s.Context(), time.Second)
 		defer stop()
-		asked := time.Now()
-		if _, _, err := s.weir.Enter(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(asked) != time.Second {
-			s.Errorf("after %s: %v", time.Since(asked), err)
+		requested := time.Now()
+		if _, _, err := s.weir.Enter(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(requested) != time.Second {
+			s.Errorf("after %s: %v", time.Since(requested), err)
 		}
 		long.leave()
 		time.Sleep(time.Minute)
@@ -234,9 +234,9 @@ func TestAContextThatEnds(t *testing.T) {
 		synctest.Wait()
 		ctx, stop = context.WithTimeout(s.Context(), time.Second)
 		defer stop()
-		asked = time.Now()
-		if _, _, err := s.weir.Enter(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(asked) != time.Second {
-			s.Errorf("after %s: %v", time.Since(asked), err)
+		requested = time.Now()
+		if _, _, err := s.weir.Enter(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(requested) != time.Second {
+			s.Errorf("after %s: %v", time.Since(requested), err)
 		}
 		time.Sleep(time.Minute)
 		if s.weir.FailureCount() != 0 {
@@ -263,9 +263,9 @@ func TestAnAcquisitionWhoseAnswerWasLostIsTakenBack(t *testing.T) {
 func TestAnAPIServerThatHangsCostsTheLaneSeconds(t *testing.T) {
 	tell(t, func(s *story) {
 		s.api.takes = time.Hour
-		asked := time.Now()
+		requested := time.Now()
 		s.isRefused(s.weir, context.DeadlineExceeded.Error())
-		if waited := time.Since(asked); waited != 2*requestTimeout {
+		if waited := time.Since(requested); waited != 2*requestTimeout {
 			s.Errorf("%s", waited)
 		}
 	})

@@ -63,16 +63,16 @@ func (l *loadBalancer) readFrontends(ctx context.Context) ([]lb.Frontend, error)
 }
 
 func (j *job) knownAddresses(ips *publicip.Round) []netip.Addr {
-	var all []netip.Addr
+	var addresses []netip.Addr
 	for i, f := range j.Desired.Frontends {
 		switch ip, public := ips.PublicIPOf(j.ipRequest, i); {
 		case f.PublicIP == nil && f.Frontend.Static:
-			all = append(all, f.Frontend.PrivateIP)
+			addresses = append(addresses, f.Frontend.PrivateIP)
 		case public:
-			all = append(all, ip.Address)
+			addresses = append(addresses, ip.Address)
 		}
 	}
-	return all
+	return addresses
 }
 
 func missingAddresses(observed, next []netip.Addr) []netip.Addr {
@@ -86,10 +86,10 @@ func (j *job) lostAddresses(ips *publicip.Round, frontends []lb.Frontend, names 
 	if !j.isLeaving() && slices.ContainsFunc(j.LoadBalancers, func(name string) bool { return !containsFold(names, name) }) {
 		return observed
 	}
-	var all []netip.Addr
+	var addresses []netip.Addr
 	lose := func(a netip.Addr) {
-		if a.IsValid() && !slices.Contains(all, a) {
-			all = append(all, a)
+		if a.IsValid() && !slices.Contains(addresses, a) {
+			addresses = append(addresses, a)
 		}
 	}
 	wanted := j.Desired.RetainNames(service.PartsOf(j.Owner, lb.LoadBalancer{Frontends: frontends}, ips.FamilyOf)).Frontends
@@ -109,8 +109,8 @@ func (j *job) lostAddresses(ips *publicip.Round, frontends []lb.Frontend, names 
 			lose(a)
 		}
 	}
-	slices.SortFunc(all, netip.Addr.Compare)
-	return all
+	slices.SortFunc(addresses, netip.Addr.Compare)
+	return addresses
 }
 
 // hasAddressAfter reports whether a Service retains the address of a frontend after the step, here or where it moves.

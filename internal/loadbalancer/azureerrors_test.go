@@ -66,7 +66,7 @@ func listed(azure Azure) *LoadBalancers {
 }
 
 // An unreadable resource group fails only checks of that group.
-func TestWhetherAGroupCanBeRead(t *testing.T) {
+func TestUnreadableResourceGroups(t *testing.T) {
 	azure := &lists{}
 	b := listed(azure)
 	if err := b.CheckReadable(t.Context(), "rg-2"); err != nil || azure.groups[0] != "rg-2" {
@@ -81,8 +81,8 @@ func TestWhetherAGroupCanBeRead(t *testing.T) {
 // An incomplete read reports no leftovers: what was not seen may exist.
 func TestLeftoversOfAnAzureThatFails(t *testing.T) {
 	for _, fails := range []string{"load balancer", "public IPs"} {
-		if all, err := listed(&lists{fails: fails}).ListOrphans(t.Context()); !errors.Is(err, errNotNow) || all != nil || !strings.Contains(err.Error(), fails) {
-			t.Errorf("%s: %v, %v", fails, all, err)
+		if leftovers, err := listed(&lists{fails: fails}).ListOrphans(t.Context()); !errors.Is(err, errNotNow) || leftovers != nil || !strings.Contains(err.Error(), fails) {
+			t.Errorf("%s: %v, %v", fails, leftovers, err)
 		}
 	}
 }
@@ -154,7 +154,7 @@ func TestAnAddressPinsItsService(t *testing.T) {
 }
 
 // Rules of other Services count on their load balancer, as do rules without a known Service.
-func TestHowMuchOfALoadBalancerIsTaken(t *testing.T) {
+func TestLoadBalancerUsage(t *testing.T) {
 	b := listed(&lists{})
 	b.cache.setPlacement("shop/a", placement{at: []string{"kubernetes"}, owner: "aa", rules: 3})
 	b.cache.setPlacement("shop/b", placement{at: []string{"lb-2", "kubernetes"}, owner: "bb", rules: 5})
@@ -171,14 +171,14 @@ func TestHowMuchOfALoadBalancerIsTaken(t *testing.T) {
 		t.Errorf("private: %+v", private)
 	}
 	b.cache.recordState(lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "Kubernetes"}})
-	if all := b.ListUsages(); len(all) != 0 {
-		t.Errorf("of one that is gone: %v", all)
+	if usages := b.ListUsages(); len(usages) != 0 {
+		t.Errorf("of one that is gone: %v", usages)
 	}
 }
 
-func TestWhatAServiceWouldLose(t *testing.T) {
-	one, two := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
-	shown := []netip.Addr{two, one}
+func TestLossesOfAService(t *testing.T) {
+	single, two := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	shown := []netip.Addr{two, single}
 	job := func(edit func(*Request)) *job {
 		req := Request{
 			Service: "shop/web", Owner: "aa", On: lb.LoadBalancerID{Name: "kubernetes"}, StatusAddresses: shown, LoadBalancers: []string{"kubernetes"},
@@ -193,15 +193,15 @@ func TestWhatAServiceWouldLose(t *testing.T) {
 		want      []netip.Addr
 	}{
 		"nothing that is there":         {func(*Request) {}, nil, nil},
-		"nothing that it keeps":         {func(*Request) {}, []lb.Frontend{{Name: "AA", Subnet: "Nodes", PrivateIP: one}}, nil},
-		"one in another subnet":         {func(*Request) {}, []lb.Frontend{{Name: "aa", Subnet: "x", PrivateIP: one}}, []netip.Addr{one}},
-		"each once, in order":           {func(*Request) {}, []lb.Frontend{{Name: "aa-2", Subnet: "x", PrivateIP: two}, {Name: "aa-1", Subnet: "x", PrivateIP: one}, {Name: "aa-3", Subnet: "x", PrivateIP: one}}, []netip.Addr{one, two}},
-		"none of others":                {func(*Request) {}, []lb.Frontend{{Name: "bb", Subnet: "x", PrivateIP: one}}, nil},
-		"all that it shows, not known":  {func(*Request) {}, []lb.Frontend{{Name: "aa-2"}}, []netip.Addr{one, two}},
+		"nothing that it keeps":         {func(*Request) {}, []lb.Frontend{{Name: "AA", Subnet: "Nodes", PrivateIP: single}}, nil},
+		"one in another subnet":         {func(*Request) {}, []lb.Frontend{{Name: "aa", Subnet: "x", PrivateIP: single}}, []netip.Addr{single}},
+		"each once, in order":           {func(*Request) {}, []lb.Frontend{{Name: "aa-2", Subnet: "x", PrivateIP: two}, {Name: "aa-1", Subnet: "x", PrivateIP: single}, {Name: "aa-3", Subnet: "x", PrivateIP: single}}, []netip.Addr{single, two}},
+		"none of others":                {func(*Request) {}, []lb.Frontend{{Name: "bb", Subnet: "x", PrivateIP: single}}, nil},
+		"all that it shows, not known":  {func(*Request) {}, []lb.Frontend{{Name: "aa-2"}}, []netip.Addr{single, two}},
 		"all, for one is not a cluster": {func(r *Request) { r.LoadBalancers = []string{"kubernetes", "old"} }, nil, shown},
 		"not what it asks for by address": {func(r *Request) {
-			r.Desired.Frontends[0].Frontend.Static, r.Desired.Frontends[0].Frontend.PrivateIP = true, one
-		}, []lb.Frontend{{Name: "aa-x", Subnet: "nodes", PrivateIP: one}, {Name: "aa-y", Subnet: "nodes", PrivateIP: two}}, []netip.Addr{two}},
+			r.Desired.Frontends[0].Frontend.Static, r.Desired.Frontends[0].Frontend.PrivateIP = true, single
+		}, []lb.Frontend{{Name: "aa-x", Subnet: "nodes", PrivateIP: single}, {Name: "aa-y", Subnet: "nodes", PrivateIP: two}}, []netip.Addr{two}},
 	} {
 		t.Run(about, func(t *testing.T) {
 			b := listed(&lists{})

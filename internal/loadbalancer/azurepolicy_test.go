@@ -43,18 +43,18 @@ func TestAPolicyThatChangesEachWrite(t *testing.T) {
 shop/a: {ports: 80}
 shop/b: {ports: 80}`)
 		s.settle(time.Minute)
-		said := s.harvest(false)
-		if !strings.Contains(said, "shop/b has 198.18.0.") || !strings.Contains(said, "otherwise than written: rule a001-TCP-80: idleTimeoutInMinutes 30, Weir wants 4") {
-			t.Errorf("at first\n%s", said)
+		output := s.harvest(false)
+		if !strings.Contains(output, "shop/b has 198.18.0.") || !strings.Contains(output, "otherwise than written: rule a001-TCP-80: idleTimeoutInMinutes 30, Weir wants 4") {
+			t.Errorf("at first\n%s", output)
 		}
 		s.settle(20 * time.Minute)
-		said += s.harvest(false)
-		if !strings.Contains(said, "shop/a has 198.18.0.") || !strings.Contains(said, "shop/a: contested in load balancer kubernetes") {
-			t.Errorf("after some minutes\n%s", said)
+		output += s.harvest(false)
+		if !strings.Contains(output, "shop/a has 198.18.0.") || !strings.Contains(output, "shop/a: contested in load balancer kubernetes") {
+			t.Errorf("after some minutes\n%s", output)
 		}
-		said += s.looks(144, time.Minute) + s.harvest(false)
-		if n := strings.Count(said, "PUT loadBalancers/"); n > 25 {
-			t.Errorf("%d writes in a day\n%s", n, said)
+		output += s.looks(144, time.Minute) + s.harvest(false)
+		if n := strings.Count(output, "PUT loadBalancers/"); n > 25 {
+			t.Errorf("%d writes in a day\n%s", n, output)
 		}
 	})
 }

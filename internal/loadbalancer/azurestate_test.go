@@ -136,13 +136,13 @@ type cloud struct {
 }
 
 func (s *stage) cloud() cloud {
-	var all []struct {
+	var resources []struct {
 		ID   string          `json:"id"`
 		Body json.RawMessage `json:"body"`
 	}
-	must(json.Unmarshal(s.emu.Snapshot(), &all))
+	must(json.Unmarshal(s.emu.Snapshot(), &resources))
 	var c cloud
-	for _, r := range all {
+	for _, r := range resources {
 		switch {
 		case strings.Contains(r.ID, "/loadBalancers/"):
 			var b azureBalancer

@@ -112,15 +112,15 @@ func (p pools) Report(_ context.Context, r updater.Report) {
 	case r.InSync:
 		b.recorded = diff.Record{Written: slices.Clone(r.Written), Down: slices.Clone(r.Down), Adopted: true}
 	}
-	again := r.Outcome == diff.Stale && b != nil && !b.deleting && !p.process.dead
-	if again {
+	second := r.Outcome == diff.Stale && b != nil && !b.deleting && !p.process.dead
+	if second {
 		p.process.missing++
 	}
 	s.mu.Unlock()
 	if r.InSync {
 		p.process.filled(r.Pool)
 	}
-	if again {
+	if second {
 		p.process.running.Go(func() { p.lookAgain(b) })
 	}
 	if forget {
@@ -180,15 +180,15 @@ func (p *process) fillFirst(name string, cl *claim, res loadbalancer.Result) {
 func (p *process) filled(pool lb.PoolID) {
 	s := p.stage
 	s.mu.Lock()
-	var all []string
+	var names []string
 	for name, cl := range p.claims {
 		if slices.Contains(cl.waits, pool.LoadBalancer.Name+"/"+pool.Name) {
 			cl.waits, cl.waitsUntil = nil, time.Time{}
-			all = append(all, name)
+			names = append(names, name)
 		}
 	}
 	s.mu.Unlock()
-	for _, name := range all {
+	for _, name := range names {
 		p.kick(name)
 	}
 }
@@ -253,16 +253,16 @@ func (p *process) ForeignMembers(_ context.Context, pool lb.Pool) ([]string, err
 	}
 	name := pool.ID.LoadBalancer.Name + "/" + pool.ID.Name
 	b := s.backends[name]
-	ours := s.nodes
+	own := s.nodes
 	switch {
 	case b != nil && b.recorded.Adopted:
-		ours = b.recorded.Written
+		own = b.recorded.Written
 	case b != nil && !p.had[name] && !p.balancers.LeftToOthers(b.id.Key()):
 		return nil, nil // all members become Weir's
 	}
 	var foreign []string
 	for _, a := range pool.Addresses {
-		if !slices.Contains(ours, a.IP) {
+		if !slices.Contains(own, a.IP) {
 			foreign = append(foreign, a.IP.String())
 		}
 	}
@@ -299,11 +299,11 @@ func (p *process) HasBackendPool(pool lb.PoolID) bool {
 
 // held returns a Service's own pools with BackendPools, on any load balancer. The caller holds s.mu.
 func (s *stage) held(name string) []lb.PoolID {
-	var all []lb.PoolID
+	var pools []lb.PoolID
 	for _, of := range slices.Sorted(maps.Keys(s.backends)) {
 		if b := s.backends[of]; b.service == name {
-			all = append(all, b.id)
+			pools = append(pools, b.id)
 		}
 	}
-	return all
+	return pools
 }

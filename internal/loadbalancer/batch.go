@@ -144,11 +144,11 @@ func (q *queue) reserveWrites(jobs []*job, now time.Time) (batch []*job, release
 }
 
 func namespaceDemand(jobs []*job) []ratelimit.SharedChange {
-	all := make([]ratelimit.SharedChange, len(jobs))
+	changes := make([]ratelimit.SharedChange, len(jobs))
 	for i, j := range jobs {
-		all[i] = ratelimit.SharedChange{Namespace: j.namespace(), Object: j.Service, Desired: j.Desired}
+		changes[i] = ratelimit.SharedChange{Namespace: j.namespace(), Object: j.Service, Desired: j.Desired}
 	}
-	return all
+	return changes
 }
 
 func (j *job) canWritePublicIPs() bool {

@@ -93,11 +93,11 @@ func (l *loadBalancer) checkKind(observed lb.LoadBalancer) error {
 }
 
 func rejectJobs(jobs []*job, reason error) map[string]error {
-	all := map[string]error{}
+	errs := map[string]error{}
 	for _, j := range jobs {
-		all[j.Owner] = reason
+		errs[j.Owner] = reason
 	}
-	return all
+	return errs
 }
 
 const useAnother = "name another load balancer in azure.json (loadBalancerName or multipleStandardLoadBalancerConfigurations), or delete this one"
@@ -132,7 +132,7 @@ func (b *LoadBalancers) limitsInput(on string) plan.Input {
 
 // newFrontends returns a Service's frontends as far as they are known before its public IPs. Those with a
 // public IP selected by address may exist already; they are unresolved.
-func newFrontends(w *service.Spec) (all, unresolved []lb.Frontend) {
+func newFrontends(w *service.Spec) (frontends, unresolved []lb.Frontend) {
 	for _, f := range w.Frontends {
 		front := f.Frontend
 		switch {
@@ -143,7 +143,7 @@ func newFrontends(w *service.Spec) (all, unresolved []lb.Frontend) {
 		default:
 			front.PublicIP = f.PublicIP.ID.String()
 		}
-		all = append(all, front)
+		frontends = append(frontends, front)
 	}
-	return all, unresolved
+	return frontends, unresolved
 }

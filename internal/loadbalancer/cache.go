@@ -82,35 +82,35 @@ type placement struct {
 	rules, frontends int
 }
 
-func (p *stateCache) recordState(balancer lb.LoadBalancer) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.recordStateLocked(balancer)
+func (c *stateCache) recordState(balancer lb.LoadBalancer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.recordStateLocked(balancer)
 }
 
-func (p *stateCache) recordStateLocked(balancer lb.LoadBalancer) {
-	if p.observed == nil {
-		p.observed, p.byIP = map[string]lb.LoadBalancer{}, map[string]bool{}
+func (c *stateCache) recordStateLocked(balancer lb.LoadBalancer) {
+	if c.observed == nil {
+		c.observed, c.byIP = map[string]lb.LoadBalancer{}, map[string]bool{}
 	}
-	p.machines.RecordState(balancer)
-	p.members.recordState(p.settings, balancer)
-	p.recordHealthPortsLocked(balancer)
+	c.machines.RecordState(balancer)
+	c.members.recordState(c.settings, balancer)
+	c.recordHealthPortsLocked(balancer)
 	name := strings.ToLower(balancer.ID.Name)
 	if balancer.Etag == "" {
-		delete(p.observed, name)
+		delete(c.observed, name)
 		return
 	}
-	p.byIP[name] = slices.ContainsFunc(balancer.Pools, func(pool lb.Pool) bool { return !pool.NIC && len(pool.Addresses) > 0 })
+	c.byIP[name] = slices.ContainsFunc(balancer.Pools, func(pool lb.Pool) bool { return !pool.NIC && len(pool.Addresses) > 0 })
 	balancer.Origin, balancer.Pools, balancer.Probes = nil, nil, nil
-	p.observed[name] = balancer
+	c.observed[name] = balancer
 }
 
-func (p *stateCache) recordHealthPortsLocked(balancer lb.LoadBalancer) {
-	if p.healthPorts == nil {
-		p.healthPorts = map[string]map[lb.PoolKey]int32{}
+func (c *stateCache) recordHealthPortsLocked(balancer lb.LoadBalancer) {
+	if c.healthPorts == nil {
+		c.healthPorts = map[string]map[lb.PoolKey]int32{}
 	}
 	name := strings.ToLower(balancer.ID.Name)
-	before, known := p.healthPorts[name]
+	before, known := c.healthPorts[name]
 	current, ports := make(map[lb.PoolKey]int32, len(before)), balancer.HealthPorts()
 	var changed []lb.PoolID
 	for _, pool := range balancer.Pools {
@@ -120,8 +120,8 @@ func (p *stateCache) recordHealthPortsLocked(balancer lb.LoadBalancer) {
 			changed = append(changed, pool.ID)
 		}
 	}
-	if p.healthPorts[name] = current; len(changed) > 0 && p.onHealthPorts != nil {
-		p.onHealthPorts(changed)
+	if c.healthPorts[name] = current; len(changed) > 0 && c.onHealthPorts != nil {
+		c.onHealthPorts(changed)
 	}
 }
 
@@ -140,19 +140,19 @@ func (b *LoadBalancers) HealthPort(pool lb.PoolID) (port int32, known bool) {
 
 // observedLocked returns the last observed load balancer; false if unknown. A load balancer that does not exist
 // has no etag.
-func (p *stateCache) observedLocked(name string) (observed lb.LoadBalancer, known bool) {
-	observed, exists := p.observed[strings.ToLower(name)]
+func (c *stateCache) observedLocked(name string) (observed lb.LoadBalancer, known bool) {
+	observed, exists := c.observed[strings.ToLower(name)]
 	if observed.ID.Name == "" {
 		observed.ID.Name = name
 	}
-	return observed, exists || p.read
+	return observed, exists || c.read
 }
 
-func (p *stateCache) latestState(name string) (observed lb.LoadBalancer, byAddress bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (c *stateCache) latestState(name string) (observed lb.LoadBalancer, byAddress bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	name = strings.ToLower(name)
-	return p.observed[name], p.byIP[name]
+	return c.observed[name], c.byIP[name]
 }
 
 // usesInterfaces reports whether nodes are members of a load balancer's pools by their network interfaces: as last
@@ -184,38 +184,38 @@ func (b *LoadBalancers) ListUsages() usageList {
 	return b.cache.machines.ListUsages(s, b.usesInterfaces)
 }
 
-func (p *stateCache) setPlacement(key string, s placement) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.putLocked(key, s)
+func (c *stateCache) setPlacement(key string, s placement) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.putLocked(key, s)
 }
 
-func (p *stateCache) putLocked(key string, s placement) {
-	if p.byService == nil {
-		p.byService = map[string]placement{}
+func (c *stateCache) putLocked(key string, s placement) {
+	if c.byService == nil {
+		c.byService = map[string]placement{}
 	}
-	p.byService[key] = s
+	c.byService[key] = s
 }
 
 func lowerCase(names []string) []string {
-	all := make([]string, len(names))
+	values := make([]string, len(names))
 	for i, name := range names {
-		all[i] = strings.ToLower(name)
+		values[i] = strings.ToLower(name)
 	}
-	return all
+	return values
 }
 
-func (p *stateCache) removePlacement(key string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.byService, key)
+func (c *stateCache) removePlacement(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.byService, key)
 }
 
-func (p *stateCache) ownersElsewhere(name string) map[string]bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (c *stateCache) ownersElsewhere(name string) map[string]bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	owners := map[string]bool{}
-	for _, s := range p.byService {
+	for _, s := range c.byService {
 		if !containsFold(s.at, name) {
 			owners[s.owner] = true
 		}
@@ -223,11 +223,11 @@ func (p *stateCache) ownersElsewhere(name string) map[string]bool {
 	return owners
 }
 
-func (p *stateCache) ownersAt(name string) map[string]bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (c *stateCache) ownersAt(name string) map[string]bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	owners := map[string]bool{}
-	for _, s := range p.byService {
+	for _, s := range c.byService {
 		if containsFold(s.at, name) {
 			owners[s.owner] = true
 		}
@@ -235,11 +235,11 @@ func (p *stateCache) ownersAt(name string) map[string]bool {
 	return owners
 }
 
-func (p *stateCache) loadBalancersOf(owner string) []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (c *stateCache) loadBalancersOf(owner string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	var names []string
-	for _, balancer := range p.observed {
+	for _, balancer := range c.observed {
 		isUsed := slices.ContainsFunc(balancer.Frontends, func(f lb.Frontend) bool { return hasPrefixFold(f.Name, owner) }) ||
 			slices.ContainsFunc(balancer.Rules, func(r lb.Rule) bool { return hasPrefixFold(r.Name, owner) })
 		if isUsed {
@@ -251,8 +251,8 @@ func (p *stateCache) loadBalancersOf(owner string) []string {
 }
 
 // countPartsLocked counts an owner's parts of a load balancer. The caller holds the lock.
-func (p *stateCache) countPartsLocked(name, owner string) (rules, frontends int) {
-	observed := p.observed[strings.ToLower(name)]
+func (c *stateCache) countPartsLocked(name, owner string) (rules, frontends int) {
+	observed := c.observed[strings.ToLower(name)]
 	for _, r := range observed.Rules {
 		if hasPrefixFold(r.Name, owner) {
 			rules++
@@ -268,11 +268,11 @@ func (p *stateCache) countPartsLocked(name, owner string) (rules, frontends int)
 
 // partsOf returns an owner's rules on all load balancers, and its frontends including shared ones of other
 // Services.
-func (p *stateCache) partsOf(owner string) (frontends []lb.Frontend, rules []lb.Rule) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(p.observed)) {
-		balancer, used := p.observed[name], map[string]bool{}
+func (c *stateCache) partsOf(owner string) (frontends []lb.Frontend, rules []lb.Rule) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(c.observed)) {
+		balancer, used := c.observed[name], map[string]bool{}
 		for _, r := range balancer.Rules {
 			if hasPrefixFold(r.Name, owner) {
 				rules, used[strings.ToLower(r.Frontend)] = append(rules, r), true
@@ -287,10 +287,10 @@ func (p *stateCache) partsOf(owner string) (frontends []lb.Frontend, rules []lb.
 	return frontends, rules
 }
 
-func (p *stateCache) findAddress(publicIP, subnet string, ip netip.Addr) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, balancer := range p.observed {
+func (c *stateCache) findAddress(publicIP, subnet string, ip netip.Addr) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, balancer := range c.observed {
 		for _, f := range balancer.Frontends {
 			if publicIP != "" && strings.EqualFold(f.PublicIP, publicIP) || ip.IsValid() && f.PrivateIP == ip && strings.EqualFold(f.Subnet, subnet) {
 				return balancer.ID.Name
@@ -301,11 +301,11 @@ func (p *stateCache) findAddress(publicIP, subnet string, ip netip.Addr) string 
 }
 
 // findRetained returns the load balancer with the latest private address that was retained for a Service.
-func (p *stateCache) findRetained(key string, family lb.Family) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (c *stateCache) findRetained(key string, family lb.Family) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	name, since := "", time.Time{}
-	for _, balancer := range p.observed {
+	for _, balancer := range c.observed {
 		for _, r := range balancer.RetainedAddresses() {
 			if r.Service == key && family.Contains(r.Address) && !r.Since.Before(since) {
 				name, since = balancer.ID.Name, r.Since
@@ -315,10 +315,10 @@ func (p *stateCache) findRetained(key string, family lb.Family) string {
 	return name
 }
 
-func (p *stateCache) rulesAt(ip lb.PublicIP) []lb.Rule {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, balancer := range p.observed {
+func (c *stateCache) rulesAt(ip lb.PublicIP) []lb.Rule {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, balancer := range c.observed {
 		for _, f := range balancer.Frontends {
 			if strings.EqualFold(f.PublicIP, ip.ID.String()) {
 				return slices.DeleteFunc(slices.Clone(balancer.Rules), func(r lb.Rule) bool { return !strings.EqualFold(r.Frontend, f.Name) })
@@ -350,10 +350,10 @@ func (b *LoadBalancers) NodeConfigurations(ctx context.Context) (map[string]stri
 }
 
 // nodeConfigurations reads the shared pools. A node in several configurations counts for the first.
-func (s Settings) nodeConfigurations(ctx context.Context, azure Azure, all []lb.LoadBalancer) (map[string]string, error) {
+func (s Settings) nodeConfigurations(ctx context.Context, azure Azure, loadBalancers []lb.LoadBalancer) (map[string]string, error) {
 	places := map[string]string{}
 	for _, c := range s.Configurations {
-		for _, balancer := range all {
+		for _, balancer := range loadBalancers {
 			if of, ok := service.ConfigurationOf(balancer.ID.Name, s.Configurations); !ok || of.Name != c.Name {
 				continue
 			}

@@ -45,10 +45,10 @@ func TestCheckAfterWriteCoversWrittenServices(t *testing.T) {
 shop/a: {ports: 22, azure-pip-name: theirs}
 shop/b: {ports: 80}`)
 		s.settle(35 * time.Second)
-		said := s.harvest(false)
-		if !strings.Contains(said, "shop/b has 198.18.0.") || !strings.Contains(said, "shop/a: the address is shared, and the port is taken") ||
-			strings.Contains(said, "otherwise than written") {
-			t.Errorf("said\n%s", said)
+		output := s.harvest(false)
+		if !strings.Contains(output, "shop/b has 198.18.0.") || !strings.Contains(output, "shop/a: the address is shared, and the port is taken") ||
+			strings.Contains(output, "otherwise than written") {
+			t.Errorf("said\n%s", output)
 		}
 	})
 }

@@ -40,20 +40,20 @@ type cleanupState struct {
 	orphans bool
 }
 
-func (u *cleanupState) recordFindings(s Settings, balancers []lb.LoadBalancer, orphans []lb.PublicIP) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.retained, u.missing = map[string]bool{}, nil
+func (c *cleanupState) recordFindings(s Settings, balancers []lb.LoadBalancer, orphans []lb.PublicIP) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.retained, c.missing = map[string]bool{}, nil
 	for _, id := range s.loadBalancerIDs() {
 		at := slices.IndexFunc(balancers, func(b lb.LoadBalancer) bool { return strings.EqualFold(b.ID.Name, id.Name) })
 		if at < 0 {
-			u.missing = append(u.missing, id)
+			c.missing = append(c.missing, id)
 		} else if lb.TagValue(balancers[at].Tags, plan.TagRetained) != "" ||
 			slices.ContainsFunc(orphans, func(ip lb.PublicIP) bool { return isOn(ip, []lb.LoadBalancerID{id}) }) {
-			u.retained[strings.ToLower(id.Name)] = true
+			c.retained[strings.ToLower(id.Name)] = true
 		}
 	}
-	u.orphans = slices.ContainsFunc(orphans, func(ip lb.PublicIP) bool { return ip.UsedBy == "" || isOn(ip, u.missing) })
+	c.orphans = slices.ContainsFunc(orphans, func(ip lb.PublicIP) bool { return ip.UsedBy == "" || isOn(ip, c.missing) })
 }
 
 // isOn reports whether one of the load balancers uses a public IP. Azure reports the use also while it deletes
@@ -62,28 +62,28 @@ func isOn(ip lb.PublicIP, balancers []lb.LoadBalancerID) bool {
 	return slices.ContainsFunc(balancers, func(id lb.LoadBalancerID) bool { return hasPrefixFold(ip.UsedBy, id.String()+"/") })
 }
 
-func (u *cleanupState) hasRetained(name string) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.retained[strings.ToLower(name)]
+func (c *cleanupState) hasRetained(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.retained[strings.ToLower(name)]
 }
 
-func (u *cleanupState) markDone(name string) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	delete(u.retained, strings.ToLower(name))
+func (c *cleanupState) markDone(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.retained, strings.ToLower(name))
 }
 
-func (u *cleanupState) setOrphans(orphans bool) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.orphans = orphans
+func (c *cleanupState) setOrphans(orphans bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.orphans = orphans
 }
 
-func (u *cleanupState) remainingWork() (missing []lb.LoadBalancerID, orphans bool) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.missing, u.orphans
+func (c *cleanupState) remainingWork() (missing []lb.LoadBalancerID, orphans bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.missing, c.orphans
 }
 
 // forgetLeftPools drops the record of left pools that Azure no longer has. recorded is the record from before the
@@ -126,7 +126,7 @@ func (b *LoadBalancers) forgetLeftPools(ctx context.Context, recorded []lb.PoolK
 // balancers known to have such parts.
 func (b *LoadBalancers) CleanUp(ctx context.Context) (CleanupResult, error) {
 	record, err := b.leftPools.LoadRecord(ctx)
-	failed, all := []error{err}, CleanupResult{}
+	failed, total := []error{err}, CleanupResult{}
 	for _, id := range b.cfg.loadBalancerIDs() {
 		observed, _ := b.cache.latestState(id.Name)
 		if !b.cleanup.hasRetained(id.Name) && lb.TagValue(observed.Tags, plan.TagRetained) == "" && len(record.NamesOn(id)) == 0 {
@@ -142,15 +142,15 @@ func (b *LoadBalancers) CleanUp(ctx context.Context) (CleanupResult, error) {
 			if len(r.Missing) > 0 {
 				b.cleanup.setOrphans(true)
 			}
-			all.Missing, all.DrainingPools = append(all.Missing, r.Missing...), append(all.DrainingPools, r.DrainingPools...)
+			total.Missing, total.DrainingPools = append(total.Missing, r.Missing...), append(total.DrainingPools, r.DrainingPools...)
 		case <-ctx.Done():
-			return all, ctx.Err()
+			return total, ctx.Err()
 		}
 	}
 	missing, orphans := b.cleanup.remainingWork()
 	for _, id := range missing {
 		if observed, _ := b.cache.latestState(id.Name); observed.Etag == "" { // it was not recreated since
-			all.Missing = append(all.Missing, id)
+			total.Missing = append(total.Missing, id)
 		}
 	}
 	if orphans {
@@ -160,7 +160,7 @@ func (b *LoadBalancers) CleanUp(ctx context.Context) (CleanupResult, error) {
 			ips.RemoveOrphans(ctx, b.requestedIPs())
 		}
 	}
-	return all, errors.Join(failed...)
+	return total, errors.Join(failed...)
 }
 
 // requestedIPs returns which public IPs a Service has or requests.
@@ -205,11 +205,11 @@ func (q *queue) addCleanup(r *cleanupRequest) {
 // runCleanups deletes what is no longer needed. It runs between rounds, because a Service may need it again.
 func (q *queue) runCleanups(ctx context.Context) {
 	q.mu.Lock()
-	all := q.cleanups
+	cleanups := q.cleanups
 	q.cleanups = nil
 	q.mu.Unlock()
 	l, _ := q.of.(*loadBalancer) // no other queue has cleanups
-	for _, r := range all {
+	for _, r := range cleanups {
 		ips, err := l.publicIPManager.ReadRound(ctx, l.id)
 		if err == nil {
 			err = l.runLocked(ctx, func(ctx context.Context, valid func() bool) (err error) {

@@ -21,15 +21,15 @@ func (s *stage) deleteUnneeded() {
 }
 
 // orphans lists leftovers and cleans nothing up.
-func (s *stage) orphans() (all string) {
+func (s *stage) orphans() (list string) {
 	found, err := s.process.balancers.ListOrphans(s.process.ctx)
 	for _, o := range found {
-		all += fmt.Sprintf("%s, made for %s\n", o.Description, o.Service)
+		list += fmt.Sprintf("%s, made for %s\n", o.Description, o.Service)
 	}
 	if err != nil {
-		all += err.Error() + "\n"
+		list += err.Error() + "\n"
 	}
-	return all
+	return list
 }
 
 // deleteKnown cleans up what is known to be unneeded.

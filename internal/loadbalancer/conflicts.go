@@ -35,15 +35,15 @@ func (l *loadBalancer) withoutConflicts(jobs []*job, p plan.Plan, missing bool) 
 }
 
 func jobChanges(j *job, changes []lb.Change) []conflict.RevertedPart {
-	var all []conflict.RevertedPart
+	var parts []conflict.RevertedPart
 	for _, c := range changes {
 		shared := c.Kind == lb.KindProbe && slices.ContainsFunc(j.localSpec.Probes, func(p lb.Probe) bool { return strings.EqualFold(p.Name, c.Name) }) ||
 			c.Kind == lb.KindPool && slices.ContainsFunc(j.Pools, func(p service.Pool) bool { return strings.EqualFold(p.Name, c.Name) })
 		if shared || c.Kind != lb.KindPool && hasPrefixFold(c.Name, j.Owner) {
-			all = append(all, conflict.NewRevertedPart(c))
+			parts = append(parts, conflict.NewRevertedPart(c))
 		}
 	}
-	return all
+	return parts
 }
 
 // checkResult compares the load balancer after a write with the plan and returns the Services in sync; the others

@@ -38,7 +38,7 @@ func (l *loadBalancer) poolConversions(ctx context.Context, observed lb.LoadBala
 	if !l.cfg.ConvertsPools {
 		return nil, nil
 	}
-	var all []*conversion
+	var conversions []*conversion
 	for i, name := range l.cfg.SharedPools() {
 		id := lb.PoolID{LoadBalancer: l.id, Name: name}
 		pool, _ := poolNamed(observed, name)
@@ -55,7 +55,7 @@ func (l *loadBalancer) poolConversions(ctx context.Context, observed lb.LoadBala
 		case paused:
 			c.reason = "its BackendPool is paused"
 		}
-		all = append(all, c)
+		conversions = append(conversions, c)
 		if !other {
 			continue
 		}
@@ -69,19 +69,19 @@ func (l *loadBalancer) poolConversions(ctx context.Context, observed lb.LoadBala
 			return nil, err
 		}
 	}
-	return all, nil
+	return conversions, nil
 }
 
 // setInterimPools gives a job the pools and rules it can have for now: interim pools replace unconverted ones. A pool
 // that cannot be converted keeps its rules. A dry run shows the final state; recordConversions reports the steps.
-func (l *loadBalancer) setInterimPools(j *job, observed lb.LoadBalancer, all []*conversion) {
+func (l *loadBalancer) setInterimPools(j *job, observed lb.LoadBalancer, conversions []*conversion) {
 	j.Pools, j.rules, j.conversions = slices.Clone(j.localSpec.Pools), slices.Clone(j.localSpec.Rules), nil
 	for i, p := range j.Pools {
-		at := slices.IndexFunc(all, func(c *conversion) bool { return p.Shared && strings.EqualFold(c.pool, p.Name) })
+		at := slices.IndexFunc(conversions, func(c *conversion) bool { return p.Shared && strings.EqualFold(c.pool, p.Name) })
 		if at < 0 {
 			continue
 		}
-		c := all[at]
+		c := conversions[at]
 		j.conversions = append(j.conversions, c)
 		_, exists := poolNamed(observed, c.interim)
 		if l.cfg.SkipDrain || c.isBlocked() && (!exists || j.hasRuleFor(observed, c.pool)) {
@@ -109,9 +109,9 @@ func (j *job) needsInterim(c *conversion) bool {
 
 // replacedPools returns the shared pools to delete once no rule refers to them: replaced pools and unneeded interim
 // pools.
-func (l *loadBalancer) replacedPools(jobs []*job, observed lb.LoadBalancer, all []*conversion) []string {
+func (l *loadBalancer) replacedPools(jobs []*job, observed lb.LoadBalancer, conversions []*conversion) []string {
 	names := l.cfg.TemporaryPools()
-	for _, c := range all {
+	for _, c := range conversions {
 		taken := slices.ContainsFunc(jobs, func(j *job) bool { return !j.isLeaving() && j.needsInterim(c) })
 		if taken || observed.CountRules(c.pool) > 0 {
 			names = slices.DeleteFunc(names, func(name string) bool { return name == c.interim })

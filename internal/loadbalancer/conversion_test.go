@@ -32,10 +32,10 @@ type knows struct {
 	err error
 }
 
-func (s knows) ResolveMachines(_ context.Context, pool lb.Pool) (lb.Pool, error) { return pool, s.err }
+func (k knows) ResolveMachines(_ context.Context, pool lb.Pool) (lb.Pool, error) { return pool, k.err }
 
 // Where rules go while the shared pool has the other kind, and which pools are then deleted.
-func TestWhereRulesGoMeanwhile(t *testing.T) {
+func TestRulesDuringAConversion(t *testing.T) {
 	const interim = "k_addresses"
 	named := func(name string, nic bool, members int) lb.Pool {
 		return lb.Pool{ID: lb.PoolID{Name: name}, NIC: nic, Addresses: make([]lb.Address, members)}
@@ -70,15 +70,15 @@ func TestWhereRulesGoMeanwhile(t *testing.T) {
 			if tt.rule != "" {
 				observed.Rules = []lb.Rule{{Name: "aa-TCP-80", Pool: tt.rule}}
 			}
-			all, err := l.poolConversions(t.Context(), observed)
+			conversions, err := l.poolConversions(t.Context(), observed)
 			if err != nil {
 				t.Fatal(err)
 			}
 			j := newJob(Request{Owner: "aa", Desired: &service.Spec{
 				Rules: []lb.Rule{{Name: "aa-TCP-80", Pool: "k"}}, Pools: []service.Pool{{Name: "k", Family: lb.IPv4, Shared: true, Interfaces: tt.interfaces}},
 			}}, false)
-			l.setInterimPools(j, observed, all)
-			got := fmt.Sprintf("%s %t, retired %v", j.rules[0].Pool, j.Pools[0].Interfaces, l.replacedPools([]*job{j}, observed, all))
+			l.setInterimPools(j, observed, conversions)
+			got := fmt.Sprintf("%s %t, retired %v", j.rules[0].Pool, j.Pools[0].Interfaces, l.replacedPools([]*job{j}, observed, conversions))
 			if j.rules[0].Pool != j.Pools[0].Name || j.Desired.Rules[0].Pool != "k" {
 				t.Errorf("the rule goes to %s, and its pool is %s", j.rules[0].Pool, j.Pools[0].Name)
 			}

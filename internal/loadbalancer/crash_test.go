@@ -219,13 +219,13 @@ func TestKilledAtEveryCall(t *testing.T) {
 			}
 			for nth := 1; nth <= calls; nth++ {
 				for _, after := range []bool{false, true} {
-					again := 0
+					second := 0
 					if after { // the next one is killed too
-						again = 1 + nth%4
+						second = 1 + nth%4
 					}
-					got, _ := play(t, d, killPoint{nth, after}, killPoint{again, !after})
+					got, _ := play(t, d, killPoint{nth, after}, killPoint{second, !after})
 					if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); diff != "" {
-						t.Fatalf("killed at call %d of %d (after it: %v), and at call %d of the next life: -without +with\n%s", nth, calls, after, again, diff)
+						t.Fatalf("killed at call %d of %d (after it: %v), and at call %d of the next life: -without +with\n%s", nth, calls, after, second, diff)
 					}
 				}
 			}

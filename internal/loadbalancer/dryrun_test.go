@@ -29,7 +29,7 @@ import (
 
 // A dry run predicts the result exactly, whatever the request and the known behavior of Azure, and writes
 // nothing.
-func TestLawARehearsalIsWhatHappens(t *testing.T) {
+func TestLawDryRunMatchesTheRound(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		before := drawEdits(rt)
 		next := before[len(before)-1]

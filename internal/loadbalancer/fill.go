@@ -12,7 +12,7 @@ import (
 )
 
 func (l *loadBalancer) poolsToFill(j *job, observed lb.LoadBalancer, members func(lb.Pool) (lb.Pool, error)) ([]lb.PoolID, error) {
-	var all []lb.PoolID
+	var pools []lb.PoolID
 	for _, p := range j.Pools {
 		pool, _ := poolNamed(observed, p.Name)
 		pending := l.cfg.Cluster.NeedsMembers(j.Service, l.id, p, pool)
@@ -24,10 +24,10 @@ func (l *loadBalancer) poolsToFill(j *job, observed lb.LoadBalancer, members fun
 			pending = l.cfg.Cluster.NeedsMembers(j.Service, l.id, p, got)
 		}
 		if pending {
-			all = append(all, lb.PoolID{LoadBalancer: l.id, Name: p.Name})
+			pools = append(pools, lb.PoolID{LoadBalancer: l.id, Name: p.Name})
 		}
 	}
-	return all, nil
+	return pools, nil
 }
 
 func (j *job) isMovingTo(observed lb.LoadBalancer, pool string) bool {

@@ -63,18 +63,18 @@ type counting struct {
 	err   error
 }
 
-func (n counting) ResolveMachines(_ context.Context, pool lb.Pool) (lb.Pool, error) {
-	*n.asked++
-	return pool, n.err
+func (c counting) ResolveMachines(_ context.Context, pool lb.Pool) (lb.Pool, error) {
+	*c.asked++
+	return pool, c.err
 }
 
-func (counting) ForeignMembers(_ context.Context, pool lb.Pool) (all []string, err error) {
+func (counting) ForeignMembers(_ context.Context, pool lb.Pool) (members []string, err error) {
 	for _, a := range pool.Addresses {
 		if a.Machine == "" {
-			all = append(all, a.Name)
+			members = append(members, a.Name)
 		}
 	}
-	return all, nil
+	return members, nil
 }
 
 func (counting) NeedsMembers(_ string, _ lb.LoadBalancerID, _ service.Pool, pool lb.Pool) bool {
@@ -83,11 +83,11 @@ func (counting) NeedsMembers(_ string, _ lb.LoadBalancerID, _ service.Pool, pool
 
 // Foreign interfaces do not fill a pool. Owners are read once, and only if flows are about to move there.
 func TestInterfacesOfOthersDoNotFillAPool(t *testing.T) {
-	of := func(ours, theirs int) lb.Pool {
+	of := func(own, foreign int) lb.Pool {
 		p := lb.Pool{ID: lb.PoolID{Name: "K"}, NIC: true}
-		for n := range ours + theirs {
+		for n := range own + foreign {
 			a := lb.Address{Name: fmt.Sprint(n)}
-			if n < ours {
+			if n < own {
 				a.Machine = "m" + a.Name
 			}
 			p.Addresses = append(p.Addresses, a)
@@ -115,8 +115,8 @@ func TestInterfacesOfOthersDoNotFillAPool(t *testing.T) {
 		"nobody can tell":            {of(3, 0), "k_addresses", false, false, broken, "not now"},
 	} {
 		t.Run(about, func(t *testing.T) {
-			asked := 0
-			n := counting{asked: &asked, err: tt.fails}
+			requested := 0
+			n := counting{asked: &requested, err: tt.fails}
 			l := &loadBalancer{LoadBalancers: &LoadBalancers{cfg: Config{Azure: n, Cluster: n, SkipDrain: tt.rehearsal}}}
 			interim := lb.Pool{ID: lb.PoolID{Name: "k_addresses"}, Addresses: make([]lb.Address, 3)}
 			observed := lb.LoadBalancer{Pools: []lb.Pool{tt.shared, interim}}
@@ -136,7 +136,7 @@ func TestInterfacesOfOthersDoNotFillAPool(t *testing.T) {
 			}
 			got := ""
 			if err := l.holdRules(t.Context(), jobs, observed, nil); err == nil {
-				got = fmt.Sprintf("%s, asked %d", jobs[1].rules[0].Pool, asked)
+				got = fmt.Sprintf("%s, asked %d", jobs[1].rules[0].Pool, requested)
 			} else if got = err.Error(); errors.Is(err, broken) {
 				got = broken.Error()
 			}

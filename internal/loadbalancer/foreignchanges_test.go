@@ -16,16 +16,16 @@ import (
 const period = 10 * time.Minute
 
 // looks resyncs all Services a number of times, once per period. Foreign changes come a minute before.
-func (s *stage) looks(times int, limit time.Duration) (said string) {
+func (s *stage) looks(times int, limit time.Duration) (output string) {
 	for range times {
 		time.Sleep(period - time.Minute)
-		said += s.harvest(false) // without foreign writes
+		output += s.harvest(false) // without foreign writes
 		s.meddle()
 		time.Sleep(time.Minute)
 		s.look()
 		s.settle(min(limit, period/4))
 	}
-	return said
+	return output
 }
 
 // again sets the user's retry token.
@@ -59,8 +59,8 @@ func (s *stage) meddle() {
 }
 
 // set applies one foreign change.
-func set(body map[string]any, what string, args ...datadriven.CmdArg) {
-	list, name, _ := strings.Cut(what, "/")
+func set(body map[string]any, about string, args ...datadriven.CmdArg) {
+	list, name, _ := strings.Cut(about, "/")
 	if list == "tags" {
 		tags, _ := body["tags"].(map[string]any)
 		tags[name] = args[0].Key

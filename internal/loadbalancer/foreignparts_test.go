@@ -120,13 +120,13 @@ func (s *stage) made(key string) bool {
 }
 
 func (s *stage) bodies(of string) map[string]map[string]any {
-	var all []struct {
+	var resources []struct {
 		ID   string         `json:"id"`
 		Body map[string]any `json:"body"`
 	}
-	must(json.Unmarshal(s.emu.Snapshot(), &all))
+	must(json.Unmarshal(s.emu.Snapshot(), &resources))
 	found := map[string]map[string]any{}
-	for _, r := range all {
+	for _, r := range resources {
 		if strings.Contains(r.ID, of) {
 			found[r.ID] = r.Body
 		}

@@ -142,12 +142,12 @@ func (s *stage) editBalancer(balancer string, change func(properties map[string]
 
 // drop deletes a resource as another client, with everything that refers to a load balancer.
 func (s *stage) drop(name string) {
-	var all []map[string]json.RawMessage
-	must(json.Unmarshal(s.emu.Snapshot(), &all))
-	all = slices.DeleteFunc(all, func(r map[string]json.RawMessage) bool {
+	var messages []map[string]json.RawMessage
+	must(json.Unmarshal(s.emu.Snapshot(), &messages))
+	messages = slices.DeleteFunc(messages, func(r map[string]json.RawMessage) bool {
 		return strings.HasSuffix(strings.ToLower(string(r["id"])), strings.ToLower("/"+name+`"`))
 	})
-	raw, err := json.Marshal(all)
+	raw, err := json.Marshal(messages)
 	must(err)
 	must(s.emu.Restore(raw))
 	s.remember()

@@ -64,9 +64,9 @@ var formerAways = map[string]map[string]string{
 }
 
 func formerFields(of map[string]string, families, ports string) map[string]string {
-	all := maps.Clone(of)
-	all["families"], all["ports"] = families, ports
-	return all
+	fields := maps.Clone(of)
+	fields["families"], fields["ports"] = families, ports
+	return fields
 }
 
 // formerAway returns the spec of web while it is away from an address.
@@ -113,8 +113,8 @@ func TestAFormerAddressWhosePortIsTaken(t *testing.T) {
 						s.settle(time.Hour)
 						s.restart()
 						s.settle(time.Hour)
-						if _, again := s.apply("shop/web", formerFields(wish.plain, families, "80 82")); !slices.Equal(got, again) {
-							t.Errorf("%s: it had %v, and has %v when the port is free and after a restart\n%s", about, got, again, s.harvest(false))
+						if _, second := s.apply("shop/web", formerFields(wish.plain, families, "80 82")); !slices.Equal(got, second) {
+							t.Errorf("%s: it had %v, and has %v when the port is free and after a restart\n%s", about, got, second, s.harvest(false))
 						}
 						if current := s.status("shop/beside"); !slices.Equal(current, beside) {
 							t.Errorf("%s: beside has %v, had %v", about, current, beside)
@@ -158,9 +158,9 @@ func noAddressAskedFor(t *testing.T, kind string, steps []string) (err error) {
 		s.apply("shop/inner", map[string]string{"ports": "9000", "azure-load-balancer-internal": "true"})
 		present, plain := map[string]netip.Addr{}, false
 		for i, step := range steps {
-			who, what, _ := strings.Cut(step, " ")
+			name, subject, _ := strings.Cut(step, " ")
 			switch {
-			case who == "restart":
+			case name == "restart":
 				s.restart()
 				s.settle(formerWait)
 			case step == "web asks":
@@ -172,14 +172,14 @@ func noAddressAskedFor(t *testing.T, kind string, steps []string) (err error) {
 			case step == "other kind":
 				s.apply("shop/web", formerAway(kind, "of IPv6 alone"))
 				plain = false
-			case who == "web":
-				refused, shown := s.apply("shop/web", formerFields(wish.plain, what, "80"))
+			case name == "web":
+				refused, shown := s.apply("shop/web", formerFields(wish.plain, subject, "80"))
 				if refused != "" {
 					err = fmt.Errorf("%s, %v: refused at %d: %s\n%s", kind, steps, i, refused, s.harvest(false))
 					return
 				}
 				current := map[string]netip.Addr{}
-				for n, family := range strings.Fields(what) {
+				for n, family := range strings.Fields(subject) {
 					current[family] = shown[n]
 				}
 				for family, addr := range current {
@@ -189,12 +189,12 @@ func noAddressAskedFor(t *testing.T, kind string, steps []string) (err error) {
 					}
 				}
 				present, plain = current, true
-			case who == "no":
-				s.remove("shop/" + what)
+			case name == "no":
+				s.remove("shop/" + subject)
 				s.settle(formerWait)
-			case who == "beside":
+			case name == "beside":
 				s.apply("shop/beside", formerFields(wish.shares, "IPv4", "81"))
-			case who == "taker":
+			case name == "taker":
 				s.apply("shop/taker", formerFields(wish.shares, "IPv4", "80"))
 			}
 		}

@@ -90,8 +90,8 @@ func (j *job) desiredKey() conflict.DesiredKey {
 	return conflict.DesiredKey{Desired: j.Desired, LoadBalancer: j.On.Key(), RetryToken: j.RetryToken}
 }
 
-func (j *job) addConflicts(all ...*conflict.Conflict) {
-	for _, c := range all {
+func (j *job) addConflicts(conflicts ...*conflict.Conflict) {
+	for _, c := range conflicts {
 		if c != nil {
 			j.Conflicts = append(j.Conflicts, *c)
 		}
@@ -99,12 +99,12 @@ func (j *job) addConflicts(all ...*conflict.Conflict) {
 }
 
 func requestCauses(jobs []*job) []requestlog.Cause {
-	all := make([]requestlog.Cause, len(jobs))
+	causes := make([]requestlog.Cause, len(jobs))
 	for i, j := range jobs {
 		namespace, name, _ := strings.Cut(j.Service, "/")
-		all[i] = requestlog.Cause{Kind: "Service", Namespace: namespace, Name: name}
+		causes[i] = requestlog.Cause{Kind: "Service", Namespace: namespace, Name: name}
 	}
-	return all
+	return causes
 }
 
 func (j *job) publicIPError() error { return j.ipRequest.Err }
@@ -123,11 +123,11 @@ func (j *job) hasNextLoadBalancer() bool {
 }
 
 func ipRequests(jobs []*job) []*publicip.Request {
-	all := make([]*publicip.Request, len(jobs))
+	requests := make([]*publicip.Request, len(jobs))
 	for i, j := range jobs {
-		all[i] = j.ipRequest
+		requests[i] = j.ipRequest
 	}
-	return all
+	return requests
 }
 
 func (j *job) buildResult(err error) Result {
@@ -147,35 +147,35 @@ func (j *job) buildResult(err error) Result {
 // assign them to another customer; a retained address is kept, and serves until then. Established flows outlive the rule
 // that admitted them. A closing request has no other step, so a restriction takes effect even if the load balancer cannot be written.
 func planSteps(req Request, guarded bool) []step {
-	all := loadBalancerSteps(req)
+	steps := loadBalancerSteps(req)
 	switch {
 	case !guarded:
-		return all
+		return steps
 	case req.CloseOnly:
 		return []step{{securityGroup: true}}
 	case req.Desired == nil && !req.Retain:
-		return append([]step{{securityGroup: true}}, all...)
+		return append([]step{{securityGroup: true}}, steps...)
 	}
-	return append(all, step{securityGroup: true})
+	return append(steps, step{securityGroup: true})
 }
 
 func loadBalancerSteps(req Request) []step {
-	var all []step
+	var steps []step
 	if req.CloseOnly {
 		return nil
 	}
 	for _, id := range req.RemoveFrom {
-		all = append(all, step{on: id, remove: true})
+		steps = append(steps, step{on: id, remove: true})
 	}
 	if req.Desired == nil {
-		return all
+		return steps
 	}
 	current := step{on: req.On}
 	if req.KeepFormer {
 		return []step{current}
 	}
 	if req.Desired.Internal {
-		return append([]step{current}, all...)
+		return append([]step{current}, steps...)
 	}
-	return append(all, current)
+	return append(steps, current)
 }

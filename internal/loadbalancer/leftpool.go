@@ -40,28 +40,28 @@ func NewLeftPoolTracker(store LeftPoolStore) *LeftPoolTracker {
 type LeftPoolRecord map[lb.PoolKey]string
 
 // LoadRecord returns the record. The caller must not modify it.
-func (k *LeftPoolTracker) LoadRecord(ctx context.Context) (LeftPoolRecord, error) {
-	k.slot <- struct{}{}
-	defer func() { <-k.slot }()
-	if k.record != nil || k.store == nil {
-		return k.record, nil
+func (l *LeftPoolTracker) LoadRecord(ctx context.Context) (LeftPoolRecord, error) {
+	l.slot <- struct{}{}
+	defer func() { <-l.slot }()
+	if l.record != nil || l.store == nil {
+		return l.record, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	of, err := k.store.ReadPools(ctx)
+	of, err := l.store.ReadPools(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("the record of pools that were left to others cannot be read: %w", err)
 	}
-	if k.record = of; of == nil {
-		k.record = LeftPoolRecord{}
+	if l.record = of; of == nil {
+		l.record = LeftPoolRecord{}
 	}
-	return k.record, nil
+	return l.record, nil
 }
 
 // HasPool reports whether a pool is recorded. It returns true if the record cannot be read: the pool is then not
 // taken over.
-func (k *LeftPoolTracker) HasPool(pool lb.PoolKey) bool {
-	record, err := k.LoadRecord(context.Background())
+func (l *LeftPoolTracker) HasPool(pool lb.PoolKey) bool {
+	record, err := l.LoadRecord(context.Background())
 	return err != nil || record[pool] != ""
 }
 
@@ -70,8 +70,8 @@ type LeftPools map[lb.PoolID]string
 
 // RecordLeft records the pools left on a load balancer and drops those that Azure no longer has. observed is the load
 // balancer after the write.
-func (k *LeftPoolTracker) RecordLeft(ctx context.Context, pools LeftPools, on lb.LoadBalancerID, observed lb.LoadBalancer) error {
-	record, err := k.LoadRecord(ctx)
+func (l *LeftPoolTracker) RecordLeft(ctx context.Context, pools LeftPools, on lb.LoadBalancerID, observed lb.LoadBalancer) error {
+	record, err := l.LoadRecord(ctx)
 	if err != nil {
 		return err
 	}
@@ -89,11 +89,11 @@ func (k *LeftPoolTracker) RecordLeft(ctx context.Context, pools LeftPools, on lb
 	if len(changed) == 0 {
 		return nil
 	}
-	return k.updateRecord(ctx, changed)
+	return l.updateRecord(ctx, changed)
 }
 
 // ForgetPools drops pools from the record.
-func (k *LeftPoolTracker) ForgetPools(ctx context.Context, pools []lb.PoolKey) error {
+func (l *LeftPoolTracker) ForgetPools(ctx context.Context, pools []lb.PoolKey) error {
 	if len(pools) == 0 {
 		return nil
 	}
@@ -101,21 +101,21 @@ func (k *LeftPoolTracker) ForgetPools(ctx context.Context, pools []lb.PoolKey) e
 	for _, key := range pools {
 		changed[key] = ""
 	}
-	return k.updateRecord(ctx, changed)
+	return l.updateRecord(ctx, changed)
 }
 
-func (k *LeftPoolTracker) updateRecord(ctx context.Context, changed LeftPoolRecord) error {
-	k.slot <- struct{}{}
-	defer func() { <-k.slot }()
-	if k.store != nil {
+func (l *LeftPoolTracker) updateRecord(ctx context.Context, changed LeftPoolRecord) error {
+	l.slot <- struct{}{}
+	defer func() { <-l.slot }()
+	if l.store != nil {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
-		if err := k.store.KeepPools(ctx, changed); err != nil {
-			k.record = nil // the write may have succeeded
+		if err := l.store.KeepPools(ctx, changed); err != nil {
+			l.record = nil // the write may have succeeded
 			return fmt.Errorf("the record of pools that were left to others cannot be written: %w", err)
 		}
 	}
-	next := maps.Clone(k.record)
+	next := maps.Clone(l.record)
 	if next == nil {
 		next = LeftPoolRecord{}
 	}
@@ -124,7 +124,7 @@ func (k *LeftPoolTracker) updateRecord(ctx context.Context, changed LeftPoolReco
 			delete(next, key)
 		}
 	}
-	k.record = next
+	l.record = next
 	return nil
 }
 

@@ -27,7 +27,7 @@ func TestTheLogNamesWhatIsWritten(t *testing.T) {
 		}}))
 		s.launch()
 		defer func() { s.close() }()
-		said := func() []string {
+		output := func() []string {
 			lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 			log.Reset()
 			slices.Sort(lines)
@@ -47,7 +47,7 @@ func TestTheLogNamesWhatIsWritten(t *testing.T) {
 			`level=INFO msg="public IP created" publicIP=kubernetes-a001 resourceGroup=rg address=198.18.0.1 service=shop/a`,
 			`level=INFO msg="public IP deleted" publicIP=kubernetes-a001 resourceGroup=rg address=198.18.0.1 service=shop/a`,
 		}
-		if got := said(); !slices.Equal(got, want) {
+		if got := output(); !slices.Equal(got, want) {
 			t.Errorf("said\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 		s.process.dead = true
@@ -56,7 +56,7 @@ func TestTheLogNamesWhatIsWritten(t *testing.T) {
 		if r, _ := s.rehearse(); len(r.Shadow.ListChanges().PublicIPs) != 1 {
 			t.Error("nothing was rehearsed")
 		}
-		if got := said(); len(got[0]) > 0 {
+		if got := output(); len(got[0]) > 0 {
 			t.Errorf("of a rehearsal it says what was not done: %s", got)
 		}
 		s.remove("shop/a")
@@ -67,7 +67,7 @@ func TestTheLogNamesWhatIsWritten(t *testing.T) {
 		s.applyAll(many.String())
 		s.settle(time.Hour)
 		const ten = "shop/m00, shop/m01, shop/m02, shop/m03, shop/m04, shop/m05, shop/m06, shop/m07, shop/m08, shop/m09 and 2 more"
-		if got := strings.Join(said(), "\n"); !strings.Contains(got, ten) {
+		if got := strings.Join(output(), "\n"); !strings.Contains(got, ten) {
 			t.Errorf("said\n%s\nwant\n%s", got, ten)
 		}
 	})

@@ -18,9 +18,9 @@ type listCounter struct {
 	calls int
 }
 
-func (a *listCounter) ListLoadBalancers(context.Context, string, string) ([]lb.LoadBalancer, error) {
-	a.calls++
-	return a.all, nil
+func (l *listCounter) ListLoadBalancers(context.Context, string, string) ([]lb.LoadBalancer, error) {
+	l.calls++
+	return l.all, nil
 }
 
 // withKind is a cluster with BackendPools that add members of a kind.
@@ -29,7 +29,7 @@ type withKind struct {
 	kind service.MemberKind
 }
 
-func (c withKind) MemberKind(lb.PoolID) service.MemberKind { return c.kind }
+func (w withKind) MemberKind(lb.PoolID) service.MemberKind { return w.kind }
 
 // Without the key in azure.json, the pools of a load balancer keep their kind, then that of their BackendPools; a new
 // load balancer gets that of the cluster's others, and only the first one the default. Limits of machines follow.
@@ -85,11 +85,11 @@ func TestTheKindOfMembersIsThatOfWhatExists(t *testing.T) {
 
 // A Service counts for the pool that it uses in the end: that of its rules, whatever a new Service would get.
 func TestLimitsCountTheSelectedPool(t *testing.T) {
-	rules := func(owner, pool string, n int) (all []lb.Rule) {
+	rules := func(owner, pool string, n int) (rules []lb.Rule) {
 		for i := range n {
-			all = append(all, lb.Rule{Name: fmt.Sprintf("%s-TCP-%d", owner, i), Transport: lb.TCP, Frontend: owner, Pool: pool, FrontendPort: int32(i + 1), BackendPort: int32(i + 1), FloatingIP: true})
+			rules = append(rules, lb.Rule{Name: fmt.Sprintf("%s-TCP-%d", owner, i), Transport: lb.TCP, Frontend: owner, Pool: pool, FrontendPort: int32(i + 1), BackendPort: int32(i + 1), FloatingIP: true})
 		}
-		return all
+		return rules
 	}
 	shared, own := service.Pool{Name: "k", Family: lb.IPv4, Shared: true}, service.Pool{Name: "shop-web", Family: lb.IPv4}
 	for _, tt := range []struct {

@@ -58,13 +58,13 @@ func (b *LoadBalancers) ListOrphans(ctx context.Context) ([]Orphan, error) {
 		owner, _, _ := strings.Cut(name, "-")
 		return serviceNamePattern.MatchString(name) && !exists[strings.ToLower(owner)]
 	}
-	var all []Orphan
+	var orphans []Orphan
 	for _, balancer := range balancers {
 		used := map[string]bool{}
 		for _, r := range balancer.Rules {
 			used[strings.ToLower(r.Frontend)] = used[strings.ToLower(r.Frontend)] || !isMissing(r.Name)
 			if isMissing(r.Name) {
-				all = append(all, Orphan{Description: "rule " + r.Name + " of load balancer " + balancer.ID.Name})
+				orphans = append(orphans, Orphan{Description: "rule " + r.Name + " of load balancer " + balancer.ID.Name})
 			}
 		}
 		for _, f := range balancer.Frontends {
@@ -72,7 +72,7 @@ func (b *LoadBalancers) ListOrphans(ctx context.Context) ([]Orphan, error) {
 				continue
 			}
 			if isMissing(f.Name) && !used[strings.ToLower(f.Name)] { // another Service may share the frontend
-				all = append(all, Orphan{Description: "frontend " + f.Name + " of load balancer " + balancer.ID.Name})
+				orphans = append(orphans, Orphan{Description: "frontend " + f.Name + " of load balancer " + balancer.ID.Name})
 			}
 		}
 	}
@@ -83,16 +83,16 @@ func (b *LoadBalancers) ListOrphans(ctx context.Context) ([]Orphan, error) {
 			if !strings.EqualFold(ip.ID.ResourceGroup, b.cfg.PublicIPs.ResourceGroup) {
 				text += " of resource group " + ip.ID.ResourceGroup
 			}
-			all = append(all, Orphan{Description: text, Service: of})
+			orphans = append(orphans, Orphan{Description: text, Service: of})
 		}
 	}
-	slices.SortFunc(all, func(a, b Orphan) int { return strings.Compare(a.Description, b.Description) })
-	return all, nil
+	slices.SortFunc(orphans, func(a, b Orphan) int { return strings.Compare(a.Description, b.Description) })
+	return orphans, nil
 }
 
 // listManaged reads the cluster's load balancers one by one; a list would include foreign ones with all pool members.
 func (b *LoadBalancers) listManaged(ctx context.Context) ([]lb.LoadBalancer, error) {
-	var all []lb.LoadBalancer
+	var loadBalancers []lb.LoadBalancer
 	for _, name := range b.cfg.loadBalancerNames() {
 		balancer, err := b.cfg.Azure.GetLoadBalancer(ctx, b.ID(name))
 		if f := armerror.FromError(err); f != nil && f.Class == armerror.Stale {
@@ -101,7 +101,7 @@ func (b *LoadBalancers) listManaged(ctx context.Context) ([]lb.LoadBalancer, err
 		if err != nil {
 			return nil, fmt.Errorf("load balancer %s: %w", name, err)
 		}
-		all = append(all, balancer)
+		loadBalancers = append(loadBalancers, balancer)
 	}
-	return all, nil
+	return loadBalancers, nil
 }

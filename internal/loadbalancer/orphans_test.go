@@ -31,12 +31,12 @@ func TestLeftoversAreFoundAndStay(t *testing.T) {
 		s.put("publicIPAddresses/a0", `{location: eastus, sku: {name: Standard}, tags: {k8s-azure-service: shop/x}, properties: {publicIPAllocationMethod: Static}}`)
 		s.put("publicIPAddresses/other-a"+long("f"), `{location: eastus, sku: {name: Standard}, tags: {k8s-azure-service: shop/x, k8s-azure-cluster-name: other}, properties: {publicIPAllocationMethod: Static}}`)
 		look := func() string {
-			all, err := s.process.balancers.ListOrphans(context.Background())
+			orphans, err := s.process.balancers.ListOrphans(context.Background())
 			if err != nil {
 				t.Fatal(err)
 			}
 			var lines []string
-			for _, l := range all {
+			for _, l := range orphans {
 				lines = append(lines, strings.NewReplacer(long("b"), "b", long("c"), "c").Replace(l.Description)+" "+l.Service)
 			}
 			return strings.Join(lines, "\n")

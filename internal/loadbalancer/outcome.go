@@ -119,8 +119,8 @@ func recordLeftPools(ctx context.Context, l *loadBalancer, jobs []*job, p plan.P
 
 // recordRetained records the retained pools and frontends: a Service's own and, if it leaves, those that retain the
 // load balancer.
-func (j *job) recordRetained(all []plan.RetainedPart) {
-	for _, k := range all {
+func (j *job) recordRetained(parts []plan.RetainedPart) {
+	for _, k := range parts {
 		belongs := k.Owner == j.Owner || k.Owner == "" && j.isLeaving() || k.IsConversion || k.Frontend != nil && hasPrefixFold(k.Frontend.Name, j.Owner)
 		if belongs && !slices.ContainsFunc(j.Retained, func(o plan.RetainedPart) bool { return reflect.DeepEqual(o, k) }) {
 			j.Retained = append(j.Retained, k)

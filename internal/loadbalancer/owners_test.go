@@ -110,10 +110,10 @@ func (g *groupStore) ChangeGroups(_ context.Context, add, remove []string) error
 	return nil
 }
 
-func (g *groupStore) set(what string) {
+func (g *groupStore) set(about string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.unreadable, g.unwritable = what == "unreadable", what == "unwritable"
+	g.unreadable, g.unwritable = about == "unreadable", about == "unwritable"
 }
 
 func (g *groupStore) spell() string {
@@ -133,20 +133,20 @@ func (p *poolStore) spell() string {
 	return cmp.Or(text, "nothing\n")
 }
 
-func (p *poolStore) set(what string) {
+func (p *poolStore) set(about string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.unreadable, p.unwritable = what == "unreadable", what == "unwritable"; what == "lost" {
+	if p.unreadable, p.unwritable = about == "unreadable", about == "unwritable"; about == "lost" {
 		p.of = nil
 	}
 }
 
 // set changes the store: unreadable, unwritable, fine or lost.
-func (o *ownerStore) set(what string) {
+func (o *ownerStore) set(about string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.unreadable, o.unwritable = what == "unreadable", what == "unwritable"
-	if what == "lost" {
+	o.unreadable, o.unwritable = about == "unreadable", about == "unwritable"
+	if about == "lost" {
 		o.record = publicip.OwnerRecord{}
 	}
 }

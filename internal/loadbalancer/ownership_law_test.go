@@ -197,7 +197,7 @@ func checkOwnership(t *testing.T, draw func(*rapid.T) turn) {
 		known, invalid := rapid.Bool().Draw(rt, "known"), rapid.Bool().Draw(rt, "invalid")
 		turns := rapid.SliceOfN(rapid.Custom(draw), 2, 12).Draw(rt, "turns")
 		var failed error
-		var said strings.Builder
+		var output strings.Builder
 		synctest.Test(t, func(*testing.T) {
 			s := newStage(guarded)
 			defer func() { s.close() }()
@@ -214,7 +214,7 @@ func checkOwnership(t *testing.T, draw func(*rapid.T) turn) {
 			for _, at := range turns {
 				at.do(s)
 				s.settle(at.waits)
-				fmt.Fprintf(&said, "--- %s\n%s", at.what, s.harvest(false))
+				fmt.Fprintf(&output, "--- %s\n%s", at.what, s.harvest(false))
 			}
 			must(s.emu.SetFaults(""))
 			s.unpin() // it keeps a Service out of its pool
@@ -224,19 +224,19 @@ func checkOwnership(t *testing.T, draw func(*rapid.T) turn) {
 			s.look()
 			time.Sleep(11 * time.Minute) // one resync period
 			s.settle(2 * time.Hour)
-			said.WriteString("--- end\n" + s.harvest(false) + s.cloud().spell())
+			output.WriteString("--- end\n" + s.harvest(false) + s.cloud().spell())
 			if failed = s.owned(); failed == nil {
 				failed = s.nobodyLeft()
 			}
 			if failed == nil { // what was retained for others is deleted after them
 				s.allOthersLeave()
 				s.searchDaily()
-				said.WriteString("--- others left\n" + s.harvest(false) + s.cloud().spell() + "left pools: " + s.left.spell())
+				output.WriteString("--- others left\n" + s.harvest(false) + s.cloud().spell() + "left pools: " + s.left.spell())
 				failed = s.nothingLeft()
 			}
 		})
 		if failed != nil {
-			rt.Fatalf("%v\n%s", failed, said.String())
+			rt.Fatalf("%v\n%s", failed, output.String())
 		}
 	})
 }

@@ -42,9 +42,9 @@ func (s *stage) others(pool, ip string, change func(address map[string]any) (sta
 		} `json:"properties"`
 	}
 	must(json.Unmarshal(raw, &body))
-	is := func(a map[string]any) bool { return a["properties"].(map[string]any)["ipAddress"] == ip }
+	current := func(a map[string]any) bool { return a["properties"].(map[string]any)["ipAddress"] == ip }
 	all := body.Properties.Addresses
-	at := slices.IndexFunc(all, is)
+	at := slices.IndexFunc(all, current)
 	if at < 0 {
 		all, at = append(all, map[string]any{"name": "others-" + ip, "properties": map[string]any{"ipAddress": ip}}), len(all)
 	}
@@ -69,7 +69,7 @@ func leaves(map[string]any) bool { return false }
 func (s *stage) owned() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	theirs := maps.Clone(s.theirs)
+	foreign := maps.Clone(s.theirs)
 	wanted := map[string]bool{} // by pool and address; true means Down
 	for name, b := range s.backends {
 		if b.deleting {
@@ -86,26 +86,26 @@ func (s *stage) owned() error {
 	for _, e := range s.emu.Entries("") {
 		key := strings.ToLower(e.Pool) + " " + e.IP.String()
 		if s.unkept(e.Pool) {
-			delete(theirs, key)
+			delete(foreign, key)
 			continue
 		}
-		down, ours := wanted[key]
+		down, own := wanted[key]
 		delete(wanted, key)
-		delete(theirs, key)
+		delete(foreign, key)
 		byWeir, downByWeir := e.AddedBy != "", e.Down && e.DownBy != ""
 		switch {
-		case byWeir && !ours:
+		case byWeir && !own:
 			errs = append(errs, fmt.Errorf("%s: Weir put it there, and nobody wants it", short(key)))
 		case downByWeir && !down:
 			errs = append(errs, fmt.Errorf("%s: Weir set it Down, and its node does not drain", short(key)))
-		case ours && down && !e.Down:
+		case own && down && !e.Down:
 			errs = append(errs, fmt.Errorf("%s: its node drains, and it is not Down", short(key)))
 		}
 	}
 	for key := range wanted {
 		errs = append(errs, fmt.Errorf("%s: it is not there", short(key)))
 	}
-	for key := range theirs {
+	for key := range foreign {
 		errs = append(errs, fmt.Errorf("%s: another client put it there, and it is gone", short(key)))
 	}
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
@@ -141,8 +141,8 @@ func TestANodeThatStaysBeforeItsServiceIsFinishedIsNotLeftDown(t *testing.T) {
 				s.taint("n1", true)
 				s.applyAll(`shop/a: {ports: 80, local: yes}`)
 				s.settle(40 * time.Second)
-				if said := s.harvest(false); !strings.Contains(said, "PUT networkSecurityGroups/nsg 429") {
-					t.Fatalf("the load balancer is to be written, and the security group is not:\n%s", said)
+				if output := s.harvest(false); !strings.Contains(output, "PUT networkSecurityGroups/nsg 429") {
+					t.Fatalf("the load balancer is to be written, and the security group is not:\n%s", output)
 				}
 				s.taint("n1", false)
 				if restarted {

@@ -163,18 +163,18 @@ func (b *LoadBalancers) readAll(ctx context.Context) error {
 	if read {
 		return nil
 	}
-	all, err := b.cfg.Azure.ListLoadBalancers(ctx, b.cfg.Place.SubscriptionID, b.cfg.Place.ResourceGroup)
+	loadBalancers, err := b.cfg.Azure.ListLoadBalancers(ctx, b.cfg.Place.SubscriptionID, b.cfg.Place.ResourceGroup)
 	if err != nil {
 		return err
 	}
-	nodes, err := b.cfg.nodeConfigurations(ctx, b.cfg.Azure, all)
+	nodes, err := b.cfg.nodeConfigurations(ctx, b.cfg.Azure, loadBalancers)
 	if err != nil {
 		return err
 	}
 	b.cache.mu.Lock()
 	defer b.cache.mu.Unlock()
 	b.cache.read, b.cache.nodes = true, nodes
-	for _, balancer := range all {
+	for _, balancer := range loadBalancers {
 		if containsFold(b.cfg.loadBalancerNames(), balancer.ID.Name) {
 			b.cache.recordStateLocked(balancer)
 		}
@@ -193,7 +193,7 @@ func (b *LoadBalancers) currentConfiguration(where []string) string {
 
 // countOccupancy counts the rules of other Services per configuration. The caller holds the lock of the placements.
 func (b *LoadBalancers) countOccupancy(p PlacementRequest) map[string]service.LoadBalancerUsage {
-	all := map[string]service.LoadBalancerUsage{}
+	usages := map[string]service.LoadBalancerUsage{}
 	known := map[string]bool{p.Owner: true}
 	used := map[string]plan.Usage{} // by load balancer
 	count := func(name, namespace string, rules, frontends int) {
@@ -223,12 +223,12 @@ func (b *LoadBalancers) countOccupancy(p PlacementRequest) map[string]service.Lo
 			}
 		}
 		in.Observed.ID.Name = service.LoadBalancerName(c.Name, p.Desired.Internal)
-		all[c.Name] = service.LoadBalancerUsage{
+		usages[c.Name] = service.LoadBalancerUsage{
 			Exists: exists, HasFrontend: len(observed.Frontends) > 0, Rules: used[name].Rules(),
 			Exceeded: plan.CheckLimit(in, used[name], namespaceOf(p.Service), len(p.Desired.Rules), len(p.Desired.Frontends)),
 		}
 	}
-	return all
+	return usages
 }
 
 // pinnedConfiguration returns the configuration with an address that a Service requests, or that was
@@ -246,11 +246,11 @@ func (b *LoadBalancers) pinnedConfiguration(ctx context.Context, p PlacementRequ
 		case f.PublicIP != nil && f.PublicIP.UserNamed:
 			id = f.PublicIP.ID.String()
 		case f.PublicIP != nil && f.PublicIP.Address.IsValid():
-			all, err := b.cfg.Azure.ListPublicIPs(ctx, f.PublicIP.ID.SubscriptionID, f.PublicIP.ID.ResourceGroup)
+			ips, err := b.cfg.Azure.ListPublicIPs(ctx, f.PublicIP.ID.SubscriptionID, f.PublicIP.ID.ResourceGroup)
 			if err != nil {
 				return "", err
 			}
-			for _, known := range all {
+			for _, known := range ips {
 				if known.Address == f.PublicIP.Address {
 					id = known.ID.String()
 				}

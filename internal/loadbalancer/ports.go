@@ -22,9 +22,9 @@ import (
 // Azure reads and writes load balancers and public IPs. Errors carry a *armerror.Fault. Implementations are safe
 // for concurrent use.
 type Azure interface {
-	// Enter returns zero if a write may start now, otherwise when to call again. why is set if the throttle
+	// Enter returns zero if a write may start now, otherwise when to call again. reason is set if the throttle
 	// gate is closed; see updater.Azure.
-	Enter(id lb.LoadBalancerID) (until time.Time, why string)
+	Enter(id lb.LoadBalancerID) (until time.Time, reason string)
 	GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.LoadBalancer, error)
 	ListLoadBalancers(ctx context.Context, subscription, resourceGroup string) ([]lb.LoadBalancer, error)
 	// PutLoadBalancer updates a load balancer, or creates it if it has no etag, waits for the operation and
@@ -154,19 +154,19 @@ type Settings struct {
 }
 
 func (s Settings) loadBalancerNames() []string {
-	var all []string
+	var names []string
 	for _, c := range s.Configurations {
-		all = append(all, service.LoadBalancerName(c.Name, false), service.LoadBalancerName(c.Name, true))
+		names = append(names, service.LoadBalancerName(c.Name, false), service.LoadBalancerName(c.Name, true))
 	}
-	return all
+	return names
 }
 
 func (s Settings) loadBalancerIDs() []lb.LoadBalancerID {
-	var all []lb.LoadBalancerID
+	var ids []lb.LoadBalancerID
 	for _, name := range s.loadBalancerNames() {
 		id := s.Place
 		id.Name = name
-		all = append(all, id)
+		ids = append(ids, id)
 	}
-	return all
+	return ids
 }

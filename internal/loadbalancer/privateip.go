@@ -78,8 +78,8 @@ type PrivateIPRequest struct {
 	Keys           []string
 }
 
-func (w PrivateIPRequest) namespace() string {
-	namespace, _, _ := strings.Cut(w.Service, "/")
+func (p PrivateIPRequest) namespace() string {
+	namespace, _, _ := strings.Cut(p.Service, "/")
 	return namespace
 }
 
@@ -147,15 +147,15 @@ type loadBalancerState struct {
 
 // nextRecord removes the reservations that expire first above the limit.
 func nextRecord(record map[string]PrivateIPReservation, s loadBalancerState, limit func(namespace string) int, now time.Time) map[string]PrivateIPReservation {
-	all := maps.Clone(record)
+	next := maps.Clone(record)
 	for key, r := range record {
 		elsewhere := slices.ContainsFunc(s.others, func(name string) bool { return strings.EqualFold(name, r.LoadBalancer) })
 		switch {
 		case r.isExpired(now):
-			delete(all, key)
+			delete(next, key)
 		case r.Expires.IsZero() && !elsewhere:
 			r.Expires = now.Add(PrivateIPTTL).UTC().Truncate(time.Second)
-			all[key] = r
+			next[key] = r
 		}
 	}
 	for key, namespaces := range s.users {
@@ -163,15 +163,15 @@ func nextRecord(record map[string]PrivateIPReservation, s loadBalancerState, lim
 		if slices.Contains(namespaces, record[key].Namespace) {
 			namespace = record[key].Namespace
 		}
-		all[key] = PrivateIPReservation{Namespace: namespace, LoadBalancer: strings.ToLower(s.name)}
+		next[key] = PrivateIPReservation{Namespace: namespace, LoadBalancer: strings.ToLower(s.name)}
 	}
 	for key, namespace := range s.claims {
 		if len(s.users[key]) == 0 {
-			all[key] = PrivateIPReservation{Namespace: namespace, LoadBalancer: strings.ToLower(s.name)}
+			next[key] = PrivateIPReservation{Namespace: namespace, LoadBalancer: strings.ToLower(s.name)}
 		}
 	}
-	trimUnused(all, s.name, limit)
-	return all
+	trimUnused(next, s.name, limit)
+	return next
 }
 
 func trimUnused(record map[string]PrivateIPReservation, loadBalancer string, limit func(namespace string) int) {

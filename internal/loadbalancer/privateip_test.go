@@ -78,25 +78,25 @@ func TestPrivateAddressUsers(t *testing.T) {
 		unreadable error
 		users      []string
 		wants      []PrivateIPRequest
-		says       string // for bank/web
+		wantText   string // for bank/web
 	}{
 		"never used":                      {wants: []PrivateIPRequest{bank}},
 		"its own":                         {record: PrivateIPReservation{"bank", "a", soon}, wants: []PrivateIPRequest{bank}},
-		"another's until then":            {record: PrivateIPReservation{"shop", "a", soon}, wants: []PrivateIPRequest{bank}, says: "private address 10.0.0.9 of subnet nodes is reserved for namespace shop, which used it last, until 1970-01-01T00:16:41Z. Choose another address, or wait until then"},
-		"another's, not left yet":         {record: PrivateIPReservation{"shop", "a", time.Time{}}, wants: []PrivateIPRequest{bank}, says: "private address 10.0.0.9 of subnet nodes is reserved for namespace shop until 1h0m0s after its last Service has left it. Choose another address"},
+		"another's until then":            {record: PrivateIPReservation{"shop", "a", soon}, wants: []PrivateIPRequest{bank}, wantText: "private address 10.0.0.9 of subnet nodes is reserved for namespace shop, which used it last, until 1970-01-01T00:16:41Z. Choose another address, or wait until then"},
+		"another's, not left yet":         {record: PrivateIPReservation{"shop", "a", time.Time{}}, wants: []PrivateIPRequest{bank}, wantText: "private address 10.0.0.9 of subnet nodes is reserved for namespace shop until 1h0m0s after its last Service has left it. Choose another address"},
 		"another's, expired":              {record: PrivateIPReservation{"shop", "a", past}, wants: []PrivateIPRequest{bank}},
 		"in use by it":                    {record: PrivateIPReservation{"shop", "a", soon}, users: []string{"bank"}, wants: []PrivateIPRequest{bank}},
 		"in use by another":               {record: PrivateIPReservation{"shop", "a", soon}, users: []string{"shop"}, wants: []PrivateIPRequest{bank}}, // the plan rejects it
-		"record away":                     {unreadable: errors.New("away"), wants: []PrivateIPRequest{bank}, says: "is given to no Service that does not have it already: away"},
+		"record away":                     {unreadable: errors.New("away"), wants: []PrivateIPRequest{bank}, wantText: "is given to no Service that does not have it already: away"},
 		"record away, in use by it":       {unreadable: errors.New("away"), users: []string{"bank"}, wants: []PrivateIPRequest{bank}},
-		"an older Service":                {wants: []PrivateIPRequest{bank, older}, says: "is assigned to Service shop/web, which is older and requests it, too"},
+		"an older Service":                {wants: []PrivateIPRequest{bank, older}, wantText: "is assigned to Service shop/web, which is older and requests it, too"},
 		"an older one of its own":         {wants: []PrivateIPRequest{bank, wantsPrivateIP("bank/older", 1, vip)}},
 		"a newer Service":                 {wants: []PrivateIPRequest{wantsPrivateIP("shop/new", 3, vip), bank}},
 		"an older one that may not":       {record: PrivateIPReservation{"bank", "a", soon}, wants: []PrivateIPRequest{bank, older}},
 		"an older one with another fault": {record: PrivateIPReservation{"bank", "a", soon}, wants: []PrivateIPRequest{wantsPrivateIP("shop/two", 1, "x 10.0.0.8", vip), wantsPrivateIP("bank/web", 2, "x 10.0.0.8")}},
 	} {
 		err := checkRequests(map[string]PrivateIPReservation{vip: row.record}, row.unreadable, PrivateIPUsers{vip: row.users}, row.wants, epoch)["bankweb"]
-		if (err == nil) != (row.says == "") || err != nil && !strings.Contains(err.Error(), row.says) {
+		if (err == nil) != (row.wantText == "") || err != nil && !strings.Contains(err.Error(), row.wantText) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -249,8 +249,8 @@ func TestLawReservations(t *testing.T) {
 					t.Fatalf("%s has %d of %d", namespace, n, limit)
 				}
 			}
-			if again := nextRecord(record, s, func(string) int { return limit }, now); !maps.Equal(again, record) {
-				t.Fatalf("%v becomes %v", record, again)
+			if second := nextRecord(record, s, func(string) int { return limit }, now); !maps.Equal(second, record) {
+				t.Fatalf("%v becomes %v", record, second)
 			}
 		}
 	})

@@ -60,53 +60,53 @@ func NewPrivateIPManager(cfg PrivateIPConfig) *PrivateIPManager {
 }
 
 // Load reads the record unless it is cached.
-func (k *PrivateIPManager) Load(ctx context.Context) {
-	k.slot <- struct{}{}
-	defer func() { <-k.slot }()
-	if k.record.Reservations != nil {
+func (p *PrivateIPManager) Load(ctx context.Context) {
+	p.slot <- struct{}{}
+	defer func() { <-p.slot }()
+	if p.record.Reservations != nil {
 		return
 	}
-	if k.cfg.Store == nil {
-		k.record.Reservations = map[string]PrivateIPReservation{}
+	if p.cfg.Store == nil {
+		p.record.Reservations = map[string]PrivateIPReservation{}
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	record, err := k.cfg.Store.ReadReservations(ctx)
+	record, err := p.cfg.Store.ReadReservations(ctx)
 	if err != nil {
-		k.readErr = fmt.Errorf("the reservations of private addresses cannot be read: %w", err)
+		p.readErr = fmt.Errorf("the reservations of private addresses cannot be read: %w", err)
 		return
 	}
 	if record.Reservations == nil {
 		record.Reservations = map[string]PrivateIPReservation{}
 	}
-	k.record, k.readErr = record, nil
+	p.record, p.readErr = record, nil
 }
 
 // Check returns the Services rejected, by owner. users are those shown by the load balancer.
-func (k *PrivateIPManager) Check(users PrivateIPUsers, requests []PrivateIPRequest, now time.Time) map[string]error {
-	k.slot <- struct{}{}
-	defer func() { <-k.slot }()
-	return checkRequests(k.record.Reservations, k.recordErr(), users, requests, now)
+func (p *PrivateIPManager) Check(users PrivateIPUsers, requests []PrivateIPRequest, now time.Time) map[string]error {
+	p.slot <- struct{}{}
+	defer func() { <-p.slot }()
+	return checkRequests(p.record.Reservations, p.recordErr(), users, requests, now)
 }
 
-func (k *PrivateIPManager) recordErr() error {
+func (p *PrivateIPManager) recordErr() error {
 	switch {
-	case k.record.Reservations != nil:
+	case p.record.Reservations != nil:
 		return nil
-	case k.readErr != nil:
-		return k.readErr
+	case p.readErr != nil:
+		return p.readErr
 	}
 	return errors.New("the reservations of private addresses have not been read yet")
 }
 
 // Reserve records addresses before their use on a load balancer. It returns the rejected Services,
 // by owner.
-func (k *PrivateIPManager) Reserve(ctx context.Context, loadBalancer string, users PrivateIPUsers, requests []PrivateIPRequest, now time.Time) map[string]error {
-	k.slot <- struct{}{}
-	defer func() { <-k.slot }()
-	rejected := checkRequests(k.record.Reservations, k.recordErr(), users, requests, now)
-	if k.recordErr() != nil {
+func (p *PrivateIPManager) Reserve(ctx context.Context, loadBalancer string, users PrivateIPUsers, requests []PrivateIPRequest, now time.Time) map[string]error {
+	p.slot <- struct{}{}
+	defer func() { <-p.slot }()
+	rejected := checkRequests(p.record.Reservations, p.recordErr(), users, requests, now)
+	if p.recordErr() != nil {
 		return rejected
 	}
 	claims := map[string]string{}
@@ -117,8 +117,8 @@ func (k *PrivateIPManager) Reserve(ctx context.Context, loadBalancer string, use
 			}
 		}
 	}
-	before := k.record.Reservations
-	err := k.save(ctx, loadBalancerState{name: loadBalancer, users: users, claims: claims}, now)
+	before := p.record.Reservations
+	err := p.save(ctx, loadBalancerState{name: loadBalancer, users: users, claims: claims}, now)
 	if err == nil {
 		return rejected
 	}
@@ -135,37 +135,37 @@ func (k *PrivateIPManager) Reserve(ctx context.Context, loadBalancer string, use
 }
 
 // RecordUsers records the observed users of a load balancer's addresses.
-func (k *PrivateIPManager) RecordUsers(ctx context.Context, loadBalancer string, users PrivateIPUsers, now time.Time) {
-	k.slot <- struct{}{}
-	defer func() { <-k.slot }()
-	if k.record.Reservations != nil {
-		_ = k.save(ctx, loadBalancerState{name: loadBalancer, users: users}, now)
+func (p *PrivateIPManager) RecordUsers(ctx context.Context, loadBalancer string, users PrivateIPUsers, now time.Time) {
+	p.slot <- struct{}{}
+	defer func() { <-p.slot }()
+	if p.record.Reservations != nil {
+		_ = p.save(ctx, loadBalancerState{name: loadBalancer, users: users}, now)
 	}
 }
 
 // save reads the record again after an error, because the write may have succeeded. The caller
 // holds the lock.
-func (k *PrivateIPManager) save(ctx context.Context, s loadBalancerState, now time.Time) error {
-	s.others = slices.DeleteFunc(slices.Clone(k.cfg.LoadBalancers), func(name string) bool { return strings.EqualFold(name, s.name) })
-	all := nextRecord(k.record.Reservations, s, k.cfg.Limit, now)
-	known := maps.Clone(k.record.Reservations)
+func (p *PrivateIPManager) save(ctx context.Context, s loadBalancerState, now time.Time) error {
+	s.others = slices.DeleteFunc(slices.Clone(p.cfg.LoadBalancers), func(name string) bool { return strings.EqualFold(name, s.name) })
+	next := nextRecord(p.record.Reservations, s, p.cfg.Limit, now)
+	known := maps.Clone(p.record.Reservations)
 	maps.DeleteFunc(known, func(_ string, r PrivateIPReservation) bool { return r.isExpired(now) }) // removed with the next change
-	if maps.Equal(all, known) {
+	if maps.Equal(next, known) {
 		return nil
 	}
 	version := ""
-	if k.cfg.Store != nil {
+	if p.cfg.Store != nil {
 		ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 		defer cancel()
 		var err error
-		version, err = k.cfg.Store.WriteReservations(ctx, PrivateIPRecord{Version: k.record.Version, Reservations: all})
+		version, err = p.cfg.Store.WriteReservations(ctx, PrivateIPRecord{Version: p.record.Version, Reservations: next})
 		if err != nil {
-			k.record, k.readErr = PrivateIPRecord{}, nil
+			p.record, p.readErr = PrivateIPRecord{}, nil
 			err = fmt.Errorf("the reservations of private addresses cannot be written: %w", err)
-			k.cfg.Log.WarnContext(ctx, "private addresses are given to no other Service until reservations can be recorded", "loadBalancer", s.name, "err", err)
+			p.cfg.Log.WarnContext(ctx, "private addresses are given to no other Service until reservations can be recorded", "loadBalancer", s.name, "err", err)
 			return err
 		}
 	}
-	k.record = PrivateIPRecord{Version: version, Reservations: all}
+	p.record = PrivateIPRecord{Version: version, Reservations: next}
 	return nil
 }

@@ -42,11 +42,11 @@ func (p *process) linked(name string, r *record, cl *claim, res loadbalancer.Res
 	if state != nil {
 		texts = append(texts, state.Reason+": "+wordy(state.Text))
 	}
-	said := strings.Join(texts, "\n           ")
-	if said != "" && said != cl.linked {
-		p.stage.trace("%s: %s", name, said)
+	output := strings.Join(texts, "\n           ")
+	if output != "" && output != cl.linked {
+		p.stage.trace("%s: %s", name, output)
 	}
-	cl.linked = said
+	cl.linked = output
 }
 
 // wordy shortens IDs and aliases.
@@ -122,9 +122,9 @@ func (l azureLink) spell() string {
 	if p.Proxy {
 		text += " proxy"
 	}
-	for what, list := range map[string][]string{"fqdns": p.FQDNs} {
+	for name, list := range map[string][]string{"fqdns": p.FQDNs} {
 		if len(list) > 0 {
-			text += " " + what + " " + strings.Join(list, ",")
+			text += " " + name + " " + strings.Join(list, ",")
 		}
 	}
 	if len(p.Visibility.Subscriptions) > 0 {

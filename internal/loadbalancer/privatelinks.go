@@ -67,14 +67,14 @@ func (j *job) privateLinkSteps() []step {
 	if !j.link.MayHaveLinks() {
 		return nil
 	}
-	var all []step
+	var steps []step
 	for _, id := range j.RemoveFrom {
-		all = append(all, step{on: id, publish: true})
+		steps = append(steps, step{on: id, publish: true})
 	}
 	if j.Desired != nil {
-		all = append(all, step{on: j.On, publish: true})
+		steps = append(steps, step{on: j.On, publish: true})
 	}
-	return all
+	return steps
 }
 
 // deferPublished defers jobs that would remove a published frontend and returns the others. Only jobs with a
@@ -133,24 +133,24 @@ func (l *loadBalancer) deferUnrecorded(ctx context.Context, jobs []*job, p plan.
 }
 
 func (j *job) removedFrontends(on lb.LoadBalancerID, p plan.Plan, observed lb.LoadBalancer) []string {
-	var all []string
+	var frontends []string
 	for _, name := range p.UnusedFrontends() {
 		hasRule := hasPrefixFold(name, j.Owner) || slices.ContainsFunc(observed.Rules, func(r lb.Rule) bool {
 			return strings.EqualFold(r.Frontend, name) && hasPrefixFold(r.Name, j.Owner)
 		})
 		if hasRule {
-			all = append(all, privatelink.FrontendID(on, name))
+			frontends = append(frontends, privatelink.FrontendID(on, name))
 		}
 	}
-	return all
+	return frontends
 }
 
 func linkRequests(jobs []*job) []*privatelink.Request {
-	all := make([]*privatelink.Request, len(jobs))
+	requests := make([]*privatelink.Request, len(jobs))
 	for i, j := range jobs {
-		all[i] = j.link
+		requests[i] = j.link
 	}
-	return all
+	return requests
 }
 
 // CheckLinksReadable returns nil if the Private Link Services of a resource group can be read.

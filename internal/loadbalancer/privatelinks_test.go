@@ -20,12 +20,12 @@ func TestUnpublishedServiceIsUnchanged(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
 	}
-	all, err := filepath.Glob("testdata/*")
+	files, err := filepath.Glob("testdata/*")
 	if err != nil {
 		t.Fatal(err)
 	}
 	played := 0
-	for _, path := range all {
+	for _, path := range files {
 		raw, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

@@ -141,7 +141,7 @@ func TestARoundHasRoomForItsPublicIPs(t *testing.T) {
 
 // Never deferred: leaving Services, narrower access and started jobs. A rejected spec does not block removal;
 // another name or kind of load balancer does not end the pause. A retry that the user requests does, once.
-func TestWhatIsPutOff(t *testing.T) {
+func TestDeferredServices(t *testing.T) {
 	counted := map[string]int{}
 	l, _ := rounds(&shows{}, &pools{}, func(Result) {})
 	l.cfg.Writes, l.cfg.OnDeferred = ratelimit.New(0.2, 30*time.Second), func(reason string) { counted[reason]++ }

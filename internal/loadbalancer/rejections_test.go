@@ -22,8 +22,8 @@ func TestARejectionIsNotRepeatedAtOnce(t *testing.T) {
 	published := `{ports: 80, azure-load-balancer-internal: "true", azure-pls-create: "true"}`
 	for _, code := range []string{"400, code: Bad", "401, code: ExpiredAuthenticationToken", "403, code: AuthorizationFailed"} {
 		for _, tt := range []struct {
-			what, match, spec string
-			deletes           bool
+			about, match, spec string
+			deletes            bool
 		}{
 			{"load balancer", "kind: put, path: '**/loadBalancers/*'", public, false},
 			{"load balancer, deleted", "kind: delete, path: '**/loadBalancers/*'", public, true},
@@ -34,7 +34,7 @@ func TestARejectionIsNotRepeatedAtOnce(t *testing.T) {
 			{"private link service", "kind: put, path: '**/privateLinkServices/*'", published, false},
 			{"private link service, deleted", "kind: delete, path: '**/privateLinkServices/*'", published, true},
 		} {
-			t.Run(tt.what+" "+code[:3], func(t *testing.T) {
+			t.Run(tt.about+" "+code[:3], func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := newStage(func(set *loadbalancer.Settings) { linked(set); guarded(set) })
 					defer s.close()
@@ -68,7 +68,7 @@ func TestARejectionIsNotRepeatedAtOnce(t *testing.T) {
 
 // A deny assignment and a rejected sign-in affect all Services, as a missing permission does: no extra write looks for
 // the Service that Azure rejects.
-func TestADenyAssignmentIsNoFaultOfAService(t *testing.T) {
+func TestDenyAssignmentIsNoServiceError(t *testing.T) {
 	writes := map[string]int{}
 	for _, code := range []string{"400, code: Bad", "401, code: ExpiredAuthenticationToken", "403, code: AuthorizationFailed", "403, code: DenyAssignmentAuthorizationFailed"} {
 		synctest.Test(t, func(t *testing.T) {

@@ -50,11 +50,11 @@ func (s *reservationStore) WriteReservations(_ context.Context, r loadbalancer.P
 }
 
 // set changes the store: unreadable, unwritable, fine or lost.
-func (s *reservationStore) set(what string) {
+func (s *reservationStore) set(about string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unreadable, s.unwritable = what == "unreadable", what == "unwritable"
-	if what == "lost" {
+	s.unreadable, s.unwritable = about == "unreadable", about == "unwritable"
+	if about == "lost" {
 		s.record = loadbalancer.PrivateIPRecord{}
 	}
 }

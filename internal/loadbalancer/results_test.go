@@ -122,12 +122,12 @@ func (p *process) failed(name string, cl *claim, err error) error {
 }
 
 // tell traces a warning once. The caller holds s.mu.
-func (s *stage) tell(name string, cl *claim, why string) {
-	if cl.told == why {
+func (s *stage) tell(name string, cl *claim, reason string) {
+	if cl.told == reason {
 		return
 	}
-	cl.told = why
-	s.trace("%s: %s", name, firstLine(why))
+	cl.told = reason
+	s.trace("%s: %s", name, firstLine(reason))
 }
 
 // release removes a Service without parts. The caller holds s.mu.

@@ -92,24 +92,24 @@ func retainAddresses(t *testing.T, rnd *rand.Rand) (err error) {
 }
 
 // moveService deletes a Service and creates it in a cluster, with kills.
-func (w *twoClusters) moveService(t *testing.T, name string, to, n int) error {
-	from, next := w.clusters[w.at[name]], w.clusters[to]
-	from.arm([]killPoint{{1 + w.rnd.IntN(12), w.rnd.IntN(2) == 0}})
-	for _, other := range slices.Sorted(maps.Keys(w.at)) {
-		if other != name && w.clusters[w.at[other]] == from && w.rnd.IntN(8) == 0 { // with a change of another Service
+func (tc *twoClusters) moveService(t *testing.T, name string, to, n int) error {
+	from, next := tc.clusters[tc.at[name]], tc.clusters[to]
+	from.arm([]killPoint{{1 + tc.rnd.IntN(12), tc.rnd.IntN(2) == 0}})
+	for _, other := range slices.Sorted(maps.Keys(tc.at)) {
+		if other != name && tc.clusters[tc.at[other]] == from && tc.rnd.IntN(8) == 0 { // with a change of another Service
 			from.stage.apply(other, specOf(retainedFields(other, 81+n)), nil)
 		}
 	}
 	from.remove(name)
 	from.settle(formerWait)
 	from.revive()
-	if w.at[name] != to {
-		if err := w.claim(t, name, next); err != nil {
+	if tc.at[name] != to {
+		if err := tc.claim(t, name, next); err != nil {
 			return err
 		}
 	}
-	w.at[name] = to
-	next.arm([]killPoint{{1 + w.rnd.IntN(12), w.rnd.IntN(2) == 0}})
+	tc.at[name] = to
+	next.arm([]killPoint{{1 + tc.rnd.IntN(12), tc.rnd.IntN(2) == 0}})
 	next.stage.apply(name, specOf(retainedFields(name, 80)), nil)
 	next.settle(formerWait)
 	next.revive()
@@ -123,13 +123,13 @@ func (s formerStage) revive() {
 }
 
 // claim claims the addresses of a Service for a cluster; each claim is killed once, and repeated.
-func (w *twoClusters) claim(t *testing.T, name string, next formerStage) error {
-	for _, addr := range w.first[name] { // the first claim of a private address has all
-		target, err := w.claimName(t, addr, next)
+func (tc *twoClusters) claim(t *testing.T, name string, next formerStage) error {
+	for _, addr := range tc.first[name] { // the first claim of a private address has all
+		target, err := tc.claimName(t, addr, next)
 		if err != nil {
 			return err
 		}
-		next.arm([]killPoint{{1 + w.rnd.IntN(10), w.rnd.IntN(2) == 0}})
+		next.arm([]killPoint{{1 + tc.rnd.IntN(10), tc.rnd.IntN(2) == 0}})
 		for try := range 3 {
 			c := cli.AddressCommand{
 				Azure: next.process.client, SubscriptionID: subscription, ResourceGroup: resources, ClusterName: next.settings.ClusterName,
@@ -150,7 +150,7 @@ func (w *twoClusters) claim(t *testing.T, name string, next formerStage) error {
 }
 
 // claimName returns the name of a public IP for an address; a private one is its own name.
-func (w *twoClusters) claimName(t *testing.T, addr netip.Addr, next formerStage) (string, error) {
+func (tc *twoClusters) claimName(t *testing.T, addr netip.Addr, next formerStage) (string, error) {
 	ips, err := next.process.client.ListPublicIPs(t.Context(), subscription, resources)
 	for _, r := range publicip.ListRetained(ips, "") {
 		if r.Address == addr {
@@ -161,24 +161,24 @@ func (w *twoClusters) claimName(t *testing.T, addr netip.Addr, next formerStage)
 }
 
 // addresses counts the public IPs, and the private frontends by address.
-func (w *twoClusters) addresses() map[string]int {
-	all := map[string]int{}
-	for _, line := range strings.Split(w.clusters[0].cloud().spell(), "\n") {
+func (tc *twoClusters) addresses() map[string]int {
+	addresses := map[string]int{}
+	for _, line := range strings.Split(tc.clusters[0].cloud().spell(), "\n") {
 		fields := strings.Fields(line)
 		switch {
 		case len(fields) > 1 && strings.HasPrefix(line, "publicIPAddresses/"):
-			all[fields[1]]++
+			addresses[fields[1]]++
 		case len(fields) > 3 && fields[0] == "frontend" && (fields[2] == "static" || fields[2] == "dynamic"):
-			all[fields[3]]++
+			addresses[fields[3]]++
 		}
 	}
-	return all
+	return addresses
 }
 
 func retainedFields(name string, port int) map[string]string {
-	all := map[string]string{"ports": fmt.Sprint(port)}
+	fields := map[string]string{"ports": fmt.Sprint(port)}
 	for key, value := range retainedServices[name] {
-		all[key] = value
+		fields[key] = value
 	}
-	return all
+	return fields
 }

@@ -82,8 +82,8 @@ func (p *pools) ForeignMembers(_ context.Context, pool lb.Pool) ([]string, error
 }
 
 // rounds returns a load balancer and the security group, ready for a round.
-func rounds(azure Azure, cluster Cluster, told func(Result)) (*loadBalancer, *securityGroup) {
-	b := New(Config{Azure: azure, Cluster: cluster, OnResult: told, Settings: Settings{
+func rounds(azure Azure, cluster Cluster, takeEvents func(Result)) (*loadBalancer, *securityGroup) {
+	b := New(Config{Azure: azure, Cluster: cluster, OnResult: takeEvents, Settings: Settings{
 		Settings:       service.Settings{ClusterName: "kubernetes", PublicIPs: lb.ResourceID{SubscriptionID: "s", ResourceGroup: "ips"}},
 		Place:          lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg"},
 		Configurations: []service.Configuration{{Name: "kubernetes"}}, MaxRules: 100,
@@ -93,12 +93,12 @@ func rounds(azure Azure, cluster Cluster, told func(Result)) (*loadBalancer, *se
 }
 
 // Foreign members are read only for non-empty pools that a plan could remove: shared ones and a Service's own.
-func TestOfWhichPoolsItIsAskedWhatOthersPutThere(t *testing.T) {
+func TestPoolsCheckedForForeignMembers(t *testing.T) {
 	full := []lb.Address{{IP: netip.MustParseAddr("10.0.0.4")}}
 	pool := func(name string, addresses []lb.Address) lb.Pool {
 		return lb.Pool{ID: lb.PoolID{Name: name}, Addresses: addresses}
 	}
-	theirs := []string{"192.0.2.9"}
+	foreign := []string{"192.0.2.9"}
 	for about, tt := range map[string]struct {
 		pool lb.Pool
 		asks bool
@@ -111,13 +111,13 @@ func TestOfWhichPoolsItIsAskedWhatOthersPutThere(t *testing.T) {
 		"another owner's":                  {pool("bastion", full), false},
 		"another owner's, without any too": {pool("bastion", nil), false},
 	} {
-		cluster := &pools{others: theirs}
+		cluster := &pools{others: foreign}
 		l, _ := rounds(&shows{}, cluster, nil)
 		j := newJob(Request{DedicatedPools: []string{"shop-web"}}, false)
 		found, err := l.foreignAddresses(t.Context(), lb.LoadBalancer{Pools: []lb.Pool{tt.pool}}, []*job{j})
 		want := map[string][]string{}
 		if tt.asks {
-			want[strings.ToLower(tt.pool.ID.Name)] = theirs
+			want[strings.ToLower(tt.pool.ID.Name)] = foreign
 		}
 		if err != nil || !reflect.DeepEqual(found, want) || (len(cluster.asked) > 0) != tt.asks {
 			t.Errorf("%s: asked of %v, found %v, %v", about, cluster.asked, found, err)
@@ -137,7 +137,7 @@ func TestOfWhichPoolsItIsAskedWhatOthersPutThere(t *testing.T) {
 }
 
 // A rejection of the first try does not outlive the second.
-func TestATryForgetsWhatTheOneBeforeRefused(t *testing.T) {
+func TestRetryForgetsEarlierRejections(t *testing.T) {
 	l, _ := rounds(&shows{err: errNotNow}, &pools{}, nil)
 	j := newJob(Request{Owner: "aa"}, false)
 	j.rejection = errors.New("would have 2 rules, and may have 1")
@@ -213,12 +213,12 @@ func TestOneReadServesAllAddressLosses(t *testing.T) {
 
 // A Service loses the address of a public IP made for it when that is deleted, and of a user-provided one when
 // its frontend is removed.
-func TestWhichPublicAddressesAServiceWouldLose(t *testing.T) {
+func TestLostPublicAddresses(t *testing.T) {
 	ip := func(name, address string, tags map[string]string) lb.PublicIP {
 		return lb.PublicIP{ID: lb.ResourceID{SubscriptionID: "s", ResourceGroup: "ips", Type: lb.TypePublicIP, Name: name}, Address: netip.MustParseAddr(address), Tags: tags, Family: lb.IPv4, SKU: lb.Standard, Etag: "1"}
 	}
 	made := ip("kubernetes-aa", "198.18.0.1", map[string]string{service.TagCluster: "kubernetes", service.TagService: "shop/web"})
-	mine := ip("mine", "198.18.0.2", nil)
+	own := ip("mine", "198.18.0.2", nil)
 	wants := func(id lb.ResourceID, named bool) *service.Spec {
 		return &service.Spec{Frontends: []service.Frontend{{Frontend: lb.Frontend{Name: "aa"}, PublicIP: &service.PublicIP{ID: id, ManagedPrefix: made.ID.Name, UserNamed: named, Family: lb.IPv4, Tags: made.Tags}}}}
 	}
@@ -231,13 +231,13 @@ func TestWhichPublicAddressesAServiceWouldLose(t *testing.T) {
 		want    []netip.Addr
 	}{
 		"it keeps its own":                 {wants(made.ID, false), front(made), made, nil},
-		"it takes another":                 {wants(mine.ID, true), front(made), made, []netip.Addr{made.Address}},
-		"its own is on no frontend":        {wants(mine.ID, true), nil, made, []netip.Addr{made.Address}},
-		"nor does it show that":            {wants(mine.ID, true), nil, mine, nil},
-		"it leaves one that people made":   {wants(made.ID, false), front(mine), mine, []netip.Addr{mine.Address}},
-		"that is in no group that is read": {wants(made.ID, false), []lb.Frontend{{Name: "aa", PublicIP: strings.Replace(mine.ID.String(), "/ips/", "/far/", 1)}}, mine, []netip.Addr{mine.Address, other}},
+		"it takes another":                 {wants(own.ID, true), front(made), made, []netip.Addr{made.Address}},
+		"its own is on no frontend":        {wants(own.ID, true), nil, made, []netip.Addr{made.Address}},
+		"nor does it show that":            {wants(own.ID, true), nil, own, nil},
+		"it leaves one that people made":   {wants(made.ID, false), front(own), own, []netip.Addr{own.Address}},
+		"that is in no group that is read": {wants(made.ID, false), []lb.Frontend{{Name: "aa", PublicIP: strings.Replace(own.ID.String(), "/ips/", "/far/", 1)}}, own, []netip.Addr{own.Address, other}},
 	} {
-		l, _ := rounds(&shows{lists: lists{ips: []lb.PublicIP{made, mine}}}, &pools{}, nil)
+		l, _ := rounds(&shows{lists: lists{ips: []lb.PublicIP{made, own}}}, &pools{}, nil)
 		j := newJob(Request{Service: "shop/web", Owner: "aa", On: l.id, Desired: tt.desired, StatusAddresses: []netip.Addr{tt.shown.Address, other}}, false)
 		ips := l.publicIPManager.BeginRound(t.Context(), l.id, []*publicip.Request{j.ipRequest})
 		if got := j.lostAddresses(ips, tt.has, l.cfg.loadBalancerNames()); j.ipRequest.Err != nil || !slices.Equal(got, tt.want) {
@@ -248,16 +248,16 @@ func TestWhichPublicAddressesAServiceWouldLose(t *testing.T) {
 
 // An accepted Service has no pause, and its former addresses are forgotten.
 func TestAnAcceptedServiceHasNoPause(t *testing.T) {
-	var told []Result
-	_, g := rounds(&shows{}, &pools{}, func(r Result) { told = append(told, r) })
+	var reported []Result
+	_, g := rounds(&shows{}, &pools{}, func(r Result) { reported = append(reported, r) })
 	jobs := []*job{newJob(Request{Service: "shop/b", Owner: "bb"}, true), newJob(Request{Service: "shop/a", Owner: "aa"}, true)}
 	for _, j := range jobs {
 		g.rejections.RecordRejection(j.rejectionKey(), specHash(j.Desired, ""), errNotNow, time.Now())
 		g.formerAddresses.AddAddresses(j.Owner, []netip.Addr{netip.MustParseAddr("198.18.0.1")})
 	}
 	g.runRound(t.Context(), jobs)
-	if len(told) != 2 || told[0].Service != "shop/a" || told[0].Err != nil || told[1].Err != nil {
-		t.Fatalf("told %+v", told)
+	if len(reported) != 2 || reported[0].Service != "shop/a" || reported[0].Err != nil || reported[1].Err != nil {
+		t.Fatalf("told %+v", reported)
 	}
 	for _, j := range jobs {
 		if g.rejections.IsRejected(j.rejectionKey()) || len(g.formerAddresses.AddressesOf(j.Owner)) > 0 {
@@ -268,8 +268,8 @@ func TestAnAcceptedServiceHasNoPause(t *testing.T) {
 
 // A recently rejected Service is not retried and reports the same error; nothing is reported at shutdown.
 func TestARejectedServiceWaits(t *testing.T) {
-	var told []Result
-	_, g := rounds(&shows{}, &pools{}, func(r Result) { told = append(told, r) })
+	var reported []Result
+	_, g := rounds(&shows{}, &pools{}, func(r Result) { reported = append(reported, r) })
 	q := g.queues[""]
 	for _, ctx := range []func() context.Context{t.Context, func() context.Context {
 		ended, cancel := context.WithCancel(t.Context())
@@ -282,20 +282,20 @@ func TestARejectedServiceWaits(t *testing.T) {
 		if jobs, _ := q.takeBatch(ctx(), time.Now()); len(jobs) > 0 || len(q.waiting) > 0 {
 			t.Errorf("%d jobs are taken, %d wait", len(jobs), len(q.waiting))
 		}
-		if len(told) != 1 || !errors.Is(told[0].Err, errNotNow) || !armerror.FromError(told[0].Err).IsDeferred() {
-			t.Errorf("told %+v", told)
+		if len(reported) != 1 || !errors.Is(reported[0].Err, errNotNow) || !armerror.FromError(reported[0].Err).IsDeferred() {
+			t.Errorf("told %+v", reported)
 		}
 	}
 }
 
 // A Service's differences are its frontends, rules, probes, shared probe and wanted pools, and no parts of
 // other Services.
-func TestWhichDifferencesAreAServices(t *testing.T) {
+func TestDifferencesOfAService(t *testing.T) {
 	j := newJob(Request{Owner: "aa", Desired: &service.Spec{Probes: []lb.Probe{{Name: "shared"}}}}, false)
 	j.Pools = []service.Pool{{Name: "Kubernetes"}}
 	for about, tt := range map[string]struct {
 		change lb.Change
-		its    bool
+		own    bool
 	}{
 		"its rule":              {lb.Change{Kind: lb.KindRule, Name: "AA-TCP-80"}, true},
 		"its frontend":          {lb.Change{Kind: lb.KindFrontend, Name: "aa"}, true},
@@ -307,7 +307,7 @@ func TestWhichDifferencesAreAServices(t *testing.T) {
 		"a pool named as it is": {lb.Change{Kind: lb.KindPool, Name: "aa"}, false},
 	} {
 		tt.change.Action = lb.ActionRemove
-		if got := jobChanges(j, []lb.Change{tt.change}); (len(got) > 0) != tt.its {
+		if got := jobChanges(j, []lb.Change{tt.change}); (len(got) > 0) != tt.own {
 			t.Errorf("%s: %v", about, got)
 		}
 	}
@@ -315,7 +315,7 @@ func TestWhichDifferencesAreAServices(t *testing.T) {
 
 // The observed state after a try is used for placement, and public IPs of removed frontends are cleaned up even
 // without a Service in the round.
-func TestWhatATryLeavesToOthers(t *testing.T) {
+func TestRecordedOutcome(t *testing.T) {
 	ip := lb.PublicIP{
 		ID: lb.ResourceID{SubscriptionID: "s", ResourceGroup: "far", Type: lb.TypePublicIP, Name: "kubernetes-acc"}, Etag: "1",
 		Tags: map[string]string{service.TagCluster: "kubernetes", service.TagService: ""},

@@ -54,17 +54,17 @@ func playScript(t *testing.T, script string, adjust ...func(*loadbalancer.Settin
 	synctest.Test(t, func(t *testing.T) {
 		var s *stage
 		defer func() { s.close() }()
-		asked := uint64(0)
+		requested := uint64(0)
 		datadriven.RunTestFromString(t, strings.ReplaceAll(script, "\t", "  "), func(t *testing.T, d *datadriven.TestData) string {
 			if d.Cmd == "stage" {
 				if s != nil {
 					s.close()
 				}
-				s, asked = stageOf(d, adjust...), 0
+				s, requested = stageOf(d, adjust...), 0
 				trace = append(trace, "")
 				return d.Expected
 			}
-			said := s.do(d)
+			output := s.do(d)
 			if err := s.check(); err != nil {
 				t.Errorf("%s: %v", d.Pos, err)
 			}
@@ -73,9 +73,9 @@ func playScript(t *testing.T, script string, adjust ...func(*loadbalancer.Settin
 					t.Errorf("%s: %v", d.Pos, err)
 				}
 			}
-			trace = append(trace, said)
-			for _, c := range s.emu.Calls(func(c armemu.Call) bool { return c.Seq > asked }) {
-				asked = c.Seq
+			trace = append(trace, output)
+			for _, c := range s.emu.Calls(func(c armemu.Call) bool { return c.Seq > requested }) {
+				requested = c.Seq
 				calls = append(calls, fmt.Sprintf("%s: %.1fs %s", d.Pos, c.Time.Sub(s.start).Seconds(), spellCall(c)))
 			}
 			return d.Expected // compared by the caller, outside the bubble
@@ -188,11 +188,11 @@ func (s *stage) do(d *datadriven.TestData) string {
 		return s.cloud().spell()
 	case "writes":
 		writes := s.emu.Stats().Writes
-		said := s.spellWrites()
+		output := s.spellWrites()
 		if text, ok := option(d, "at-most"); ok && writes <= atoi(text) { // Services rejected together may differ
 			return "at most " + text + "\n"
 		}
-		return said
+		return output
 	default:
 		d.Fatalf(nil, "no verb %q", d.Cmd)
 	}
@@ -201,14 +201,14 @@ func (s *stage) do(d *datadriven.TestData) string {
 		s.harvest(false)
 		return s.cloud().spell()
 	}
-	said := before + s.harvest(d.HasArg("reads"))
-	if said == "" {
-		said = "nothing happens\n"
+	messages := before + s.harvest(d.HasArg("reads"))
+	if messages == "" {
+		messages = "nothing happens\n"
 	}
 	if d.HasArg("azure") {
-		said += s.cloud().spell()
+		messages += s.cloud().spell()
 	}
-	return said
+	return messages
 }
 
 func atoi(text string) int {
@@ -328,8 +328,8 @@ func (s *stage) spellWrites() string {
 	}
 	s.emu.ClearCalls()
 	var out strings.Builder
-	for _, what := range slices.Sorted(maps.Keys(counts)) {
-		fmt.Fprintf(&out, "%d %s\n", counts[what], what)
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Fprintf(&out, "%d %s\n", counts[name], name)
 	}
 	return out.String()
 }

@@ -14,15 +14,15 @@ import (
 )
 
 func (g *securityGroup) groupRequests(jobs []*job) []*securitygroup.Request {
-	all := make([]*securitygroup.Request, len(jobs))
+	requests := make([]*securitygroup.Request, len(jobs))
 	for i, j := range jobs {
 		g.formerAddresses.AddAddresses(j.Owner, j.Addresses) // if the outcome is unknown
-		all[i] = &securitygroup.Request{Demand: securitygroup.Demand{
+		requests[i] = &securitygroup.Request{Demand: securitygroup.Demand{
 			Service: j.Service, Owner: j.Owner, Desired: j.localSpec, Addresses: j.Addresses, Published: j.StatusAddresses,
 			Former: g.formerAddresses.AddressesOf(j.Owner), On: j.On, AnyNode: g.usesOwnPool(j), RetryToken: j.RetryToken, ClosesOnly: j.CloseOnly,
 		}}
 	}
-	return all
+	return requests
 }
 
 // usesOwnPool reports whether a rule of the Service has a pool of its own after the last write, for example because the
@@ -47,13 +47,13 @@ func recordGroupResults(jobs []*job, requested []*securitygroup.Request) {
 }
 
 func releasedAddresses(changes []lb.Change, ips *publicip.Round) []netip.Addr {
-	var all []netip.Addr
+	var addresses []netip.Addr
 	for _, c := range changes {
 		if old, ok := c.Was.(lb.Frontend); ok {
-			all = append(all, addressOf(old, ips))
+			addresses = append(addresses, addressOf(old, ips))
 		}
 	}
-	return all
+	return addresses
 }
 
 // addressOf returns the address of a frontend; invalid if its public IP was not read.

@@ -46,7 +46,7 @@ shop/direct: {ports: 82, azure-load-balancer-internal: "true"}`)
 
 // A Service without status addresses leaves: its type changed while no process ran, or the last process died
 // before the status update. Its access is closed; foreign rules and other Services' addresses stay.
-func TestWhatNoStatusShowsIsClosed(t *testing.T) {
+func TestUnpublishedAddressIsClosed(t *testing.T) {
 	for about, change := range map[string]string{
 		"a public address":        `{ports: 80}`,
 		"one of both families":    `{ports: 80, families: IPv4 IPv6}`,
@@ -222,13 +222,13 @@ func TestNodesOfAnOwnPoolAreAdmittedUntilNoRuleHasIt(t *testing.T) {
 				s.put("networkSecurityGroups/nsg", `{location: eastus, properties: {securityRules: []}}`)
 				s.applyAll(`shop/a: {ports: 80, local: yes, azure-disable-load-balancer-floating-ip: "true"}`)
 				s.settle(time.Hour)
-				state := func() (all string) {
+				state := func() (nodes string) {
 					for line := range strings.Lines(s.cloud().spell()) {
 						if strings.HasPrefix(line, "  rule ") || strings.Contains(line, " Allow ") {
-							all += strings.Split(line, " probe ")[0] + "\n"
+							nodes += strings.Split(line, " probe ")[0] + "\n"
 						}
 					}
-					return all
+					return nodes
 				}
 				before := state()
 				if !strings.Contains(before, " to shop-a:") || !strings.Contains(before, "10.0.9.1,10.0.9.2") {

@@ -58,7 +58,7 @@ func (p *process) MemberKind(lb.PoolID) service.MemberKind { return service.Unkn
 func (p *process) ExposedServices() []loadbalancer.ExposedService {
 	p.stage.mu.Lock()
 	defer p.stage.mu.Unlock()
-	var all []loadbalancer.ExposedService
+	var services []loadbalancer.ExposedService
 	for name, r := range p.stage.services {
 		reached := loadbalancer.ExposedService{Owner: r.OwnerName(), Service: name, Addresses: r.status, Additional: service.ParseAdditional(r.Annotations[service.AdditionalIPs])}
 		reached.Requested = service.RequestedPlaces(r.Annotations, r.LoadBalancerIP)
@@ -66,9 +66,9 @@ func (p *process) ExposedServices() []loadbalancer.ExposedService {
 		for _, port := range r.Ports {
 			reached.NodePorts = append(reached.NodePorts, port.NodePort)
 		}
-		all = append(all, reached)
+		services = append(services, reached)
 	}
-	return all
+	return services
 }
 
 func (p *process) NamespaceBounds(namespace string) service.NamespaceSettings {
@@ -84,17 +84,17 @@ func (p *process) FrontendServices(owners map[string]bool) map[string]desired.Fr
 	s := p.stage
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := map[string]desired.FrontendService{}
+	services := map[string]desired.FrontendService{}
 	for name, r := range s.services {
 		if owner := strings.ToLower(r.OwnerName()); owners[owner] && !r.deleted {
 			spec, problems := service.BuildSpec(r.Service, s.settings.Settings)
 			got := desired.NewFrontendService(name, s.start.Add(time.Duration(r.rank)*time.Second), spec, problems)
 			got.Local, got.IsRecordedOwner = r.Local, r.owns
 			got.Frozen = r.held
-			all[owner] = got
+			services[owner] = got
 		}
 	}
-	return all
+	return services
 }
 
 func (p *process) NodeAddresses() []netip.Addr {

@@ -250,14 +250,14 @@ func spellCall(c armemu.Call) string {
 	if c.Dropped {
 		status = "answer lost"
 	}
-	what := short(c.Resource)
-	if what == "" {
-		what = "all " + isLastLeaving(c.Path)
+	name := short(c.Resource)
+	if name == "" {
+		name = "all " + isLastLeaving(c.Path)
 	}
 	if c.Kind == armemu.KindPoll {
-		what = "poll of " + what
+		name = "poll of " + name
 	}
-	return strings.TrimRight(fmt.Sprintf("%s %s %s %s", c.Method, what, status, c.ErrorCode), " ")
+	return strings.TrimRight(fmt.Sprintf("%s %s %s %s", c.Method, name, status, c.ErrorCode), " ")
 }
 
 // short removes the common prefix of an ARM ID.

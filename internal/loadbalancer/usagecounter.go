@@ -25,36 +25,36 @@ type usageCounter struct {
 func peerKey(name string) string { return strings.TrimSuffix(strings.ToLower(name), "-internal") }
 
 // RecordState records the observed load balancer, or drops it if it has no etag.
-func (b *usageCounter) RecordState(balancer lb.LoadBalancer) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.observed == nil {
-		b.observed, b.balancers, b.members = map[string]plan.Counts{}, map[string]lb.LoadBalancer{}, map[string][]plan.LimitUsage{}
+func (c *usageCounter) RecordState(balancer lb.LoadBalancer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.observed == nil {
+		c.observed, c.balancers, c.members = map[string]plan.Counts{}, map[string]lb.LoadBalancer{}, map[string][]plan.LimitUsage{}
 	}
 	name := strings.ToLower(balancer.ID.Name)
-	delete(b.pendingWrites, name)
-	if b.observed[name] = plan.CountRules(balancer); balancer.Etag == "" {
-		delete(b.observed, name)
-		delete(b.balancers, name)
-		delete(b.members, name)
+	delete(c.pendingWrites, name)
+	if c.observed[name] = plan.CountRules(balancer); balancer.Etag == "" {
+		delete(c.observed, name)
+		delete(c.balancers, name)
+		delete(c.members, name)
 		return
 	}
-	b.members[name] = plan.ListMemberUsages(balancer)
+	c.members[name] = plan.ListMemberUsages(balancer)
 	balancer.Origin, balancer.Pools, balancer.Probes = nil, nil, nil
-	b.balancers[name] = balancer
+	c.balancers[name] = balancer
 }
 
 // PeerCounts returns the rules of the twin, writes in progress included.
-func (b *usageCounter) PeerCounts(name string) plan.Counts {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.peerCountsLocked(name)
+func (c *usageCounter) PeerCounts(name string) plan.Counts {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.peerCountsLocked(name)
 }
 
-func (b *usageCounter) peerCountsLocked(name string) plan.Counts {
+func (c *usageCounter) peerCountsLocked(name string) plan.Counts {
 	peer := plan.Counts{}
-	for _, all := range []map[string]plan.Counts{b.observed, b.pendingWrites} {
-		for other, counts := range all {
+	for _, peers := range []map[string]plan.Counts{c.observed, c.pendingWrites} {
+		for other, counts := range peers {
 			if other == strings.ToLower(name) || peerKey(other) != peerKey(name) {
 				continue
 			}
@@ -68,18 +68,18 @@ func (b *usageCounter) peerCountsLocked(name string) plan.Counts {
 
 // ClaimRules records a write before it is sent. It returns false and records nothing if the twin has since gained
 // rules and a machine would exceed the limit.
-func (b *usageCounter) ClaimRules(observed, next lb.LoadBalancer) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	rules, peer := plan.CountRules(observed), b.peerCountsLocked(next.ID.Name)
+func (c *usageCounter) ClaimRules(observed, next lb.LoadBalancer) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	rules, peer := plan.CountRules(observed), c.peerCountsLocked(next.ID.Name)
 	for pool, n := range plan.CountRules(next) {
 		if n > rules[pool] && n+peer[pool] > lb.MaxMachineRules {
 			return false
 		}
 	}
-	if b.pendingWrites == nil {
-		b.pendingWrites = map[string]plan.Counts{}
+	if c.pendingWrites == nil {
+		c.pendingWrites = map[string]plan.Counts{}
 	}
-	b.pendingWrites[strings.ToLower(next.ID.Name)] = plan.CountRules(next)
+	c.pendingWrites[strings.ToLower(next.ID.Name)] = plan.CountRules(next)
 	return true
 }

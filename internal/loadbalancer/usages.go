@@ -18,10 +18,10 @@ type usageState = plan.LimitState
 
 // ListUsages returns how much of Azure's limits the load balancers, as last observed, and the rest of the state use. isNIC
 // reports whether nodes are members of a load balancer's pools by their network interfaces.
-func (b *usageCounter) ListUsages(s usageState, isNIC func(name string) bool) usageList {
-	b.mu.Lock()
-	balancers, members := maps.Clone(b.balancers), maps.Clone(b.members)
-	b.mu.Unlock()
+func (c *usageCounter) ListUsages(s usageState, isNIC func(name string) bool) usageList {
+	c.mu.Lock()
+	balancers, members := maps.Clone(c.balancers), maps.Clone(c.members)
+	c.mu.Unlock()
 	byInterfaces := usageState{Interfaces: true, Links: s.Links, MaxRules: s.MaxRules, MaxLinks: s.MaxLinks}
 	for _, name := range slices.Sorted(maps.Keys(balancers)) {
 		if isNIC(name) {
@@ -31,15 +31,15 @@ func (b *usageCounter) ListUsages(s usageState, isNIC func(name string) bool) us
 		}
 	}
 	withMembers := func(s usageState) usageList {
-		all := plan.ListLimitUsages(s)
-		for i, u := range all {
+		usages := plan.ListLimitUsages(s)
+		for i, u := range usages {
 			for _, m := range members[strings.ToLower(u.Resource)] {
 				if m.Name == u.Name && (u.CountsMembers() || s.Interfaces) {
-					all[i] = m
+					usages[i] = m
 				}
 			}
 		}
-		return all
+		return usages
 	}
 	return slices.Concat(withMembers(byInterfaces), withMembers(s))
 }
@@ -49,13 +49,13 @@ func (b *LoadBalancers) ListRegions() []string {
 	return b.cache.machines.listRegions(b.cfg.Location)
 }
 
-func (b *usageCounter) listRegions(ofNew string) []string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	all := map[string]bool{plan.NormalizeLocation(ofNew): true}
-	for _, balancer := range b.balancers {
-		all[plan.NormalizeLocation(balancer.Location)] = true
+func (c *usageCounter) listRegions(ofNew string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	regions := map[string]bool{plan.NormalizeLocation(ofNew): true}
+	for _, balancer := range c.balancers {
+		regions[plan.NormalizeLocation(balancer.Location)] = true
 	}
-	delete(all, "")
-	return slices.Sorted(maps.Keys(all))
+	delete(regions, "")
+	return slices.Sorted(maps.Keys(regions))
 }

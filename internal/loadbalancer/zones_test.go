@@ -47,8 +47,8 @@ func TestZonesAreReadWhileTheLoadBalancerIsNotLocked(t *testing.T) {
 			t.Errorf("the load balancer is locked for %s while the zones are read", elapsed)
 		}
 		s.settle(5 * time.Minute)
-		if said := s.harvest(false); strings.Count(said, "PUT loadBalancers/kubernetes-internal") != 1 || reads != 2 {
-			t.Errorf("%d reads of the zones\n%s", reads, said)
+		if output := s.harvest(false); strings.Count(output, "PUT loadBalancers/kubernetes-internal") != 1 || reads != 2 {
+			t.Errorf("%d reads of the zones\n%s", reads, output)
 		}
 		raw, _ := s.emu.Get(network + "/loadBalancers/kubernetes-internal")
 		if !strings.Contains(strings.ReplaceAll(string(raw), " ", ""), `"zones":["1","2","3"]`) {

@@ -20,13 +20,13 @@ var (
 func instance(id string) nic.Machine { return nic.Machine{ScaleSet: blue, Instance: id} }
 
 func formatPools(p nic.Pools) string {
-	var all []string
+	var pools []string
 	for _, family := range []lb.Family{lb.IPv4, lb.IPv6} {
 		for _, id := range p[family] {
-			all = append(all, id.LoadBalancer.Name+"/"+id.Name)
+			pools = append(pools, id.LoadBalancer.Name+"/"+id.Name)
 		}
 	}
-	return strings.Join(all, " ")
+	return strings.Join(pools, " ")
 }
 
 func TestDesire(t *testing.T) {
@@ -80,12 +80,12 @@ func TestDesire(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := nic.NewDesired(tt.pools, tt.nodes)
-			for what, got := range map[string][2]string{
+			for name, got := range map[string][2]string{
 				"machine": {formatPools(d.MachinePools(alone)), tt.alone}, "instance 0": {formatPools(d.MachinePools(instance("0"))), tt.of0},
 				"instance 1": {formatPools(d.MachinePools(instance("1"))), tt.of1}, "model": {formatPools(d.ModelPools(blue, nil)), tt.model},
 			} {
 				if got[0] != got[1] {
-					t.Errorf("%s: got %q, want %q", what, got[0], got[1])
+					t.Errorf("%s: got %q, want %q", name, got[0], got[1])
 				}
 			}
 			if d.IsNode(instance("1")) == tt.oneIsNoNode || !d.IsNode(instance("0")) || d.IsNode(instance("7")) {
@@ -114,7 +114,7 @@ func TestAMachineIsInOneConfiguration(t *testing.T) {
 			nodes = append(nodes, nic.Node{Machine: m, Configuration: rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "placed")})
 		}
 		d := nic.NewDesired(rapid.Permutation(pools).Draw(t, "order"), nodes)
-		one := func(what string, p nic.Pools) {
+		single := func(about string, p nic.Pools) {
 			in := map[string]bool{}
 			for _, ids := range p {
 				for _, id := range ids {
@@ -122,14 +122,14 @@ func TestAMachineIsInOneConfiguration(t *testing.T) {
 				}
 			}
 			if len(in) > 1 {
-				t.Fatalf("%s is in %v", what, in)
+				t.Fatalf("%s is in %v", about, in)
 			}
 		}
 		for _, m := range machines {
-			one(m.String(), d.MachinePools(m))
+			single(m.String(), d.MachinePools(m))
 		}
 		for _, shown := range []string{"", "a/k8s", "b/k8s a-internal/k8s", "c/k8s o/x"} {
-			one("the model", d.ModelPools(blue, interfaces(shown)))
+			single("the model", d.ModelPools(blue, interfaces(shown)))
 		}
 		if ordered := nic.NewDesired(pools, nodes); formatPools(ordered.MachinePools(alone)) != formatPools(d.MachinePools(alone)) {
 			t.Fatalf("the order of the pools decides: %q, %q", formatPools(ordered.MachinePools(alone)), formatPools(d.MachinePools(alone)))

@@ -19,8 +19,8 @@ type Step struct {
 }
 
 // NextStep returns the next action for a machine. all are the observed interfaces.
-func NextStep(m Machine, all []lb.NetworkInterface, want Pools, managed ManagedPools) Step {
-	observed, reason := primaryInterface(m, all)
+func NextStep(m Machine, interfaces []lb.NetworkInterface, want Pools, managed ManagedPools) Step {
+	observed, reason := primaryInterface(m, interfaces)
 	if observed == nil {
 		if hasPools(want) {
 			return Step{Reason: reason, Unavailable: true}
@@ -42,12 +42,12 @@ func NextStep(m Machine, all []lb.NetworkInterface, want Pools, managed ManagedP
 	return Step{Reason: next.missingAddress(name)}
 }
 
-func primaryInterface(m Machine, all []lb.NetworkInterface) (*lb.NetworkInterface, string) {
+func primaryInterface(m Machine, interfaces []lb.NetworkInterface) (*lb.NetworkInterface, string) {
 	var owned []*lb.NetworkInterface
 	var configurations []lb.InterfaceConfiguration
-	for i := range all {
-		if all[i].Machine == m.Key() {
-			owned, configurations = append(owned, &all[i]), append(configurations, all[i].InterfaceConfiguration)
+	for i := range interfaces {
+		if interfaces[i].Machine == m.Key() {
+			owned, configurations = append(owned, &interfaces[i]), append(configurations, interfaces[i].InterfaceConfiguration)
 		}
 	}
 	at := primaryInterfaceIndex(configurations)
@@ -62,8 +62,8 @@ func primaryInterface(m Machine, all []lb.NetworkInterface) (*lb.NetworkInterfac
 
 // HasPrimaryInterface reports whether all contains the primary interface of a machine. An unmarked one may be
 // secondary.
-func HasPrimaryInterface(m Machine, all []lb.NetworkInterface) bool {
-	return slices.ContainsFunc(all, func(i lb.NetworkInterface) bool { return i.Machine == m.Key() && i.Primary })
+func HasPrimaryInterface(m Machine, interfaces []lb.NetworkInterface) bool {
+	return slices.ContainsFunc(interfaces, func(i lb.NetworkInterface) bool { return i.Machine == m.Key() && i.Primary })
 }
 
 func hasPools(p Pools) bool { return len(p[lb.IPv4])+len(p[lb.IPv6]) > 0 }
@@ -71,9 +71,9 @@ func hasPools(p Pools) bool { return len(p[lb.IPv4])+len(p[lb.IPv6]) > 0 }
 // isUpdating reports whether a write is in progress.
 func isUpdating(p lb.Provisioning) bool { return p != "" && p != lb.Succeeded && p != lb.Failed }
 
-func (n Next) missingAddress(what string) string {
+func (n Next) missingAddress(resource string) string {
 	if len(n.MissingFamilies) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s has no %s address", what, n.MissingFamilies[0])
+	return fmt.Sprintf("%s has no %s address", resource, n.MissingFamilies[0])
 }

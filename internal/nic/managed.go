@@ -24,6 +24,6 @@ func NewManagedPools(recorded, owned []lb.PoolID) ManagedPools {
 }
 
 // HasPool ignores case.
-func (o ManagedPools) HasPool(id string) bool { return o[poolKey(id)] }
+func (m ManagedPools) HasPool(id string) bool { return m[poolKey(id)] }
 
 func poolKey(id string) lb.PoolKey { return lb.PoolKey(strings.ToLower(strings.TrimSpace(id))) }

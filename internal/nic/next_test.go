@@ -20,28 +20,28 @@ func pool(name string) lb.PoolID {
 }
 
 func poolIDs(names string) []lb.PoolID {
-	var all []lb.PoolID
+	var pools []lb.PoolID
 	for name := range strings.FieldsSeq(names) {
-		all = append(all, pool(name))
+		pools = append(pools, pool(name))
 	}
-	return all
+	return pools
 }
 
 func ids(names string) []string {
-	var all []string
+	var ids []string
 	for _, id := range poolIDs(names) {
-		all = append(all, id.String())
+		ids = append(ids, id.String())
 	}
-	return all
+	return ids
 }
 
 func names(pools []string) string {
-	var all []string
+	var names []string
 	for _, id := range pools {
 		parts := strings.Split(id, "/")
-		all = append(all, parts[8]+"/"+parts[10])
+		names = append(names, parts[8]+"/"+parts[10])
 	}
-	return strings.Join(all, " ")
+	return strings.Join(names, " ")
 }
 
 func TestNextOf(t *testing.T) {
@@ -63,9 +63,9 @@ func TestNextOf(t *testing.T) {
 		{"a foreign one twice is not ours to mend", "other/a other/a", "", "other/a other/a", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			ours := nic.NewManagedPools(poolIDs("gone/old"), poolIDs(held))
+			own := nic.NewManagedPools(poolIDs("gone/old"), poolIDs(held))
 			shown := lb.InterfaceConfiguration{IPConfigurations: []lb.IPConfiguration{{Family: lb.IPv4, Pools: ids(tt.shown)}}}
-			next := nic.NextConfiguration(shown, nic.Pools{lb.IPv4: poolIDs(tt.want)}, ours)
+			next := nic.NextConfiguration(shown, nic.Pools{lb.IPv4: poolIDs(tt.want)}, own)
 			if got := names(next.IPConfigurations[0].Pools); got != tt.becomes || next.Changed != tt.changed {
 				t.Errorf("got %q, changed %v; want %q, %v", got, next.Changed, tt.becomes, tt.changed)
 			}
@@ -107,13 +107,13 @@ func TestTheAddressThatIsWritten(t *testing.T) {
 
 // drawPools draws pool IDs with varying case.
 func drawPools(t *rapid.T, label string) []string {
-	all := rapid.SliceOfN(rapid.SampledFrom(ids("k/a k/b k/c i/a o/x o/y o/z")), 0, 6).Draw(t, label)
-	for i := range all {
+	pools := rapid.SliceOfN(rapid.SampledFrom(ids("k/a k/b k/c i/a o/x o/y o/z")), 0, 6).Draw(t, label)
+	for i := range pools {
 		if rapid.IntRange(0, 3).Draw(t, "capitals") == 0 {
-			all[i] = strings.ToUpper(all[i])
+			pools[i] = strings.ToUpper(pools[i])
 		}
 	}
-	return all
+	return pools
 }
 
 func fold(id string) string { return strings.ToLower(id) }
@@ -129,16 +129,16 @@ func TestLawsOfAWrite(t *testing.T) {
 			})
 		}
 		want := nic.Pools{lb.IPv4: rapid.SliceOf(rapid.SampledFrom(poolIDs("k/a k/b i/a"))).Draw(t, "v4"), lb.IPv6: rapid.SliceOf(rapid.SampledFrom(poolIDs("k/b k/c"))).Draw(t, "v6")}
-		ours := nic.NewManagedPools(poolIDs("k/c"), rapid.SliceOf(rapid.SampledFrom(poolIDs("k/a k/b i/a"))).Draw(t, "held"))
+		own := nic.NewManagedPools(poolIDs("k/c"), rapid.SliceOf(rapid.SampledFrom(poolIDs("k/a k/b i/a"))).Draw(t, "held"))
 		var before [][]string
 		for _, ip := range shown.IPConfigurations {
 			before = append(before, slices.Clone(ip.Pools))
 		}
 
-		next := nic.NextConfiguration(shown, want, ours)
-		again := nic.NextConfiguration(next.InterfaceConfiguration, want, ours)
-		if again.Changed {
-			t.Fatalf("a second time changes %v to %v", next.IPConfigurations, again.IPConfigurations)
+		next := nic.NextConfiguration(shown, want, own)
+		second := nic.NextConfiguration(next.InterfaceConfiguration, want, own)
+		if second.Changed {
+			t.Fatalf("a second time changes %v to %v", next.IPConfigurations, second.IPConfigurations)
 		}
 		touched := map[lb.Family]int{}
 		for i, ip := range next.IPConfigurations {
@@ -154,7 +154,7 @@ func TestLawsOfAWrite(t *testing.T) {
 				return slices.ContainsFunc(want[ip.Family], func(w lb.PoolID) bool { return string(w.Key()) == fold(id) })
 			}
 			foreign := func(ids []string) []string {
-				return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return ours.HasPool(id) || wanted(id) })
+				return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return own.HasPool(id) || wanted(id) })
 			}
 			if !slices.Equal(foreign(old), foreign(ip.Pools)) {
 				t.Fatalf("foreign pools were %v and are %v", foreign(old), foreign(ip.Pools))
@@ -165,7 +165,7 @@ func TestLawsOfAWrite(t *testing.T) {
 				}
 			}
 			for _, id := range old {
-				if !slices.Contains(ip.Pools, id) && !ours.HasPool(id) && !wanted(id) {
+				if !slices.Contains(ip.Pools, id) && !own.HasPool(id) && !wanted(id) {
 					t.Fatalf("%s is removed, and not ours", id)
 				}
 			}

@@ -24,48 +24,48 @@ type simulation struct {
 }
 
 // apply executes the steps and simulates Azure's own actions.
-func (p *simulation) apply(t *rapid.T, s nic.ScaleSetPlan) {
+func (sim *simulation) apply(t *rapid.T, s nic.ScaleSetPlan) {
 	if s.Model != nil {
-		p.set.Interfaces = s.Model.Interfaces
-		p.writes++
-		for i := range p.instances {
-			p.instances[i].LatestModel = false
+		sim.set.Interfaces = s.Model.Interfaces
+		sim.writes++
+		for i := range sim.instances {
+			sim.instances[i].LatestModel = false
 		}
 	}
 	for _, id := range s.Upgrade {
-		i := p.instanceByID(id)
-		if i.Protected || p.foreign[id] {
-			t.Fatalf("instance %s is upgraded, protected %v, another owner's change %v", id, i.Protected, p.foreign[id])
+		i := sim.instanceByID(id)
+		if i.Protected || sim.foreign[id] {
+			t.Fatalf("instance %s is upgraded, protected %v, another owner's change %v", id, i.Protected, sim.foreign[id])
 		}
-		i.Interfaces, i.LatestModel = p.set.Interfaces, true
-		p.was[id] = foreign(p.set.Interfaces)
+		i.Interfaces, i.LatestModel = sim.set.Interfaces, true
+		sim.was[id] = foreign(sim.set.Interfaces)
 	}
 	if len(s.Upgrade) > 0 {
-		p.writes++
+		sim.writes++
 	}
 	for _, w := range s.Write {
-		if i := p.instanceByID(w.ID); i.Provisioning != lb.Succeeded && i.Provisioning != lb.Failed {
+		if i := sim.instanceByID(w.ID); i.Provisioning != lb.Succeeded && i.Provisioning != lb.Failed {
 			t.Fatalf("instance %s is written while it is %s", w.ID, i.Provisioning)
 		}
-		i := p.instanceByID(w.ID)
+		i := sim.instanceByID(w.ID)
 		i.Interfaces, i.LatestModel, i.Provisioning = w.Interfaces, false, lb.Succeeded
-		p.writes++
+		sim.writes++
 	}
-	for i := range p.instances {
-		got := &p.instances[i]
+	for i := range sim.instances {
+		got := &sim.instances[i]
 		switch {
 		case got.Provisioning == lb.Deleting:
-		case p.set.UpgradeMode != lb.UpgradeManual && !got.LatestModel && !got.Protected && len(s.Waiting) > 0 && s.Model == nil:
-			got.Interfaces, got.LatestModel, got.Provisioning = p.set.Interfaces, true, lb.Succeeded
-			p.was[got.ID] = foreign(p.set.Interfaces)
+		case sim.set.UpgradeMode != lb.UpgradeManual && !got.LatestModel && !got.Protected && len(s.Waiting) > 0 && s.Model == nil:
+			got.Interfaces, got.LatestModel, got.Provisioning = sim.set.Interfaces, true, lb.Succeeded
+			sim.was[got.ID] = foreign(sim.set.Interfaces)
 		default:
 			got.Provisioning = lb.Succeeded
 		}
 	}
 }
 
-func (p *simulation) instanceByID(id string) *lb.Instance {
-	return &p.instances[slices.IndexFunc(p.instances, func(i lb.Instance) bool { return i.ID == id })]
+func (sim *simulation) instanceByID(id string) *lb.Instance {
+	return &sim.instances[slices.IndexFunc(sim.instances, func(i lb.Instance) bool { return i.ID == id })]
 }
 
 // For any scale set the steps end, nodes are in their pools, foreign pools are unchanged, and no
@@ -93,10 +93,10 @@ func TestStepsComeToAnEnd(t *testing.T) {
 			}
 		}
 		wasModel := foreign(p.set.Interfaces)
-		want, ours := newDesired(members, nodes, ""), nic.NewManagedPools(nil, poolIDs(k8s))
+		want, own := newDesired(members, nodes, ""), nic.NewManagedPools(nil, poolIDs(k8s))
 		rounds := 0
 		for ; ; rounds++ {
-			steps := nic.PlanScaleSet(p.set, p.instances, want, ours, known)
+			steps := nic.PlanScaleSet(p.set, p.instances, want, own, known)
 			if steps.IsDone() {
 				break
 			}
@@ -123,7 +123,7 @@ func TestStepsComeToAnEnd(t *testing.T) {
 				t.Fatalf("foreign pools of instance %s were %v and are %v", i.ID, p.was[i.ID], foreign(i.Interfaces))
 			}
 		}
-		if p.writes > 0 && !nic.PlanScaleSet(p.set, p.instances, want, ours, known).IsDone() {
+		if p.writes > 0 && !nic.PlanScaleSet(p.set, p.instances, want, own, known).IsDone() {
 			t.Fatal("what is done is not done a second time")
 		}
 	})

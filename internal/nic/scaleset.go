@@ -117,13 +117,13 @@ func (s *ScaleSetPlan) addInstance(set lb.ScaleSet, model Pools, i lb.Instance, 
 
 // mergePools sorts the pools by ID.
 func (ps Pools) mergePools(others Pools) Pools {
-	all := maps.Clone(ps)
+	pools := maps.Clone(ps)
 	for family, ids := range others {
-		ids = slices.Concat(all[family], ids)
+		ids = slices.Concat(pools[family], ids)
 		slices.SortFunc(ids, func(a, b lb.PoolID) int { return cmp.Compare(a.Key(), b.Key()) })
-		all[family] = ids
+		pools[family] = ids
 	}
-	return all
+	return pools
 }
 
 // poolsInUse returns the pools of model that the primary interface is in.

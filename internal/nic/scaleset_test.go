@@ -22,20 +22,20 @@ func scaleSet(mode lb.UpgradeMode, pools string) lb.ScaleSet {
 
 // formatPlan formats the next actions.
 func formatPlan(s nic.ScaleSetPlan) string {
-	var all []string
+	var values []string
 	if s.Model != nil {
-		all = append(all, "model: "+names(s.Model.Interfaces[0].IPConfigurations[0].Pools))
+		values = append(values, "model: "+names(s.Model.Interfaces[0].IPConfigurations[0].Pools))
 	}
 	if len(s.Upgrade) > 0 {
-		all = append(all, "upgrade "+strings.Join(s.Upgrade, ","))
+		values = append(values, "upgrade "+strings.Join(s.Upgrade, ","))
 	}
 	for _, i := range s.Write {
-		all = append(all, fmt.Sprintf("write %s: %s", i.ID, names(i.Interfaces[0].IPConfigurations[0].Pools)))
+		values = append(values, fmt.Sprintf("write %s: %s", i.ID, names(i.Interfaces[0].IPConfigurations[0].Pools)))
 	}
 	for _, w := range s.Waiting {
-		all = append(all, w.Reason)
+		values = append(values, w.Reason)
 	}
-	return strings.Join(all, "; ")
+	return strings.Join(values, "; ")
 }
 
 const k8s = "kubernetes/k8s"
@@ -139,8 +139,8 @@ func TestNodeThatPoolDoesNotListYet(t *testing.T) {
 		{"one has it leave", []nic.Pool{every("kubernetes-internal/k8s", old, young[1:]), every(k8s, old, nil)}, "write 1: kubernetes/k8s"},
 		{"both have it leave", []nic.Pool{every("kubernetes-internal/k8s", old, young[1:]), every(k8s, old, young[1:])}, "write 1: "},
 	} {
-		ours := nic.NewManagedPools(nil, []lb.PoolID{pool("kubernetes-internal/k8s"), pool(k8s)})
-		got := formatPlan(nic.PlanScaleSet(scaleSet(lb.UpgradeManual, both), []lb.Instance{in("0", both), in("1", both)}, nic.NewDesired(tt.pools, nodes), ours, nic.ScaleSetState{}))
+		own := nic.NewManagedPools(nil, []lb.PoolID{pool("kubernetes-internal/k8s"), pool(k8s)})
+		got := formatPlan(nic.PlanScaleSet(scaleSet(lb.UpgradeManual, both), []lb.Instance{in("0", both), in("1", both)}, nic.NewDesired(tt.pools, nodes), own, nic.ScaleSetState{}))
 		if got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
@@ -174,8 +174,8 @@ func TestAScaleSetThatIsSpread(t *testing.T) {
 				}
 			}
 		}
-		ours := nic.NewManagedPools(nil, poolIDs("a/k8s b/k8s"))
-		got := formatPlan(nic.PlanScaleSet(scaleSet(lb.UpgradeAutomatic, tt.model), []lb.Instance{in("0", "a/k8s"), in("1", "a/k8s"), in("2", "a/k8s")}, nic.NewDesired(pools, nodes), ours, nic.ScaleSetState{}))
+		own := nic.NewManagedPools(nil, poolIDs("a/k8s b/k8s"))
+		got := formatPlan(nic.PlanScaleSet(scaleSet(lb.UpgradeAutomatic, tt.model), []lb.Instance{in("0", "a/k8s"), in("1", "a/k8s"), in("2", "a/k8s")}, nic.NewDesired(pools, nodes), own, nic.ScaleSetState{}))
 		if got != tt.want {
 			t.Errorf("placed on %q, the model in %q: got %q, want %q", tt.placed, tt.model, got, tt.want)
 		}

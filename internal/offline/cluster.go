@@ -34,8 +34,8 @@ func New(opts controllers.Options) *Cluster {
 // AddObjects adds the objects.
 func (c *Cluster) AddObjects(objects Objects) error {
 	c.Controllers.View.InMemory()
-	all := newMemory(c.Controllers.View)
-	c.Controllers.SetAPI(all, all, statusWriter{memory: all})
+	memory := newMemory(c.Controllers.View)
+	c.Controllers.SetAPI(memory, memory, statusWriter{memory: memory})
 	var failed []error
 	for i := range objects.Slices {
 		failed = append(failed, c.Controllers.View.Add(&objects.Slices[i]))

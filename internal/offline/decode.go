@@ -21,11 +21,11 @@ func decodeStrict(doc []byte, into any) error {
 
 // joinErrors joins errors of an object; nil if there are none.
 func joinErrors(errs field.ErrorList) error {
-	all := make([]error, len(errs))
+	items := make([]error, len(errs))
 	for i, w := range errs {
-		all[i] = w
+		items[i] = w
 	}
-	return joinMessages(all)
+	return joinMessages(items)
 }
 
 const (
@@ -34,19 +34,19 @@ const (
 	maxErrorLength = 300
 )
 
-func joinMessages(all []error) error {
-	if len(all) == 0 {
+func joinMessages(errs []error) error {
+	if len(errs) == 0 {
 		return nil
 	}
 	var texts []string
-	for _, err := range all[:min(len(all), maxErrors)] {
+	for _, err := range errs[:min(len(errs), maxErrors)] {
 		text := []rune(err.Error())
 		if len(text) > maxErrorLength {
 			text = append(text[:maxErrorLength], '…')
 		}
 		texts = append(texts, string(text))
 	}
-	if len(all) > maxErrors {
+	if len(errs) > maxErrors {
 		texts = append(texts, "and more")
 	}
 	return errors.New(strings.Join(texts, "; "))

@@ -27,11 +27,11 @@ import (
 
 // managedServices returns the Services that have, or should have, a managed load balancer.
 func (c *Cluster) managedServices() []*corev1.Service {
-	all := cache.List[corev1.Service](c.Controllers.View.Services, cache.ServicesBalanced, "")
-	slices.SortFunc(all, func(a, b *corev1.Service) int {
+	services := cache.List[corev1.Service](c.Controllers.View.Services, cache.ServicesBalanced, "")
+	slices.SortFunc(services, func(a, b *corev1.Service) int {
 		return strings.Compare(metadata.Key(a.Namespace, a.Name), metadata.Key(b.Namespace, b.Name))
 	})
-	return all
+	return services
 }
 
 // CountAddresses returns the number of served Services with an address in their status.
@@ -47,7 +47,7 @@ func (c *Cluster) CountAddresses() int {
 
 // Services implements dryrun.Cluster.
 func (c *Cluster) Services() []dryrun.Service {
-	var all []dryrun.Service
+	var services []dryrun.Service
 	for _, s := range c.managedServices() {
 		svc := dryrun.Service{Namespace: s.Namespace, Name: s.Name, Owner: service.OwnerNameOf(string(s.UID)), RetainedReason: c.Controllers.Services.RetainReason(s)}
 		if c.Controllers.View.Serving.IsManaged(s) {
@@ -56,9 +56,9 @@ func (c *Cluster) Services() []dryrun.Service {
 		if cache.DryRunValid(s) {
 			svc.BlockedReason = metadata.DryRunAnnotation + " is set, and nothing is changed for it; name the Service to see its plan"
 		}
-		all = append(all, svc)
+		services = append(services, svc)
 	}
-	return all
+	return services
 }
 
 // UnmanagedReason implements dryrun.Cluster.
@@ -88,15 +88,15 @@ func (c *Cluster) BuildRequest(ctx context.Context, name string) (req loadbalanc
 		return req, "", nil
 	}
 	req, refused, err = c.Controllers.Services.BuildRequest(ctx, s)
-	if why, ok := errors.AsType[*servicelb.RejectedError](err); ok {
-		return req, humanize.FormatError(why, time.Now()), nil
+	if reason, ok := errors.AsType[*servicelb.RejectedError](err); ok {
+		return req, humanize.FormatError(reason, time.Now()), nil
 	}
 	return req, refused, err
 }
 
 // Pools implements dryrun.Cluster.
 func (c *Cluster) Pools() []dryrun.Pool {
-	var all []dryrun.Pool
+	var pools []dryrun.Pool
 	for _, obj := range c.Controllers.View.Pools.List() {
 		p, ok := obj.(*v1alpha1.BackendPool)
 		if !ok || c.Controllers.Ownership.AllowUnknown && c.hasUnknownMembers(p) {
@@ -114,10 +114,10 @@ func (c *Cluster) Pools() []dryrun.Pool {
 		if !binding.AllowsUpdates() {
 			pool.SkippedReason = binding.Message
 		}
-		all = append(all, pool)
+		pools = append(pools, pool)
 	}
-	slices.SortFunc(all, func(a, b dryrun.Pool) int { return strings.Compare(a.BackendPool, b.BackendPool) })
-	return all
+	slices.SortFunc(pools, func(a, b dryrun.Pool) int { return strings.Compare(a.BackendPool, b.BackendPool) })
+	return pools
 }
 
 func (c *Cluster) hasUnknownMembers(p *v1alpha1.BackendPool) bool {

@@ -113,18 +113,18 @@ func objectName(m metav1.ObjectMeta) string {
 }
 
 // decodeInto adds an object and returns what an API server would reject.
-func decodeInto[T any](doc []byte, all *[]T, finish func(obj *T, before int) error) error {
-	obj := addTo(all)
+func decodeInto[T any](doc []byte, items *[]T, finish func(obj *T, before int) error) error {
+	obj := addTo(items)
 	if err := decodeStrict(doc, obj); err != nil {
 		return err
 	}
-	return finish(obj, len(*all)-1)
+	return finish(obj, len(*items)-1)
 }
 
-func addTo[T any](all *[]T) *T {
+func addTo[T any](items *[]T) *T {
 	var obj T
-	*all = append(*all, obj)
-	return &(*all)[len(*all)-1]
+	*items = append(*items, obj)
+	return &(*items)[len(*items)-1]
 }
 
 func (o *Objects) recordOrigin(kind string, m metav1.ObjectMeta, doc []byte) {

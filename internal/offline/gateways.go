@@ -42,7 +42,7 @@ func newGatewayObject(of metav1.TypeMeta) client.Object {
 
 // ReadGateways reads the objects of Gateway API, of the types that the API server has.
 func ReadGateways(ctx context.Context, from client.Reader) ([]client.Object, error) {
-	var all []client.Object
+	var objects []client.Object
 	for _, list := range []client.ObjectList{
 		&gatewayv1.GatewayClassList{}, &gatewayv1.GatewayList{}, &gatewayv1.TCPRouteList{}, &gatewayv1.UDPRouteList{}, &gatewayv1.TLSRouteList{}, &gatewayv1.ReferenceGrantList{},
 	} {
@@ -52,14 +52,14 @@ func ReadGateways(ctx context.Context, from client.Reader) ([]client.Object, err
 			return nil, fmt.Errorf("reading Gateways: %w", err)
 		}
 		err := meta.EachListItem(list, func(obj runtime.Object) error {
-			all = append(all, obj.(client.Object))
+			objects = append(objects, obj.(client.Object))
 			return nil
 		})
 		if err != nil {
 			return nil, fmt.Errorf("reading Gateways: %w", err)
 		}
 	}
-	return all, nil
+	return objects, nil
 }
 
 // InvalidGateway is an object of Gateway API that an API server with Weir's version of the types would reject.

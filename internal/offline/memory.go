@@ -45,22 +45,22 @@ func newMemory(snap *cache.Snapshot) *memoryClient {
 	}}
 }
 
-func (s *memoryClient) getObject(like client.Object) (current client.Object, err error) {
+func (m *memoryClient) getObject(like client.Object) (current client.Object, err error) {
 	name, err := toolscache.MetaNamespaceKeyFunc(like)
 	if err != nil {
 		return nil, err
 	}
-	obj, found, err := s.stores[reflect.TypeOf(like)].GetByKey(name)
+	obj, found, err := m.stores[reflect.TypeOf(like)].GetByKey(name)
 	if current, ok := obj.(client.Object); ok && found && err == nil {
 		return current, nil
 	}
 	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: reflect.TypeOf(like).Elem().Name()}, like.GetName())
 }
 
-func (s *memoryClient) Get(_ context.Context, name client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+func (m *memoryClient) Get(_ context.Context, name client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	into.SetNamespace(name.Namespace)
 	into.SetName(name.Name)
-	obj, err := s.getObject(into)
+	obj, err := m.getObject(into)
 	if err != nil {
 		return err
 	}
@@ -71,17 +71,17 @@ func (s *memoryClient) Get(_ context.Context, name client.ObjectKey, into client
 	return nil
 }
 
-func (s *memoryClient) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
-	if _, err := s.getObject(obj); err == nil {
+func (m *memoryClient) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
+	if _, err := m.getObject(obj); err == nil {
 		return apierrors.NewAlreadyExists(schema.GroupResource{Resource: reflect.TypeOf(obj).Elem().Name()}, obj.GetName())
 	}
-	s.created++
-	obj.SetUID(types.UID(fmt.Sprintf("planned-%d", s.created)))
-	return s.stores[reflect.TypeOf(obj)].Add(obj)
+	m.created++
+	obj.SetUID(types.UID(fmt.Sprintf("planned-%d", m.created)))
+	return m.stores[reflect.TypeOf(obj)].Add(obj)
 }
 
-func (s *memoryClient) Delete(_ context.Context, obj client.Object, _ ...client.DeleteOption) error {
-	current, err := s.getObject(obj)
+func (m *memoryClient) Delete(_ context.Context, obj client.Object, _ ...client.DeleteOption) error {
+	current, err := m.getObject(obj)
 	if err != nil {
 		return err
 	}
@@ -90,11 +90,11 @@ func (s *memoryClient) Delete(_ context.Context, obj client.Object, _ ...client.
 		return fmt.Errorf("deleting %s: %T is no object", obj.GetName(), current)
 	}
 	next.SetDeletionTimestamp(&deletionTime)
-	return s.stores[reflect.TypeOf(obj)].Update(next)
+	return m.stores[reflect.TypeOf(obj)].Update(next)
 }
 
-func (s *memoryClient) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
-	current, err := s.getObject(obj)
+func (m *memoryClient) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	current, err := m.getObject(obj)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (s *memoryClient) Patch(_ context.Context, obj client.Object, patch client.
 	if err := json.Unmarshal(after, next); err != nil {
 		return err
 	}
-	return s.stores[reflect.TypeOf(current)].Update(next)
+	return m.stores[reflect.TypeOf(current)].Update(next)
 }
 
 func applyPatch(before, data []byte, kind types.PatchType, like client.Object) ([]byte, error) {

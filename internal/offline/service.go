@@ -42,8 +42,8 @@ func validateEnum[T ~string](at *field.Path, value T, allowed ...T) field.ErrorL
 	return field.ErrorList{field.NotSupported(at, value, allowed)}
 }
 
-func newInvalidErrors(at *field.Path, value any, why []string) (errs field.ErrorList) {
-	for _, text := range why {
+func newInvalidErrors(at *field.Path, value any, reason []string) (errs field.ErrorList) {
+	for _, text := range reason {
 		errs = append(errs, field.Invalid(at, value, text))
 	}
 	return errs

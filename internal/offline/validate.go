@@ -34,13 +34,13 @@ func (o *Objects) MissingNamespaces() []error {
 	for _, n := range o.Namespaces {
 		namespaces = append(namespaces, n.Name)
 	}
-	var all []error
+	var errs []error
 	for _, at := range o.sources {
 		if len(o.Namespaces) > 0 && at.namespace != "" && !slices.Contains(namespaces, at.namespace) {
-			all = append(all, fmt.Errorf("%s: %s: metadata.namespace: the files have Namespaces, and no %s among them", at.place, at.displayName(), at.namespace))
+			errs = append(errs, fmt.Errorf("%s: %s: metadata.namespace: the files have Namespaces, and no %s among them", at.place, at.displayName(), at.namespace))
 		}
 	}
-	return all
+	return errs
 }
 
 const planFieldManager = "weir-plan"

@@ -22,7 +22,7 @@ import (
 func TestForbiddenByAdmissionIsRefused(t *testing.T) {
 	services := schema.GroupResource{Resource: "services"}
 	for _, c := range []struct {
-		why    string
+		reason string
 		judged bool
 	}{
 		{`ValidatingAdmissionPolicy 'weir-backendpools' with binding 'weir-backendpools' denied request: namespace shop may not bind`, true},
@@ -31,7 +31,7 @@ func TestForbiddenByAdmissionIsRefused(t *testing.T) {
 	} {
 		api := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
-				return apierrors.NewForbidden(services, "checked", errors.New(c.why))
+				return apierrors.NewForbidden(services, "checked", errors.New(c.reason))
 			},
 		})
 		o := &offline.Objects{}
@@ -40,7 +40,7 @@ func TestForbiddenByAdmissionIsRefused(t *testing.T) {
 		}
 		refused, err := o.ValidateOnServer(t.Context(), api)
 		if judged := len(refused) == 1 && err == nil; judged != c.judged {
-			t.Errorf("%s: refused %v, error %v", c.why, refused, err)
+			t.Errorf("%s: refused %v, error %v", c.reason, refused, err)
 		}
 	}
 }

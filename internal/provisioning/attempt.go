@@ -37,20 +37,20 @@ type run struct {
 	fromSecret    map[objectID]bool
 }
 
-func (a *run) logf(format string, args ...any) {
-	a.log.AddLine(time.Now(), fmt.Sprintf(format, args...))
+func (r *run) logf(format string, args ...any) {
+	r.log.AddLine(time.Now(), fmt.Sprintf(format, args...))
 }
 
 // saveLog saves the attempt's log. A failed write does not fail the attempt.
-func (a *run) saveLog(ctx context.Context, log *policy.Log) {
-	err := a.reconciler.writes.Wait(ctx, a.p.Namespace)
+func (r *run) saveLog(ctx context.Context, log *policy.Log) {
+	err := r.reconciler.writes.Wait(ctx, r.p.Namespace)
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 		defer cancel()
-		err = objects.KeepLog(ctx, a.reconciler.Writer, a.p, log.Text())
+		err = objects.KeepLog(ctx, r.reconciler.Writer, r.p, log.Text())
 	}
 	if err != nil {
-		a.reconciler.Log.Warn("the log of an attempt is not kept", "provision", a.p.Namespace+"/"+a.p.Name, "err", err)
+		r.reconciler.Log.Warn("the log of an attempt is not kept", "provision", r.p.Namespace+"/"+r.p.Name, "err", err)
 	}
 }
 
@@ -118,14 +118,14 @@ func (r *Reconciler) runAttempt(ctx context.Context, d reconcilePlan) (end *atte
 }
 
 // loadLog loads the log of an earlier process, if it can be read.
-func (a *run) loadLog(ctx context.Context) {
-	hold, err := a.reconciler.serialReads.Acquire(ctx, a.p.Namespace, 1)
+func (r *run) loadLog(ctx context.Context) {
+	hold, err := r.reconciler.serialReads.Acquire(ctx, r.p.Namespace, 1)
 	if err != nil {
 		return
 	}
 	defer hold.Release()
-	kept, _, _ := objects.ReadLog(ctx, a.reconciler.Live, a.p, a.p.Status.AttemptNumber)
-	a.log.Resume(kept)
+	kept, _, _ := objects.ReadLog(ctx, r.reconciler.Live, r.p, r.p.Status.AttemptNumber)
+	r.log.Resume(kept)
 }
 
 var errorPrefixes = strings.NewReplacer(
@@ -143,10 +143,10 @@ func shortenError(err error, target string) string {
 }
 
 // retryAfter returns the latest Retry-After, from a response header or a Status.
-func (a *run) retryAfter(err error, now time.Time) time.Time {
+func (r *run) retryAfter(err error, now time.Time) time.Time {
 	var at time.Time
-	if a.target != nil {
-		at = a.target.transport.retryAfter()
+	if r.target != nil {
+		at = r.target.transport.retryAfter()
 	}
 	if seconds, named := apierrors.SuggestsClientDelay(err); named {
 		if retryAt := now.Add(min(time.Duration(seconds), ratelimit.MaxRetryAfter/time.Second) * time.Second); retryAt.After(at) {
@@ -156,31 +156,31 @@ func (a *run) retryAfter(err error, now time.Time) time.Time {
 	return at
 }
 
-func (a *run) runSteps(ctx context.Context) (string, error) {
+func (r *run) runSteps(ctx context.Context) (string, error) {
 	var err error
-	if a.target, err = a.reconciler.connectTarget(ctx, a.p, a.log); err != nil {
+	if r.target, err = r.reconciler.connectTarget(ctx, r.p, r.log); err != nil {
 		return "", err
 	}
-	a.logf("target %s", a.target.name)
-	if a.p.Status.Target != a.target.name {
-		err := a.reconciler.updateStatus(ctx, a.p, func(s *v1alpha1.ProvisionStatus) {
+	r.logf("target %s", r.target.name)
+	if r.p.Status.Target != r.target.name {
+		err := r.reconciler.updateStatus(ctx, r.p, func(s *v1alpha1.ProvisionStatus) {
 			if s.Target != "" { // it was applied to another target
 				s.Steps = nil
 			}
-			s.Target = a.target.name
+			s.Target = r.target.name
 		})
 		if err != nil {
 			return "", err
 		}
 	}
-	if err := a.waitForTarget(ctx); err != nil {
+	if err := r.waitForTarget(ctx); err != nil {
 		return "", err
 	}
-	return a.runInOrder(ctx)
+	return r.runInOrder(ctx)
 }
 
-func (a *run) stepStatus(step string) v1alpha1.StepStatus {
-	for _, s := range a.p.Status.Steps {
+func (r *run) stepStatus(step string) v1alpha1.StepStatus {
+	for _, s := range r.p.Status.Steps {
 		if s.Name == step {
 			return *s.DeepCopy()
 		}
@@ -188,8 +188,8 @@ func (a *run) stepStatus(step string) v1alpha1.StepStatus {
 	return v1alpha1.StepStatus{Name: step}
 }
 
-func (a *run) recordStep(ctx context.Context, status v1alpha1.StepStatus) error {
-	return a.reconciler.updateStatus(ctx, a.p, func(s *v1alpha1.ProvisionStatus) {
+func (r *run) recordStep(ctx context.Context, status v1alpha1.StepStatus) error {
+	return r.reconciler.updateStatus(ctx, r.p, func(s *v1alpha1.ProvisionStatus) {
 		for i := range s.Steps {
 			if s.Steps[i].Name == status.Name {
 				s.Steps[i] = status
@@ -200,7 +200,7 @@ func (a *run) recordStep(ctx context.Context, status v1alpha1.StepStatus) error 
 	})
 }
 
-func (a *run) completeStep(ctx context.Context, status v1alpha1.StepStatus) error {
+func (r *run) completeStep(ctx context.Context, status v1alpha1.StepStatus) error {
 	status.DoneAt, status.Applied = new(metav1.Now()), 0
-	return a.recordStep(ctx, status)
+	return r.recordStep(ctx, status)
 }

@@ -28,11 +28,11 @@ type attemptResult struct {
 	policy  policy.Policy
 }
 
-func (e *attemptResult) failureMessage() string {
-	if e.Step != "" {
-		return "step " + e.Step + ": " + e.Message
+func (a *attemptResult) failureMessage() string {
+	if a.Step != "" {
+		return "step " + a.Step + ": " + a.Message
 	}
-	return e.Message
+	return a.Message
 }
 
 // runningAttempt is an attempt that holds a slot.
@@ -99,8 +99,8 @@ func (a *attemptTracker) stateFor(p *v1alpha1.Provision) attemptState {
 }
 
 func (a *attemptTracker) hasCapacity(key types.NamespacedName) bool {
-	all, of := len(a.running), a.perNamespace[key.Namespace]
-	return a.ctx != nil && a.running[key] == nil && (of == 0 && all < maxAttempts || of < maxPerNamespace && all < maxShared)
+	running, of := len(a.running), a.perNamespace[key.Namespace]
+	return a.ctx != nil && a.running[key] == nil && (of == 0 && running < maxAttempts || of < maxPerNamespace && running < maxShared)
 }
 
 func (a *attemptTracker) reserveSlot(key types.NamespacedName, uid types.UID) bool {

@@ -70,17 +70,17 @@ func TestPlacesOfAttempts(t *testing.T) {
 				t.Errorf("attempt %d of a namespace: %v", n+1, got)
 			}
 		}
-		all, of := 4, map[int]int{}
+		places, of := 4, map[int]int{}
 		for ns := range 50 {
 			for n := range 4 {
 				if begins(fmt.Sprint("ns-", ns), n) {
-					all++
+					places++
 					of[ns]++
 				}
 			}
 		}
-		if all != maxAttempts || of[6] != 4 || of[7] != 1 || of[38] != 1 {
-			t.Errorf("%d attempts at a time: %v", all, of)
+		if places != maxAttempts || of[6] != 4 || of[7] != 1 || of[38] != 1 {
+			t.Errorf("%d attempts at a time: %v", places, of)
 		}
 		_, p = newProvision("shop", "0")
 		if at := a.stateFor(p); !at.running || !at.busy || at.result != nil {

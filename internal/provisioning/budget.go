@@ -50,7 +50,7 @@ type FairReservation struct {
 
 // PreemptionSignal is closed when another namespace waits for what the caller kept after a reduction. The
 // caller should release it then.
-func (h *FairReservation) PreemptionSignal() <-chan struct{} { return h.preempted }
+func (f *FairReservation) PreemptionSignal() <-chan struct{} { return f.preempted }
 
 // Acquire waits for the amount and the namespace's turn. The caller must release the result, and must
 // not wait for another one of this budget before.
@@ -149,20 +149,20 @@ func isClosed(c <-chan struct{}) bool {
 }
 
 // ReduceTo releases all but this amount.
-func (h *FairReservation) ReduceTo(to int64) {
-	h.budget.mu.Lock()
-	defer h.budget.mu.Unlock()
-	given := max(0, h.amount-to)
-	h.amount -= given
-	if h.isReduced = true; h.amount == 0 {
-		delete(h.budget.reservations, h)
+func (f *FairReservation) ReduceTo(to int64) {
+	f.budget.mu.Lock()
+	defer f.budget.mu.Unlock()
+	given := max(0, f.amount-to)
+	f.amount -= given
+	if f.isReduced = true; f.amount == 0 {
+		delete(f.budget.reservations, f)
 	}
-	h.budget.addUsage(h.namespace, -given)
-	h.budget.grantWaiting()
+	f.budget.addUsage(f.namespace, -given)
+	f.budget.grantWaiting()
 }
 
 // Release releases the whole amount.
-func (h *FairReservation) Release() { h.ReduceTo(0) }
+func (f *FairReservation) Release() { f.ReduceTo(0) }
 
 // FairRateLimit is a rate limit shared by all namespaces.
 type FairRateLimit struct {
@@ -176,11 +176,11 @@ func NewFairRateLimit(perSecond rate.Limit, atOnce int) *FairRateLimit {
 }
 
 // Wait waits until the namespace may proceed once.
-func (r *FairRateLimit) Wait(ctx context.Context, namespace string) error {
-	hold, err := r.budget.Acquire(ctx, namespace, 1)
+func (f *FairRateLimit) Wait(ctx context.Context, namespace string) error {
+	hold, err := f.budget.Acquire(ctx, namespace, 1)
 	if err != nil {
 		return err
 	}
 	defer hold.Release()
-	return r.limiter.Wait(ctx)
+	return f.limiter.Wait(ctx)
 }

@@ -83,7 +83,7 @@ func TestALargeRequestIsNotPassed(t *testing.T) {
 }
 
 // A canceled request leaks nothing, and a reduced amount frees its rest for others.
-func TestWhatIsGivenBack(t *testing.T) {
+func TestReleasedMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := &budgetUsers{FairBudget: NewFairBudget(10, 10)}
 		ctx, gone := context.WithCancel(t.Context())
@@ -125,15 +125,15 @@ func TestWhatIsGivenBack(t *testing.T) {
 func TestARateIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, began := NewFairRateLimit(10, 5), time.Now()
-		var all sync.WaitGroup
+		var wg sync.WaitGroup
 		for range 1000 {
-			all.Go(func() { _ = r.Wait(t.Context(), "many") })
+			wg.Go(func() { _ = r.Wait(t.Context(), "many") })
 		}
 		synctest.Wait()
 		if err := r.Wait(t.Context(), "one"); err != nil || time.Since(began) > 300*time.Millisecond {
 			t.Errorf("a neighbor waits for %s, %v", time.Since(began), err)
 		}
-		all.Wait()
+		wg.Wait()
 		if elapsed, want := time.Since(began), 1001*time.Second/10-500*time.Millisecond; (elapsed - want).Abs() > time.Second/10 {
 			t.Errorf("1001 at 10 per second, 5 of them at once, took %s, want %s", elapsed, want)
 		}
@@ -157,15 +157,15 @@ func TestANamespaceHasItsShare(t *testing.T) {
 			t.Fatal(err)
 		}
 		granted := false
-		var all sync.WaitGroup
-		all.Go(func() {
+		var wg sync.WaitGroup
+		wg.Go(func() {
 			if hold, err := b.Acquire(t.Context(), "many", 1); err == nil {
 				granted = true
 				hold.Release()
 			}
 		})
 		synctest.Wait()
-		one, err := b.Acquire(t.Context(), "one", 5)
+		single, err := b.Acquire(t.Context(), "one", 5)
 		if err != nil || granted {
 			t.Errorf("a neighbor waits: %v, or one with more than its share does not: %t", err, granted)
 		}
@@ -174,8 +174,8 @@ func TestANamespaceHasItsShare(t *testing.T) {
 		if !granted {
 			t.Error("what is given back is not granted")
 		}
-		all.Wait()
-		one.Release()
+		wg.Wait()
+		single.Release()
 		first.Release()
 		if b.available != 10 || len(b.usage) > 0 {
 			t.Errorf("%d are left of 10, held are %v", b.available, b.usage)

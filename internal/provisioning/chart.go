@@ -15,21 +15,21 @@ import (
 
 // applyChart applies the objects of a chart. The step's input includes their names but not their content,
 // which may be random.
-func (a *run) applyChart(ctx context.Context, step *v1alpha1.ProvisionStep) error {
-	return a.applyStep(ctx, step.Name, step.Helm.Prune, func(ctx context.Context) (*loadedStep, error) {
+func (r *run) applyChart(ctx context.Context, step *v1alpha1.ProvisionStep) error {
+	return r.applyStep(ctx, step.Name, step.Helm.Prune, func(ctx context.Context) (*loadedStep, error) {
 		var request charts.Request
-		version, apis, err := charts.ReadCapabilities(ctx, a.target.discovery)
+		version, apis, err := charts.ReadCapabilities(ctx, r.target.discovery)
 		if err != nil {
 			return nil, err
 		}
-		l, err := a.loadObjects(ctx, func(ctx context.Context) ([]text, error) {
+		l, err := r.loadObjects(ctx, func(ctx context.Context) ([]text, error) {
 			var secret bool
 			var err error
-			if request, secret, err = a.readChart(ctx, step.Helm); err != nil {
+			if request, secret, err = r.readChart(ctx, step.Helm); err != nil {
 				return nil, err
 			}
 			request.KubeVersion, request.APIVersions = version, apis
-			return renderChart(ctx, a, request, secret)
+			return renderChart(ctx, r, request, secret)
 		})
 		if err != nil {
 			return nil, err
@@ -39,39 +39,39 @@ func (a *run) applyChart(ctx context.Context, step *v1alpha1.ProvisionStep) erro
 			l.objects[i].defaultNamespace = request.Namespace
 			names[i] = o.gvk.GroupVersion().String() + " " + o.String()
 		}
-		l.input = a.inputDigest(step, request.Chart, request.Values, request.KubeVersion, names)
+		l.input = r.inputDigest(step, request.Chart, request.Values, request.KubeVersion, names)
 		return l, nil
 	})
 }
 
-func (a *run) readChart(ctx context.Context, step *v1alpha1.HelmStep) (charts.Request, bool, error) {
-	r := charts.Request{ReleaseName: step.ReleaseName, Namespace: cmp.Or(step.Namespace, a.target.namespace)}
+func (r *run) readChart(ctx context.Context, step *v1alpha1.HelmStep) (charts.Request, bool, error) {
+	request := charts.Request{ReleaseName: step.ReleaseName, Namespace: cmp.Or(step.Namespace, r.target.namespace)}
 	var err error
-	if r.Chart, err = readKey(ctx, a, step.Chart); err != nil {
-		return r, false, fmt.Errorf("chart: %w", err)
+	if request.Chart, err = readKey(ctx, r, step.Chart); err != nil {
+		return request, false, fmt.Errorf("chart: %w", err)
 	}
-	secret, size := step.Chart.Secret != "", len(r.Chart)
+	secret, size := step.Chart.Secret != "", len(request.Chart)
 	for _, from := range step.ValuesFrom {
-		values, err := readKey(ctx, a, from)
+		values, err := readKey(ctx, r, from)
 		if err != nil {
-			return r, false, fmt.Errorf("values: %w", err)
+			return request, false, fmt.Errorf("values: %w", err)
 		}
-		r.Values = append(r.Values, values)
+		request.Values = append(request.Values, values)
 		secret, size = secret || from.Secret != "", size+len(values)
 	}
 	if step.Values != nil {
-		r.Values = append(r.Values, step.Values.Raw)
+		request.Values = append(request.Values, step.Values.Raw)
 	}
 	if size > 2*maxSourceBytes {
-		return r, false, newInvalidError("the chart and its values have more than %d MiB", 2*maxSourceBytes>>20)
+		return request, false, newInvalidError("the chart and its values have more than %d MiB", 2*maxSourceBytes>>20)
 	}
-	return r, secret, nil
+	return request, secret, nil
 }
 
 func readKey(ctx context.Context, a *run, k v1alpha1.KeySource) ([]byte, error) {
 	source := v1alpha1.ManifestSource{ConfigMap: k.ConfigMap, Secret: k.Secret}
-	all, err := a.readSource(ctx, source)
-	if value, ok := all[k.Key]; ok || err != nil {
+	data, err := a.readSource(ctx, source)
+	if value, ok := data[k.Key]; ok || err != nil {
 		return value, err
 	}
 	return nil, fmt.Errorf("%s has no key %s", sourceName(source), k.Key)

@@ -48,14 +48,14 @@ func newChart(t *testing.T, template string) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	zip := gzip.NewWriter(&out)
-	all := tar.NewWriter(zip)
+	archive := tar.NewWriter(zip)
 	for name, text := range map[string]string{"Chart.yaml": "{apiVersion: v2, name: shop, version: 1.2.3}", "templates/all.yaml": template} {
-		err := all.WriteHeader(&tar.Header{Name: "shop/" + name, Mode: 0o600, Size: int64(len(text))})
-		if _, wrong := all.Write([]byte(text)); errors.Join(err, wrong) != nil {
+		err := archive.WriteHeader(&tar.Header{Name: "shop/" + name, Mode: 0o600, Size: int64(len(text))})
+		if _, wrong := archive.Write([]byte(text)); errors.Join(err, wrong) != nil {
 			t.Fatal(err, wrong)
 		}
 	}
-	if err := errors.Join(all.Close(), zip.Close()); err != nil {
+	if err := errors.Join(archive.Close(), zip.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()

@@ -123,11 +123,11 @@ func (r *Reconciler) requestsForPartner(ctx context.Context, obj client.Object) 
 		r.Log.Error("organisations of a partner", "partner", obj.GetName(), "err", err)
 		return nil
 	}
-	var all []reconcile.Request
+	var requests []reconcile.Request
 	for i := range organisations.Items {
-		all = append(all, r.requestsIn(ctx, organisations.Items[i].Name)...)
+		requests = append(requests, r.requestsIn(ctx, organisations.Items[i].Name)...)
 	}
-	return all
+	return requests
 }
 
 func (r *Reconciler) requestsIn(ctx context.Context, namespace string) []reconcile.Request {
@@ -136,9 +136,9 @@ func (r *Reconciler) requestsIn(ctx context.Context, namespace string) []reconci
 		r.Log.Error("Provisions of a namespace", "namespace", namespace, "err", err)
 		return nil
 	}
-	var all []reconcile.Request
+	var requests []reconcile.Request
 	for i := range list.Items {
-		all = append(all, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 	}
-	return all
+	return requests
 }

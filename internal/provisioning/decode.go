@@ -47,18 +47,18 @@ type text struct {
 }
 
 func decodeTexts(ctx context.Context, texts []text) ([]object, error) {
-	var all []object
+	var items []object
 	for _, t := range texts {
-		objects, err := t.decodeObjects(ctx, maxObjects-len(all))
+		objects, err := t.decodeObjects(ctx, maxObjects-len(items))
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		if err != nil {
 			return nil, newInvalidError("%s: %w", t.name, err)
 		}
-		all = append(all, objects...)
+		items = append(items, objects...)
 	}
-	return all, nil
+	return items, nil
 }
 
 // countSeparators counts the characters that may delimit a value, at least one per value, and those JSON
@@ -76,12 +76,12 @@ func countSeparators(document []byte) (values, escaped int) {
 }
 
 func decodeTimeFor(texts []text) time.Duration {
-	var all time.Duration
+	var durations time.Duration
 	for _, t := range texts {
 		values, _ := countSeparators(t.data)
-		all += time.Duration(values)*separatorTime + time.Duration(len(t.data)>>10)*kilobyteTime
+		durations += time.Duration(values)*separatorTime + time.Duration(len(t.data)>>10)*kilobyteTime
 	}
-	return all
+	return durations
 }
 
 func checkDecodeMemory(document []byte) error {
@@ -99,12 +99,12 @@ const byteOrderMark = "\ufeff"
 // decodeObjects reads the objects of a text. Everything but comments must belong to an object. Errors do
 // not quote a Secret.
 func (t text) decodeObjects(ctx context.Context, limit int) ([]object, error) {
-	var all []object
+	var objects []object
 	documents, values := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(bytes.TrimPrefix(t.data, []byte(byteOrderMark))))), maxValues
 	for n := 1; ctx.Err() == nil; n++ {
 		document, err := documents.Read()
 		if errors.Is(err, io.EOF) {
-			return all, nil
+			return objects, nil
 		}
 		var fields map[string]json.RawMessage
 		if err == nil {
@@ -114,7 +114,7 @@ func (t text) decodeObjects(ctx context.Context, limit int) ([]object, error) {
 			return nil, fmt.Errorf("object %d: no YAML that can be read", n)
 		}
 		if err == nil && fields != nil {
-			all, err = t.appendObjects(all, fields, limit)
+			objects, err = t.appendObjects(objects, fields, limit)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("object %d: %w", n, err)
@@ -210,9 +210,9 @@ func checkDuplicateKeys(root *yamlnode.Node, below bool) error {
 	return nil
 }
 
-func (t text) appendObjects(all []object, fields map[string]json.RawMessage, limit int) ([]object, error) {
+func (t text) appendObjects(objects []object, fields map[string]json.RawMessage, limit int) ([]object, error) {
 	appendObject := func(fields map[string]json.RawMessage) error {
-		if len(all) == limit {
+		if len(objects) == limit {
 			return fmt.Errorf("it is one too many: a step has at most %d objects", maxObjects)
 		}
 		next, err := newObject(fields)
@@ -220,26 +220,26 @@ func (t text) appendObjects(all []object, fields map[string]json.RawMessage, lim
 			return err
 		}
 		next.secret = t.secret || next.isSecret()
-		all = append(all, next)
+		objects = append(objects, next)
 		return next.checkIdentity()
 	}
 	items, isList, err := listItems(fields)
 	if err != nil {
-		return all, err
+		return objects, err
 	}
 	if !isList {
-		return all, appendObject(fields)
+		return objects, appendObject(fields)
 	}
 	for _, item := range items {
 		var fields map[string]json.RawMessage
 		if json.Unmarshal(item, &fields) != nil || fields == nil {
-			return all, errors.New("its items are no objects")
+			return objects, errors.New("its items are no objects")
 		}
 		if err := appendObject(fields); err != nil {
-			return all, err
+			return objects, err
 		}
 	}
-	return all, nil
+	return objects, nil
 }
 
 // listItems returns the items of a list: a kind ending in List, without a name.
@@ -314,16 +314,16 @@ func hideSecrets(log *policy.Log, objects []object) {
 		if !o.isSecret() {
 			continue
 		}
-		var all []string
+		var secrets []string
 		for _, value := range decodeFields(decodeFields(o.body)["data"]) { // the API server rejects invalid base64
 			var data []byte
 			if json.Unmarshal(value, &data) == nil {
-				all = append(all, string(data))
+				secrets = append(secrets, string(data))
 			}
 		}
 		for _, value := range decodeFields(decodeFields(o.body)["stringData"]) {
-			all = append(all, decodeString(value))
+			secrets = append(secrets, decodeString(value))
 		}
-		log.HideSecrets(all...)
+		log.HideSecrets(secrets...)
 	}
 }

@@ -121,98 +121,98 @@ func newCachedReader(base client.WithWatch) client.Reader {
 	})
 }
 
-func (w *testEnv) runWhile(do func()) {
-	ctx, stop := context.WithCancel(w.t.Context())
+func (e *testEnv) runWhile(do func()) {
+	ctx, stop := context.WithCancel(e.t.Context())
 	done := make(chan struct{})
-	go func() { w.room.Run(ctx); close(done) }()
+	go func() { e.room.Run(ctx); close(done) }()
 	synctest.Wait() // it leads and accepts attempts
 	do()
 	stop()
 	<-done
-	w.mu.Lock()
-	for _, t := range w.timers {
+	e.mu.Lock()
+	for _, t := range e.timers {
 		t.Stop()
 	}
-	w.mu.Unlock()
-	w.target.Close()
+	e.mu.Unlock()
+	e.target.Close()
 	synctest.Wait() // pending work has ended
 }
 
-func (w *testEnv) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	if w.dials != nil {
-		if err := w.dials(); err != nil {
+func (e *testEnv) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	if e.dials != nil {
+		if err := e.dials(); err != nil {
 			return nil, err
 		}
 	}
 	near, far := net.Pipe()
 	select {
-	case w.pipes.conns <- far:
+	case e.pipes.conns <- far:
 		return near, nil
-	case <-w.pipes.end:
+	case <-e.pipes.end:
 		return nil, net.ErrClosed
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-func (w *testEnv) countWrite() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.writes++
+func (e *testEnv) countWrite() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.writes++
 }
 
-func (w *testEnv) request(write bool) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.requests++
-	if w.refuse == nil {
+func (e *testEnv) request(write bool) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.requests++
+	if e.refuse == nil {
 		return nil
 	}
-	return w.refuse(write)
+	return e.refuse(write)
 }
 
-func (w *testEnv) Add(_ runtime.Object, _, reason, _ string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.told = append(w.told, reason)
-	w.writes++
+func (e *testEnv) Add(_ runtime.Object, _, reason, _ string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.told = append(e.told, reason)
+	e.writes++
 }
 
 // queueProvision reconciles one Provision at a time, and again after an error.
-func (w *testEnv) queueProvision(key types.NamespacedName) { w.queueAfter(key, 0) }
+func (e *testEnv) queueProvision(key types.NamespacedName) { e.queueAfter(key, 0) }
 
-func (w *testEnv) queueAfter(key types.NamespacedName, d time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if t := w.timers[key]; t != nil {
+func (e *testEnv) queueAfter(key types.NamespacedName, d time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if t := e.timers[key]; t != nil {
 		t.Stop()
 	}
-	w.timers[key] = time.AfterFunc(d, func() {
-		w.reconcile(key)
+	e.timers[key] = time.AfterFunc(d, func() {
+		e.reconcile(key)
 	})
 }
 
-func (w *testEnv) reconcile(key types.NamespacedName) {
-	w.one <- struct{}{}
-	defer func() { <-w.one }()
-	res, err := w.room.reconcile(w.t.Context(), reconcile.Request{NamespacedName: key})
+func (e *testEnv) reconcile(key types.NamespacedName) {
+	e.one <- struct{}{}
+	defer func() { <-e.one }()
+	res, err := e.room.reconcile(e.t.Context(), reconcile.Request{NamespacedName: key})
 	switch {
-	case w.t.Context().Err() != nil:
+	case e.t.Context().Err() != nil:
 	case err != nil:
-		w.mu.Lock()
-		w.again++
-		w.mu.Unlock()
-		w.queueAfter(key, time.Second)
+		e.mu.Lock()
+		e.again++
+		e.mu.Unlock()
+		e.queueAfter(key, time.Second)
 	case res.RequeueAfter > 0:
-		w.queueAfter(key, res.RequeueAfter)
+		e.queueAfter(key, res.RequeueAfter)
 	}
 }
 
-func (w *testEnv) getProvision(key types.NamespacedName) *v1alpha1.Provision {
-	w.t.Helper()
+func (e *testEnv) getProvision(key types.NamespacedName) *v1alpha1.Provision {
+	e.t.Helper()
 	var p v1alpha1.Provision
-	if err := w.here.Get(w.t.Context(), key, &p); err != nil {
-		w.t.Fatal(err)
+	if err := e.here.Get(e.t.Context(), key, &p); err != nil {
+		e.t.Fatal(err)
 	}
 	return &p
 }

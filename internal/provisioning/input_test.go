@@ -155,7 +155,7 @@ func TestLawNoInputIsSkipped(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 5000 {
-		var all strings.Builder
+		var text strings.Builder
 		for range 1 + r.IntN(6) {
 			part := parts[r.IntN(len(parts))]
 			if r.IntN(2) == 0 {
@@ -168,8 +168,8 @@ func TestLawNoInputIsSkipped(t *testing.T) {
 				}
 				part = strings.Replace(part, "WORD", string(word), 1)
 			}
-			all.WriteString(part)
+			text.WriteString(part)
 		}
-		requireComplete(t, []byte(all.String()))
+		requireComplete(t, []byte(text.String()))
 	}
 }

@@ -38,7 +38,7 @@ func fakeAPI(t *testing.T, of interceptor.Funcs, objects ...client.Object) clien
 		}
 	}
 	for _, obj := range objects {
-		if ns, is := obj.(*corev1.Namespace); is {
+		if ns, current := obj.(*corev1.Namespace); current {
 			delete(namespaces, ns.Name)
 		}
 	}
@@ -47,7 +47,7 @@ func fakeAPI(t *testing.T, of interceptor.Funcs, objects ...client.Object) clien
 }
 
 // A cluster without the provisioning CRDs is distinguished from an unreachable API server.
-func TestWhetherProvisioningIsInstalled(t *testing.T) {
+func TestProvisioningInstalled(t *testing.T) {
 	if err := CheckInstalled(t.Context(), fakeAPI(t, interceptor.Funcs{})); err != nil {
 		t.Errorf("it is: %v", err)
 	}

@@ -38,13 +38,13 @@ type jobStep struct {
 
 // runJob runs a Job to completion. It adopts a Job of an earlier attempt, which may have failed only
 // because the connection was lost.
-func (a *run) runJob(ctx context.Context, step *v1alpha1.ProvisionStep) error {
-	input, status := a.inputDigest(step), a.stepStatus(step.Name)
+func (r *run) runJob(ctx context.Context, step *v1alpha1.ProvisionStep) error {
+	input, status := r.inputDigest(step), r.stepStatus(step.Name)
 	if status.Input == input && status.DoneAt != nil {
-		a.logf("nothing has changed since it was done")
+		r.logf("nothing has changed since it was done")
 		return nil
 	}
-	j := a.newJobStep(ctx, step)
+	j := r.newJobStep(ctx, step)
 	if err := j.reader.HideSecrets(ctx, j.key.Namespace, step.Job.Env); err != nil {
 		return err
 	}
@@ -60,10 +60,10 @@ func (a *run) runJob(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 			return err
 		}
 		seen := JobState(job)
-		do := policy.NextJobAction(seen, status.Input == input, a.p.Status.AttemptNumber)
+		do := policy.NextJobAction(seen, status.Input == input, r.p.Status.AttemptNumber)
 		if do == policy.CreateJob && status.Input != input { // record the input first: it identifies the Job
 			status.Input, status.DoneAt, status.Applied = input, nil, 0
-			err = a.recordStep(ctx, status)
+			err = r.recordStep(ctx, status)
 		}
 		switch {
 		case err != nil:
@@ -77,7 +77,7 @@ func (a *run) runJob(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 			err = j.executeAction(ctx, do, job)
 		default:
 			if err = j.finishJob(ctx, job, seen.End); err == nil {
-				return a.completeStep(ctx, status)
+				return r.completeStep(ctx, status)
 			}
 		}
 		if err != nil {
@@ -102,13 +102,13 @@ func (j *jobStep) executeAction(ctx context.Context, do policy.JobAction, job *b
 	return nil
 }
 
-func (a *run) newJobStep(ctx context.Context, step *v1alpha1.ProvisionStep) *jobStep {
+func (r *run) newJobStep(ctx context.Context, step *v1alpha1.ProvisionStep) *jobStep {
 	ends, ok := ctx.Deadline()
 	if !ok {
 		ends = time.Now().Add(policy.DefaultPolicy().AttemptTimeout)
 	}
-	key := client.ObjectKey{Namespace: cmp.Or(step.Job.Namespace, a.target.namespace), Name: JobName(a.p.UID, step.Name)}
-	return &jobStep{run: a, step: step, key: key, deadline: ends, reader: &JobLogReader{API: a.target, Pods: a.target.pods, Log: a.log}}
+	key := client.ObjectKey{Namespace: cmp.Or(step.Job.Namespace, r.target.namespace), Name: JobName(r.p.UID, step.Name)}
+	return &jobStep{run: r, step: step, key: key, deadline: ends, reader: &JobLogReader{API: r.target, Pods: r.target.pods, Log: r.log}}
 }
 
 // maxGrace is how long before its deadline an attempt gives up its Job, to read the log over a
@@ -207,11 +207,11 @@ func (j *jobStep) finishJob(ctx context.Context, job *batchv1.Job, end policy.Re
 	if end == policy.ResultSucceeded {
 		return nil
 	}
-	why := j.reader.FailureMessage(job, pod)
+	reason := j.reader.FailureMessage(job, pod)
 	if end == policy.ResultInvalid {
-		return newInvalidError("has failed: %s", why)
+		return newInvalidError("has failed: %s", reason)
 	}
-	return fmt.Errorf("has failed: %s", why)
+	return fmt.Errorf("has failed: %s", reason)
 }
 
 // expireJob deletes a Job that missed the deadline, so that it does not block the next attempt.

@@ -91,12 +91,12 @@ func (s *jobStage) expect(state string, attempts int32, made int) {
 
 func (s *jobStage) allLogs() string {
 	s.t.Helper()
-	var all corev1.ConfigMapList
-	if err := s.here.List(s.t.Context(), &all, client.InNamespace("shop")); err != nil {
+	var list corev1.ConfigMapList
+	if err := s.here.List(s.t.Context(), &list, client.InNamespace("shop")); err != nil {
 		s.t.Fatal(err)
 	}
 	text := ""
-	for _, c := range all.Items {
+	for _, c := range list.Items {
 		text += c.Data["log"]
 	}
 	return text
@@ -110,17 +110,17 @@ func TestJobs(t *testing.T) {
 		state    string
 		attempts int32
 		made     int
-		why      string
+		reason   string
 	}{
 		{name: "it succeeds", runs: []podRun{{takes: 5 * time.Minute}}, state: "Succeeded", attempts: 1, made: 1},
 		{name: "it fails, and then succeeds", runs: []podRun{{takes: time.Minute, code: 3}, {takes: time.Minute, code: 3}, {takes: time.Minute}}, state: "Succeeded", attempts: 3, made: 3},
 		{
 			name: "it fails each time", runs: []podRun{{takes: time.Minute, code: 3, says: "fetching\nno route to host\n"}},
-			state: "Failed", attempts: 4, made: 4, why: "has failed: exit code 3: no route to host",
+			state: "Failed", attempts: 4, made: 4, reason: "has failed: exit code 3: no route to host",
 		},
 		{
 			name: "no other attempt can mend it", job: v1alpha1.JobStep{TerminalExitCodes: []int32{3, 4}}, runs: []podRun{{takes: time.Minute, code: 4}},
-			state: "Failed", attempts: 1, made: 1, why: "exit code 4",
+			state: "Failed", attempts: 1, made: 1, reason: "exit code 4",
 		},
 		{name: "it is evicted", runs: []podRun{{takes: time.Minute, evicted: true}, {takes: time.Minute, evicted: true}, {takes: time.Minute}}, state: "Succeeded", attempts: 1, made: 1},
 		{
@@ -128,14 +128,14 @@ func TestJobs(t *testing.T) {
 			runs: []podRun{{takes: time.Minute, evicted: true, code: 143}, {takes: time.Minute}}, state: "Succeeded", attempts: 1, made: 1,
 		},
 		{name: "it hangs once", runs: []podRun{{says: "waiting for a lock\n"}, {takes: time.Minute}}, state: "Succeeded", attempts: 2, made: 2},
-		{name: "it always hangs", runs: []podRun{{}}, state: "Failed", attempts: 4, made: 4, why: "was not done in the attempt's time"},
+		{name: "it always hangs", runs: []podRun{{}}, state: "Failed", attempts: 4, made: 4, reason: "was not done in the attempt's time"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newJobStage(t, tt.job, tt.runs...)
 				s.runWhile(func() { s.reconcileOnce(); time.Sleep(3 * time.Hour) })
 				s.expect(tt.state, tt.attempts, tt.made)
-				if last := s.getProvision(s.key).Status.LastAttempt; !strings.Contains(last.Message, tt.why) {
+				if last := s.getProvision(s.key).Status.LastAttempt; !strings.Contains(last.Message, tt.reason) {
 					t.Errorf("the last attempt: %s", last.Message)
 				}
 				for _, run := range tt.runs {
@@ -207,7 +207,7 @@ func TestAJobOfAnAttemptThatLapsed(t *testing.T) {
 }
 
 // User requests while a Job runs, and after it.
-func TestWhatIsAskedOfAJob(t *testing.T) {
+func TestJobRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newJobStage(t, v1alpha1.JobStep{}, podRun{takes: 10 * time.Minute})
 		s.runWhile(func() {
@@ -281,17 +281,17 @@ func TestAJobThatAnotherProcessMakes(t *testing.T) {
 
 // While waiting, an attempt reads only the Job, at growing intervals, and the pod's log five times
 // in twenty minutes.
-func TestWhatWaitingForAJobCosts(t *testing.T) {
+func TestRequestsOfAWaitingJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newJobStage(t, v1alpha1.JobStep{}, podRun{takes: 20 * time.Minute})
 		s.runWhile(func() { s.reconcileOnce(); time.Sleep(time.Hour) })
 		s.expect("Succeeded", 1, 1)
 		jobs, pods := 0, 0
-		for _, asked := range s.cluster.asked {
+		for _, requested := range s.cluster.asked {
 			switch {
-			case strings.HasPrefix(asked, "GET") && strings.Contains(asked, "/jobs/"):
+			case strings.HasPrefix(requested, "GET") && strings.Contains(requested, "/jobs/"):
 				jobs++
-			case strings.Contains(asked, "/pods"):
+			case strings.Contains(requested, "/pods"):
 				pods++
 			}
 		}

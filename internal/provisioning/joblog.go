@@ -119,24 +119,24 @@ type logLine struct {
 }
 
 func (r *JobLogReader) readLog(ctx context.Context, pod *corev1.Pod) ([]logLine, error) {
-	all, complete, err := r.readRange(ctx, pod, corev1.PodLogOptions{LimitBytes: new(int64(maxHeadBytes))})
+	text, complete, err := r.readRange(ctx, pod, corev1.PodLogOptions{LimitBytes: new(int64(maxHeadBytes))})
 	if err != nil || complete {
-		return all, err
+		return text, err
 	}
 	for _, lines := range []int64{100, 10, 1} { // long lines: the last ones would be cut off
 		tail, complete, err := r.readRange(ctx, pod, corev1.PodLogOptions{TailLines: &lines, LimitBytes: new(int64(maxEndBytes))})
 		if err != nil {
-			return all, err
+			return text, err
 		}
 		if complete || lines == 1 {
-			if len(all) > 0 {
-				last := all[len(all)-1].at
+			if len(text) > 0 {
+				last := text[len(text)-1].at
 				tail = slices.DeleteFunc(tail, func(l logLine) bool { return !l.at.After(last) })
 			}
-			return append(append(all, logLine{text: "…"}), tail...), nil
+			return append(append(text, logLine{text: "…"}), tail...), nil
 		}
 	}
-	return all, nil
+	return text, nil
 }
 
 // readRange reports whether the part is complete. It drops a truncated line, because the cut may
@@ -157,7 +157,7 @@ func (r *JobLogReader) readRange(ctx context.Context, pod *corev1.Pod, part core
 }
 
 func parseLines(text string) []logLine {
-	var all []logLine
+	var lines []logLine
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\r\n")
 		stamp, rest, _ := strings.Cut(line, " ")
@@ -165,7 +165,7 @@ func parseLines(text string) []logLine {
 		if err != nil {
 			at, rest = time.Time{}, line
 		}
-		all = append(all, logLine{at, rest})
+		lines = append(lines, logLine{at, rest})
 	}
-	return all
+	return lines
 }

@@ -47,23 +47,23 @@ func PodState(pod *corev1.Pod) string {
 
 // FailureMessage describes why a Job failed.
 func (r *JobLogReader) FailureMessage(job *batchv1.Job, pod *corev1.Pod) string {
-	why := ""
+	reason := ""
 	if c := jobCondition(job, batchv1.JobFailed); c != nil {
-		why = fmt.Sprintf("%s: %s", c.Reason, c.Message)
+		reason = fmt.Sprintf("%s: %s", c.Reason, c.Message)
 	}
 	if pod == nil {
-		return why
+		return reason
 	}
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.State.Terminated == nil {
 			continue
 		}
-		why = fmt.Sprintf("exit code %d (%s)", c.State.Terminated.ExitCode, why)
+		reason = fmt.Sprintf("exit code %d (%s)", c.State.Terminated.ExitCode, reason)
 		if last := lastLine(c.State.Terminated.Message); last != "" && r.hiddenReason == nil {
-			why = fmt.Sprintf("exit code %d: %s", c.State.Terminated.ExitCode, r.cleanLine(last))
+			reason = fmt.Sprintf("exit code %d: %s", c.State.Terminated.ExitCode, r.cleanLine(last))
 		}
 	}
-	return why
+	return reason
 }
 
 // lastLine returns the last line of a message unless it may be cut, which may split a secret.

@@ -119,11 +119,11 @@ func resourceList(of map[string]resource.Quantity) corev1.ResourceList {
 	if len(of) == 0 {
 		return nil
 	}
-	all := corev1.ResourceList{}
+	list := corev1.ResourceList{}
 	for name, quantity := range of {
-		all[corev1.ResourceName(name)] = quantity
+		list[corev1.ResourceName(name)] = quantity
 	}
-	return all
+	return list
 }
 
 // DeadlineSeconds returns whole seconds, at least one, as the API server requires.

@@ -38,7 +38,7 @@ func TestLawNamesOfJobs(t *testing.T) {
 }
 
 // A container gets what the step specifies and no additional rights.
-func TestWhatAContainerGets(t *testing.T) {
+func TestContainerSpec(t *testing.T) {
 	p := &v1alpha1.Provision{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "edge", UID: "1"}, Status: v1alpha1.ProvisionStatus{AttemptNumber: 7}}
 	of := func(step v1alpha1.JobStep) *batchv1.Job {
 		step.Image = "fetch"

@@ -27,8 +27,8 @@ var (
 // checkKind returns what keeps an object from being ready even if kstatus reports Current, and why it
 // can never be ready. Neither quotes the object.
 func checkKind(u *unstructured.Unstructured, waited bool) (lacks, failed string) {
-	if why := checkGeneration(u); why != "" {
-		return why, ""
+	if reason := checkGeneration(u); reason != "" {
+		return reason, ""
 	}
 	phase, _, _ := unstructured.NestedString(u.Object, "status", "phase")
 	switch u.GroupVersionKind().GroupKind() {
@@ -49,8 +49,8 @@ func checkKind(u *unstructured.Unstructured, waited bool) (lacks, failed string)
 	case deploymentKind, replicaSetKind, disruptionBudgetKind:
 		return checkObserved(u), ""
 	case replicationKind, statefulSetKind:
-		if why := checkObserved(u); why != "" {
-			return why, ""
+		if reason := checkObserved(u); reason != "" {
+			return reason, ""
 		}
 		return checkReplicas(u), ""
 	case apiServiceKind:
@@ -59,11 +59,11 @@ func checkKind(u *unstructured.Unstructured, waited bool) (lacks, failed string)
 	return messageUnless(!isStale(u, "Ready"), "its condition Ready is about an earlier generation"), ""
 }
 
-func messageUnless(ok bool, why string) string {
+func messageUnless(ok bool, reason string) string {
 	if ok {
 		return ""
 	}
-	return why
+	return reason
 }
 
 func checkObserved(u *unstructured.Unstructured) string {
@@ -109,12 +109,12 @@ func conditionOf(u *unstructured.Unstructured, kind string) string {
 	return ""
 }
 
-func conditionsOf(u *unstructured.Unstructured) (all []map[string]any) {
+func conditionsOf(u *unstructured.Unstructured) (values []map[string]any) {
 	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, c := range list {
 		if c, ok := c.(map[string]any); ok {
-			all = append(all, c)
+			values = append(values, c)
 		}
 	}
-	return all
+	return values
 }

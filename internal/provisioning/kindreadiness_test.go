@@ -61,8 +61,8 @@ func TestReadinessOfKinds(t *testing.T) {
 		t.Run(about, func(t *testing.T) {
 			u := objectFrom(t, tt.object)
 			for n, waited := range []bool{false, true} {
-				isReady, why, err := checkReadiness(u, false, waited)
-				got := why
+				isReady, reason, err := checkReadiness(u, false, waited)
+				got := reason
 				switch {
 				case err != nil:
 					got = never + err.Error()

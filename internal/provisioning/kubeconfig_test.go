@@ -18,7 +18,7 @@ users: [{name: edge, user: {token: tok-123456%s}}]
 `
 
 // A kubeconfig gets nothing of Weir's pod: neither a command run, nor a file read.
-func TestWhatIsTakenOfAKubeconfig(t *testing.T) {
+func TestKubeconfigFields(t *testing.T) {
 	file := t.TempDir() + "/token"
 	for _, tt := range []struct{ name, context, server, cluster, user, want string }{
 		{"plain", "", "https://edge.example.com:6443", "", "", ""},

@@ -51,8 +51,8 @@ func newLimits() limits {
 }
 
 // chargeWork delays the next decoding by the processor time spent.
-func (b *limits) chargeWork(elapsed time.Duration) {
-	b.work.ReserveN(time.Now(), int(min(elapsed.Microseconds(), workBurst)))
+func (l *limits) chargeWork(elapsed time.Duration) {
+	l.work.ReserveN(time.Now(), int(min(elapsed.Microseconds(), workBurst)))
 }
 
 type loadedStep struct {
@@ -66,23 +66,23 @@ type loadedStep struct {
 
 // loadObjects reads and decodes objects in the namespace's turn, sorts prerequisites first and redacts
 // secrets in the log.
-func (a *run) loadObjects(ctx context.Context, read func(context.Context) ([]text, error)) (*loadedStep, error) {
-	if err := a.waitForTarget(ctx); err != nil {
+func (r *run) loadObjects(ctx context.Context, read func(context.Context) ([]text, error)) (*loadedStep, error) {
+	if err := r.waitForTarget(ctx); err != nil {
 		return nil, err
 	}
-	hold, err := a.reconciler.memory.Acquire(ctx, a.p.Namespace, maxDecodeMemory)
+	hold, err := r.reconciler.memory.Acquire(ctx, r.p.Namespace, maxDecodeMemory)
 	if err != nil {
 		return nil, fmt.Errorf("waiting for memory: %w", err)
 	}
-	l, err := a.loadWithMemory(ctx, hold, read)
+	l, err := r.loadWithMemory(ctx, hold, read)
 	if err != nil {
 		hold.Release()
 	}
 	return l, err
 }
 
-func (a *run) loadWithMemory(ctx context.Context, hold *FairReservation, read func(context.Context) ([]text, error)) (*loadedStep, error) {
-	if err := a.reconciler.work.Wait(ctx); err != nil {
+func (r *run) loadWithMemory(ctx context.Context, hold *FairReservation, read func(context.Context) ([]text, error)) (*loadedStep, error) {
+	if err := r.reconciler.work.Wait(ctx); err != nil {
 		return nil, fmt.Errorf("waiting for a processor: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
@@ -91,7 +91,7 @@ func (a *run) loadWithMemory(ctx context.Context, hold *FairReservation, read fu
 	if err != nil {
 		return nil, err
 	}
-	a.reconciler.chargeWork(decodeTimeFor(texts))
+	r.reconciler.chargeWork(decodeTimeFor(texts))
 	objects, err := decodeTexts(ctx, texts)
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (a *run) loadWithMemory(ctx context.Context, hold *FairReservation, read fu
 		}
 		return 1
 	})
-	hideSecrets(a.log, objects)
+	hideSecrets(r.log, objects)
 	var size int64
 	for _, o := range objects {
 		size += int64(len(o.body))
@@ -176,10 +176,10 @@ var errNoResponse = errors.New("the target does not respond")
 
 // waitForTarget waits until the target responds to /version; 401, 403 and 404 count. Called before
 // decoding, so that a silent target holds no memory.
-func (a *run) waitForTarget(ctx context.Context) error {
+func (r *run) waitForTarget(ctx context.Context) error {
 	for {
 		request, cancel := context.WithTimeoutCause(ctx, connectTimeout, errNoResponse)
-		err := a.target.discovery.Get().AbsPath("/version").Do(request).Error()
+		err := r.target.discovery.Get().AbsPath("/version").Do(request).Error()
 		silent := err != nil && errors.Is(context.Cause(request), errNoResponse)
 		cancel()
 		switch {
@@ -187,7 +187,7 @@ func (a *run) waitForTarget(ctx context.Context) error {
 			return nil
 		case !silent || ctx.Err() != nil:
 			if err != nil {
-				err = fmt.Errorf("target %s does not respond: %w", a.target.name, err)
+				err = fmt.Errorf("target %s does not respond: %w", r.target.name, err)
 			}
 			return err
 		}

@@ -59,24 +59,24 @@ func TestALargeStepIsReadAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.reload = read
-		is := func(what string, want int) {
+		current := func(about string, want int) {
 			t.Helper()
 			if err := l.ensureLoaded(t.Context()); err != nil || reads != want || l.objects[0].body == nil {
-				t.Errorf("%s: read %d times, want %d, %v", what, reads, want, err)
+				t.Errorf("%s: read %d times, want %d, %v", about, reads, want, err)
 			}
 		}
-		is("at once", 1)
+		current("at once", 1)
 		time.Sleep(turnTime - time.Second)
-		is("within a minute", 1)
+		current("within a minute", 1)
 		time.Sleep(2 * time.Second)
-		is("after a minute", 2)
+		current("after a minute", 2)
 		l.releaseMemory()
 		other, err := memory.Acquire(t.Context(), "other", 100)
 		if err != nil {
 			t.Fatal("what waits holds memory")
 		}
 		other.Release()
-		is("after it has waited", 3)
+		current("after it has waited", 3)
 		l.releaseMemory()
 		input = "b"
 		if err := l.ensureLoaded(t.Context()); err == nil || !strings.Contains(err.Error(), "sources have changed") {
@@ -130,7 +130,7 @@ func TestMemoryIsGivenBackToANeighbor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := newLimits().memory
 		ctx, stop := context.WithCancel(t.Context())
-		var all sync.WaitGroup
+		var wg sync.WaitGroup
 		for n := range 6 {
 			namespace := fmt.Sprint("attacker-", n)
 			take := func() (*FairReservation, error) {
@@ -140,7 +140,7 @@ func TestMemoryIsGivenBackToANeighbor(t *testing.T) {
 				}
 				return hold, err
 			}
-			all.Go(func() {
+			wg.Go(func() {
 				for ctx.Err() == nil {
 					hold, err := take()
 					if err != nil {
@@ -166,6 +166,6 @@ func TestMemoryIsGivenBackToANeighbor(t *testing.T) {
 			hold.Release()
 		}
 		stop()
-		all.Wait()
+		wg.Wait()
 	})
 }

@@ -52,8 +52,8 @@ func TestALogOutlivesItsNode(t *testing.T) {
 				if text := s.allLogs(); !strings.Contains(text, tt.want) || !strings.Contains(text, "| all is there") && tt.first.lost {
 					t.Errorf("at last it is\n%s", text)
 				}
-				if asked := slices.DeleteFunc(slices.Clone(s.cluster.asked), func(a string) bool { return !strings.HasSuffix(a, "/log") }); len(asked) > 20 {
-					t.Errorf("the log was asked for %d times", len(asked))
+				if requested := slices.DeleteFunc(slices.Clone(s.cluster.asked), func(a string) bool { return !strings.HasSuffix(a, "/log") }); len(requested) > 20 {
+					t.Errorf("the log was asked for %d times", len(requested))
 				}
 			})
 		})
@@ -91,12 +91,12 @@ func TestALogAfterAReset(t *testing.T) {
 // Of long lines the last ones are kept, each in full: a cut could split a secret.
 func TestLongLinesOfJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var says strings.Builder
+		var want strings.Builder
 		for n := range 100 {
-			fmt.Fprintf(&says, "line %d %s\n", n, strings.Repeat("hunter22 ", 110))
+			fmt.Fprintf(&want, "line %d %s\n", n, strings.Repeat("hunter22 ", 110))
 		}
-		says.WriteString("the end\n")
-		s := newJobStage(t, v1alpha1.JobStep{Env: []v1alpha1.JobEnv{{Name: "TOKEN", SecretKeyRef: &v1alpha1.SecretKey{Name: "token", Key: "token"}}}}, podRun{takes: time.Minute, says: says.String()})
+		want.WriteString("the end\n")
+		s := newJobStage(t, v1alpha1.JobStep{Env: []v1alpha1.JobEnv{{Name: "TOKEN", SecretKeyRef: &v1alpha1.SecretKey{Name: "token", Key: "token"}}}}, podRun{takes: time.Minute, says: want.String()})
 		s.cluster.secret = map[string][]byte{"token": []byte("hunter22")}
 		s.runWhile(func() { s.reconcileOnce(); time.Sleep(time.Hour) })
 		s.expect("Succeeded", 1, 1)
@@ -113,11 +113,11 @@ func TestLongLinesOfJobs(t *testing.T) {
 // Where head and tail of a log overlap, no line is kept twice.
 func TestLogsThatOverlap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var says strings.Builder
+		var want strings.Builder
 		for n := range 120 {
-			fmt.Fprintf(&says, "line %d. %s\n", n, strings.Repeat("x", 100))
+			fmt.Fprintf(&want, "line %d. %s\n", n, strings.Repeat("x", 100))
 		}
-		s := newJobStage(t, v1alpha1.JobStep{}, podRun{takes: time.Minute, says: says.String()})
+		s := newJobStage(t, v1alpha1.JobStep{}, podRun{takes: time.Minute, says: want.String()})
 		s.runWhile(func() { s.reconcileOnce(); time.Sleep(time.Hour) })
 		s.expect("Succeeded", 1, 1)
 		for n := range 120 {
@@ -130,16 +130,16 @@ func TestLogsThatOverlap(t *testing.T) {
 
 // A container's first and last output is kept, without contents of Secrets.
 func TestLogsOfJobs(t *testing.T) {
-	var says strings.Builder
+	var message strings.Builder
 	for n := range 2000 {
-		fmt.Fprintf(&says, "line %d with hunter22 and eyJhbGciOi.eyJzdWIi.c2ln\n", n)
+		fmt.Fprintf(&message, "line %d with hunter22 and eyJhbGciOi.eyJzdWIi.c2ln\n", n)
 	}
-	says.WriteString("error: hunter22 is refused\n")
+	message.WriteString("error: hunter22 is refused\n")
 	env := []v1alpha1.JobEnv{{Name: "TOKEN", SecretKeyRef: &v1alpha1.SecretKey{Name: "token", Key: "token"}}}
 	for name, secret := range map[string]map[string][]byte{"readable": {"token": []byte("hunter22")}, "not readable": nil} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newJobStage(t, v1alpha1.JobStep{Env: env, TerminalExitCodes: []int32{2}}, podRun{takes: 5 * time.Minute, code: 2, says: says.String()})
+				s := newJobStage(t, v1alpha1.JobStep{Env: env, TerminalExitCodes: []int32{2}}, podRun{takes: 5 * time.Minute, code: 2, says: message.String()})
 				s.cluster.secret = secret
 				s.runWhile(func() { s.reconcileOnce(); time.Sleep(time.Hour) })
 				s.expect("Failed", 1, 1)

@@ -25,11 +25,11 @@ import (
 
 const fieldManager = "weir-provision"
 
-func (a *run) applyManifests(ctx context.Context, step *v1alpha1.ProvisionStep) error {
-	return a.applyStep(ctx, step.Name, step.Manifests.Prune, func(ctx context.Context) (*loadedStep, error) {
-		l, err := a.loadObjects(ctx, func(ctx context.Context) ([]text, error) { return a.readTexts(ctx, step.Manifests) })
+func (r *run) applyManifests(ctx context.Context, step *v1alpha1.ProvisionStep) error {
+	return r.applyStep(ctx, step.Name, step.Manifests.Prune, func(ctx context.Context) (*loadedStep, error) {
+		l, err := r.loadObjects(ctx, func(ctx context.Context) ([]text, error) { return r.readTexts(ctx, step.Manifests) })
 		if err == nil {
-			l.input = a.inputDigest(step, objectBodies(l.objects))
+			l.input = r.inputDigest(step, objectBodies(l.objects))
 		}
 		return l, err
 	})
@@ -37,53 +37,53 @@ func (a *run) applyManifests(ctx context.Context, step *v1alpha1.ProvisionStep) 
 
 // applyStep applies the objects of a step, except those applied by earlier attempts, so that attempts
 // over a slow link make progress.
-func (a *run) applyStep(ctx context.Context, step string, prune bool, read func(context.Context) (*loadedStep, error)) error {
+func (r *run) applyStep(ctx context.Context, step string, prune bool, read func(context.Context) (*loadedStep, error)) error {
 	l, err := read(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { l.memory.Release() }()
 	l.reload = read
-	objects, status := l.objects, a.stepStatus(step)
-	if err := a.recordObjects(step, objects); err != nil {
+	objects, status := l.objects, r.stepStatus(step)
+	if err := r.recordObjects(step, objects); err != nil {
 		return err
 	}
 	if status.Input == l.input && status.DoneAt != nil {
-		a.logf("nothing has changed since it was done")
+		r.logf("nothing has changed since it was done")
 		return nil
 	}
 	if status.Input != l.input {
 		status.Input, status.DoneAt, status.Applied = l.input, nil, 0
 	}
 	turn, end := l.withTurn(ctx)
-	err = a.setNamespaces(turn, objects)
+	err = r.setNamespaces(turn, objects)
 	if errors.Is(context.Cause(turn), errPreempt) {
 		l.releaseMemory()
-		err = a.setNamespaces(ctx, objects)
+		err = r.setNamespaces(ctx, objects)
 	}
 	end()
 	if err != nil {
 		return err
 	}
 	status.Inventory = mergeIDs(status.Inventory, objectIDs(objects))
-	if err := a.recordStep(ctx, status); err != nil { // before the first object exists
+	if err := r.recordStep(ctx, status); err != nil { // before the first object exists
 		return err
 	}
-	if err := a.applyObjects(ctx, l, &status); err != nil {
-		return a.recordProgress(ctx, status, err)
+	if err := r.applyObjects(ctx, l, &status); err != nil {
+		return r.recordProgress(ctx, status, err)
 	}
 	if !prune { // pruning steps are trimmed once all steps are done
 		status.Inventory = objectIDs(objects) // every namespace is resolved now
 	}
-	return a.completeStep(ctx, status)
+	return r.completeStep(ctx, status)
 }
 
 // recordProgress records the progress of a failed step. ctx may already be done.
-func (a *run) recordProgress(ctx context.Context, status v1alpha1.StepStatus, failed error) error {
+func (r *run) recordProgress(ctx context.Context, status v1alpha1.StepStatus, failed error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	if err := a.recordStep(ctx, status); err != nil {
-		a.logf("how far the step has come is not recorded: %v", err)
+	if err := r.recordStep(ctx, status); err != nil {
+		r.logf("how far the step has come is not recorded: %v", err)
 		if errors.Is(err, errDeleted) {
 			return err
 		}
@@ -91,32 +91,32 @@ func (a *run) recordProgress(ctx context.Context, status v1alpha1.StepStatus, fa
 	return failed
 }
 
-func (a *run) setNamespaces(ctx context.Context, objects []object) error {
-	defer a.target.kinds.useContext(ctx)()
-	a.target.kinds.setDesired(objects)
+func (r *run) setNamespaces(ctx context.Context, objects []object) error {
+	defer r.target.kinds.useContext(ctx)()
+	r.target.kinds.setDesired(objects)
 	missing := map[schema.GroupVersionKind]bool{}
 	for i := range objects {
 		o := &objects[i]
 		if missing[o.gvk] {
 			continue
 		}
-		namespaced, err := apiutil.IsGVKNamespaced(o.gvk, a.target.RESTMapper())
+		namespaced, err := apiutil.IsGVKNamespaced(o.gvk, r.target.RESTMapper())
 		switch {
 		case meta.IsNoMatchError(err): // its CRD may be among the objects
 			missing[o.gvk] = true
 		case err != nil:
-			return fmt.Errorf("%s: %w", o, a.maskError(*o, err))
+			return fmt.Errorf("%s: %w", o, r.maskError(*o, err))
 		case !namespaced:
 			o.namespace = ""
 		case o.namespace == "":
-			o.namespace = cmp.Or(o.defaultNamespace, a.target.namespace)
+			o.namespace = cmp.Or(o.defaultNamespace, r.target.namespace)
 		}
 	}
 	return nil
 }
 
 // applyObjects applies the remaining objects and waits until they are ready, Namespaces and CRDs first.
-func (a *run) applyObjects(ctx context.Context, l *loadedStep, status *v1alpha1.StepStatus) error {
+func (r *run) applyObjects(ctx context.Context, l *loadedStep, status *v1alpha1.StepStatus) error {
 	objects := l.objects
 	first := slices.IndexFunc(objects, func(o object) bool { return !o.isPrerequisite() })
 	if first < 0 {
@@ -125,10 +125,10 @@ func (a *run) applyObjects(ctx context.Context, l *loadedStep, status *v1alpha1.
 	for int(status.Applied) < len(objects) {
 		if int(status.Applied) == first && first > 0 {
 			l.releaseMemory()
-			if err := a.waitUntilReady(ctx, objects[:first], status); err != nil {
+			if err := r.waitUntilReady(ctx, objects[:first], status); err != nil {
 				return err
 			}
-			if err := a.setNamespaces(ctx, objects[first:]); err != nil {
+			if err := r.setNamespaces(ctx, objects[first:]); err != nil {
 				return err
 			}
 		}
@@ -137,25 +137,25 @@ func (a *run) applyObjects(ctx context.Context, l *loadedStep, status *v1alpha1.
 		}
 		o := objects[status.Applied]
 		turn, end := l.withTurn(ctx)
-		err := a.applyObject(turn, o)
+		err := r.applyObject(turn, o)
 		isRecalled := errors.Is(context.Cause(turn), errPreempt)
 		end()
 		if err != nil && isRecalled {
-			a.logf("%s is sent again later: %v", o, errPreempt)
+			r.logf("%s is sent again later: %v", o, errPreempt)
 			l.releaseMemory()
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", o, a.maskError(o, err))
+			return fmt.Errorf("%s: %w", o, r.maskError(o, err))
 		}
-		a.logf("applied %s", o)
+		r.logf("applied %s", o)
 		status.Applied++
 	}
 	l.releaseMemory()
-	return a.waitUntilReady(ctx, objects, status)
+	return r.waitUntilReady(ctx, objects, status)
 }
 
-func (a *run) applyObject(ctx context.Context, o object) error {
+func (r *run) applyObject(ctx context.Context, o object) error {
 	fields := decodeFields(o.body)
 	metadata := decodeFields(fields["metadata"])
 	namespace, err := json.Marshal(o.namespace)
@@ -172,7 +172,7 @@ func (a *run) applyObject(ctx context.Context, o object) error {
 	if err != nil {
 		return err
 	}
-	return a.target.Patch(ctx, o.newUnstructured(), client.RawPatch(types.ApplyPatchType, body), client.FieldOwner(fieldManager), client.ForceOwnership)
+	return r.target.Patch(ctx, o.newUnstructured(), client.RawPatch(types.ApplyPatchType, body), client.FieldOwner(fieldManager), client.ForceOwnership)
 }
 
 type maskedError struct {
@@ -187,51 +187,51 @@ func (e maskedError) Error() string {
 func (e maskedError) Unwrap() error { return e.err }
 
 // maskError returns err without text that may quote a Secret.
-func (a *run) maskError(o object, err error) error {
+func (r *run) maskError(o object, err error) error {
 	if reason := apierrors.ReasonForError(err); o.secret && reason != metav1.StatusReasonUnknown {
 		return maskedError{reason, err}
 	}
 	return err
 }
 
-func (a *run) waitUntilReady(ctx context.Context, objects []object, status *v1alpha1.StepStatus) error {
+func (r *run) waitUntilReady(ctx context.Context, objects []object, status *v1alpha1.StepStatus) error {
 	waiting, reported := slices.Clone(objects), ""
 	for n := 1; ; n++ {
-		var why []string
+		var reason []string
 		var still []object
 		for _, o := range waiting {
 			current := o.newUnstructured()
-			err := a.target.Get(ctx, client.ObjectKeyFromObject(current), current)
+			err := r.target.Get(ctx, client.ObjectKeyFromObject(current), current)
 			if apierrors.IsNotFound(err) {
 				status.Applied = 0 // it was deleted: apply all again
 			}
 			if err != nil {
-				return errors.Join(notReadyError(why), fmt.Errorf("%s: %w", o, a.maskError(o, err)))
+				return errors.Join(notReadyError(reason), fmt.Errorf("%s: %w", o, r.maskError(o, err)))
 			}
 			ready, message, err := checkReadiness(current, o.secret, false)
 			if err != nil {
 				return fmt.Errorf("%s: %w", o, err)
 			}
 			if !ready {
-				still, why = append(still, o), append(why, o.String()+": "+message)
+				still, reason = append(still, o), append(reason, o.String()+": "+message)
 			}
 		}
 		if waiting = still; len(waiting) == 0 {
 			return nil
 		}
-		if current := humanize.FormatList(why, 5); current != reported {
+		if current := humanize.FormatList(reason, 5); current != reported {
 			reported = current
-			a.logf("not ready yet: %s", current)
+			r.logf("not ready yet: %s", current)
 		}
 		if err := ratelimit.Sleep(ctx, pollInterval.DelayAfter(n)); err != nil {
-			return errors.Join(notReadyError(why), err)
+			return errors.Join(notReadyError(reason), err)
 		}
 	}
 }
 
-func notReadyError(why []string) error {
-	if len(why) == 0 {
+func notReadyError(reason []string) error {
+	if len(reason) == 0 {
 		return nil
 	}
-	return errors.New("not ready: " + humanize.FormatList(why, 5))
+	return errors.New("not ready: " + humanize.FormatList(reason, 5))
 }

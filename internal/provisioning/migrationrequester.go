@@ -45,54 +45,54 @@ type MigrationRejectedError string
 func (e MigrationRejectedError) Error() string { return string(e) }
 
 // Run returns nil once no load balancer of the cluster is Basic.
-func (a *MigrationRequester) Run(ctx context.Context) error {
+func (m *MigrationRequester) Run(ctx context.Context) error {
 	reported := ""
-	if a.RecordedID != "" {
-		a.Logf("migration: already requested or in progress, waiting for it")
+	if m.RecordedID != "" {
+		m.Logf("migration: already requested or in progress, waiting for it")
 	}
 	for n := 1; ; n++ {
-		migration, err := a.readState(ctx)
+		migration, err := m.readState(ctx)
 		if err != nil {
 			return err
 		}
-		do, why := policy.NextMigrationAction(migration, a.migrationStep())
-		if why != reported && why != "" {
-			reported = why
-			a.Logf("migration: %s", why)
+		do, reason := policy.NextMigrationAction(migration, m.migrationStep())
+		if reason != reported && reason != "" {
+			reported = reason
+			m.Logf("migration: %s", reason)
 		}
 		switch do {
 		case policy.FinishMigration:
 			return nil
 		case policy.RejectMigration:
-			return MigrationRejectedError(why)
+			return MigrationRejectedError(reason)
 		case policy.FailMigration:
-			return errors.New(why)
+			return errors.New(reason)
 		case policy.RequestMigration:
-			err = a.sendRequest(ctx)
+			err = m.sendRequest(ctx)
 		case policy.WaitForMigration:
-			if migration.Journal.IsOpen() && a.RecordedID == "" {
-				err = a.recordID(ctx, alreadyRunning)
+			if migration.Journal.IsOpen() && m.RecordedID == "" {
+				err = m.recordID(ctx, alreadyRunning)
 			}
 		}
 		if err != nil {
 			return err
 		}
 		if err := ratelimit.Sleep(ctx, migrationPollInterval.DelayAfter(n)); err != nil {
-			return fmt.Errorf("%s: %w", why, err)
+			return fmt.Errorf("%s: %w", reason, err)
 		}
 	}
 }
 
-func (a *MigrationRequester) migrationStep() policy.MigrationStep {
-	s := policy.MigrationStep{RequestID: a.RequestID, RecordedID: a.RecordedID, Retry: a.Retry}
-	if s.WasRunning = a.RecordedID == alreadyRunning; s.WasRunning {
+func (m *MigrationRequester) migrationStep() policy.MigrationStep {
+	s := policy.MigrationStep{RequestID: m.RequestID, RecordedID: m.RecordedID, Retry: m.Retry}
+	if s.WasRunning = m.RecordedID == alreadyRunning; s.WasRunning {
 		s.RecordedID = ""
 	}
 	return s
 }
 
-func (a *MigrationRequester) readState(ctx context.Context) (policy.Migration, error) {
-	r, err := store.Read(ctx, a.API, a.Namespace)
+func (m *MigrationRequester) readState(ctx context.Context) (policy.Migration, error) {
+	r, err := store.Read(ctx, m.API, m.Namespace)
 	if err != nil {
 		return policy.Migration{}, err
 	}
@@ -108,36 +108,36 @@ func stateOf(r store.Record) (policy.Migration, error) {
 }
 
 // sendRequest sends the request, unless the record has changed.
-func (a *MigrationRequester) sendRequest(ctx context.Context) error {
+func (m *MigrationRequester) sendRequest(ctx context.Context) error {
 	review := &authenticationv1.SelfSubjectReview{}
-	if err := a.API.Create(ctx, review); err != nil {
+	if err := m.API.Create(ctx, review); err != nil {
 		return fmt.Errorf("requesting user: %w", err)
 	}
-	before := a.migrationStep()
-	if err := a.recordID(ctx, a.RequestID); err != nil {
+	before := m.migrationStep()
+	if err := m.recordID(ctx, m.RequestID); err != nil {
 		return err
 	}
-	request := phase.UserRequest{At: time.Now().UTC().Truncate(time.Second), By: review.Status.UserInfo.Username, Reason: a.Reason, ID: a.RequestID}
-	return store.UpdateRequests(ctx, a.API, a.Namespace, func(r store.Record) (phase.UserRequests, error) {
+	request := phase.UserRequest{At: time.Now().UTC().Truncate(time.Second), By: review.Status.UserInfo.Username, Reason: m.Reason, ID: m.RequestID}
+	return store.UpdateRequests(ctx, m.API, m.Namespace, func(r store.Record) (phase.UserRequests, error) {
 		migration, err := stateOf(r)
 		if err != nil {
 			return phase.UserRequests{}, err
 		}
 		if do, _ := policy.NextMigrationAction(migration, before); do == policy.RequestMigration {
 			migration.Requests.Run = &request
-			a.Logf("migration: requested %s", request)
+			m.Logf("migration: requested %s", request)
 		}
 		return migration.Requests, nil
 	})
 }
 
-func (a *MigrationRequester) recordID(ctx context.Context, requestID string) error {
-	if a.RecordedID == requestID {
+func (m *MigrationRequester) recordID(ctx context.Context, requestID string) error {
+	if m.RecordedID == requestID {
 		return nil
 	}
-	if err := a.RecordID(ctx, requestID); err != nil {
+	if err := m.RecordID(ctx, requestID); err != nil {
 		return err
 	}
-	a.RecordedID = requestID
+	m.RecordedID = requestID
 	return nil
 }

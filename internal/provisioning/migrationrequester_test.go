@@ -54,11 +54,11 @@ func newCluster(t *testing.T) *cluster {
 			return api.Get(ctx, key, obj, opts...)
 		},
 		Create: func(_ context.Context, _ client.WithWatch, obj client.Object, _ ...client.CreateOption) error {
-			who, ok := obj.(*authenticationv1.SelfSubjectReview)
+			name, ok := obj.(*authenticationv1.SelfSubjectReview)
 			if !ok {
 				return errors.New("it makes nothing")
 			}
-			who.Status.UserInfo.Username = "edge"
+			name.Status.UserInfo.Username = "edge"
 			return nil
 		},
 		Update: func(ctx context.Context, api client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
@@ -94,13 +94,13 @@ func (c *cluster) runAttempt(n int, ok bool) error {
 func (c *cluster) runLeader(answer phase.Progress) {
 	c.requireNoError(c.on.SaveReport(c.t.Context(), phase.NewProgress(phase.ProgressIdle)))
 	go func() {
-		for heard := false; !heard; {
+		for received := false; !received; {
 			time.Sleep(10*time.Second + time.Millisecond)
 			if c.t.Context().Err() != nil {
 				return
 			}
-			_, asked, err := c.on.Load(c.t.Context())
-			heard = err == nil && asked.Run != nil && asked.Stop == nil
+			_, requested, err := c.on.Load(c.t.Context())
+			received = err == nil && requested.Run != nil && requested.Stop == nil
 		}
 		if answer.State == phase.ProgressDone {
 			c.runMigration()
@@ -135,12 +135,12 @@ func TestAMigrationFromAfar(t *testing.T) {
 		if err := c.runAttempt(1, false); err != nil || len(c.wishes) != 1 {
 			t.Errorf("%v, asked %v", err, c.wishes)
 		}
-		for _, says := range []string{
+		for _, wantText := range []string{
 			"requested by edge, at 2000-01-01T00:00:00Z: step migrate of Provision shop/edge\n", "has not started it, requested by edge",
 			"1 of 6 steps are done; next is Detach; waits for: Detach takes time\n", "4 of 6 steps are done; next is Make", "no load balancer of the cluster is Basic any more\n",
 		} {
-			if !strings.Contains(c.log.String(), says) {
-				t.Errorf("the log has no %q:\n%s", says, c.log.String())
+			if !strings.Contains(c.log.String(), wantText) {
+				t.Errorf("the log has no %q:\n%s", wantText, c.log.String())
 			}
 		}
 	})
@@ -205,7 +205,7 @@ func TestAMigrationThatIsRefused(t *testing.T) {
 
 // Nothing is requested while a user of the target has stopped it, and an undone migration is not
 // restarted.
-func TestWhatPeopleThereWant(t *testing.T) {
+func TestStoppedMigrationIsNotRequested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		c.runLeader(phase.NewProgress(phase.ProgressDone))

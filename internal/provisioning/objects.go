@@ -44,11 +44,11 @@ func (o object) isPrerequisite() bool {
 	return kind == schema.GroupKind{Kind: "Namespace"} || kind == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 }
 
-func (a *run) readTexts(ctx context.Context, step *v1alpha1.ManifestsStep) ([]text, error) {
+func (r *run) readTexts(ctx context.Context, step *v1alpha1.ManifestsStep) ([]text, error) {
 	var texts []text
 	size := 0
 	for _, source := range step.Sources {
-		of, err := a.readSource(ctx, source)
+		of, err := r.readSource(ctx, source)
 		if err != nil {
 			return nil, err
 		}
@@ -69,18 +69,18 @@ func sourceName(s v1alpha1.ManifestSource) string {
 	return "ConfigMap " + s.ConfigMap
 }
 
-func (a *run) readSource(ctx context.Context, s v1alpha1.ManifestSource) (map[string][]byte, error) {
+func (r *run) readSource(ctx context.Context, s v1alpha1.ManifestSource) (map[string][]byte, error) {
 	texts := map[string][]byte{}
 	if s.Secret != "" {
 		var secret corev1.Secret
-		if err := a.reconciler.Live.Get(ctx, client.ObjectKey{Namespace: a.p.Namespace, Name: s.Secret}, &secret); err != nil {
-			return nil, addRoleHint(a.p.Namespace, err)
+		if err := r.reconciler.Live.Get(ctx, client.ObjectKey{Namespace: r.p.Namespace, Name: s.Secret}, &secret); err != nil {
+			return nil, addRoleHint(r.p.Namespace, err)
 		}
 		return secret.Data, nil
 	}
 	var text corev1.ConfigMap
-	if err := a.reconciler.Live.Get(ctx, client.ObjectKey{Namespace: a.p.Namespace, Name: s.ConfigMap}, &text); err != nil {
-		return nil, addRoleHint(a.p.Namespace, err)
+	if err := r.reconciler.Live.Get(ctx, client.ObjectKey{Namespace: r.p.Namespace, Name: s.ConfigMap}, &text); err != nil {
+		return nil, addRoleHint(r.p.Namespace, err)
 	}
 	for key, value := range text.Data {
 		texts[key] = []byte(value)
@@ -90,19 +90,19 @@ func (a *run) readSource(ctx context.Context, s v1alpha1.ManifestSource) (map[st
 }
 
 func objectBodies(objects []object) []json.RawMessage {
-	all := make([]json.RawMessage, len(objects))
+	messages := make([]json.RawMessage, len(objects))
 	for i, o := range objects {
-		all[i] = o.body
+		messages[i] = o.body
 	}
-	return all
+	return messages
 }
 
 func objectIDs(objects []object) []string {
-	var all []string
+	var ids []string
 	for _, o := range objects {
-		all = append(all, strings.Join([]string{o.gvk.Group, o.gvk.Kind, o.namespace, o.name}, "/"))
+		ids = append(ids, strings.Join([]string{o.gvk.Group, o.gvk.Kind, o.namespace, o.name}, "/"))
 	}
-	return mergeIDs(nil, all)
+	return mergeIDs(nil, ids)
 }
 
 func mergeIDs(a, b []string) []string {

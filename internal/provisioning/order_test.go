@@ -28,9 +28,9 @@ func (s *stage) setSteps(steps string) {
 	}
 	p.Spec.Steps = nil
 	for word := range strings.FieldsSeq(steps) {
-		name, on, says := strings.Cut(word, ":")
+		name, on, want := strings.Cut(word, ":")
 		step := v1alpha1.ProvisionStep{Name: name, Manifests: &v1alpha1.ManifestsStep{Sources: []v1alpha1.ManifestSource{{ConfigMap: name}}}}
-		if says {
+		if want {
 			step.DependsOn = append([]string{}, strings.FieldsFunc(on, func(r rune) bool { return r == ',' })...)
 		}
 		p.Spec.Steps = append(p.Spec.Steps, step)
@@ -41,18 +41,18 @@ func (s *stage) setSteps(steps string) {
 }
 
 func doneSteps(p *v1alpha1.Provision) string {
-	var all []string
+	var steps []string
 	for _, step := range p.Status.Steps {
 		if step.DoneAt != nil {
-			all = append(all, step.Name)
+			steps = append(steps, step.Name)
 		}
 	}
-	slices.Sort(all)
-	return strings.Join(all, " ")
+	slices.Sort(steps)
+	return strings.Join(steps, " ")
 }
 
 // Steps independent of a failed one run; dependent ones run in the attempt that fixes it.
-func TestWhatDependsOnAFailedStep(t *testing.T) {
+func TestDependentsOfAFailedStep(t *testing.T) {
 	s := newStage(t)
 	s.setSteps("crds config:crds app:crds after:app,config last")
 	for _, name := range []string{"crds", "app", "after", "last"} {
@@ -78,7 +78,7 @@ func TestWhatDependsOnAFailedStep(t *testing.T) {
 }
 
 // A changed input repeats a step, but not its dependents. A changed order repeats nothing.
-func TestWhatIsRepeated(t *testing.T) {
+func TestRepeatedSteps(t *testing.T) {
 	s := newStage(t)
 	s.setSteps("a b:a c:b")
 	for _, name := range []string{"a", "b", "c"} {

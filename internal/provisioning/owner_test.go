@@ -142,13 +142,13 @@ func newRetryCost(t *testing.T, target http.Handler, verb string, trusts bool, s
 	return newTestEnv(t, target, objects...), types.NamespacedName{Namespace: "shop", Name: "edge-0"}
 }
 
-func (w *testEnv) retryCosts(target *faultyTarget, key types.NamespacedName) retryCost {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (e *testEnv) retryCosts(target *faultyTarget, key types.NamespacedName) retryCost {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	target.mu.Lock()
 	defer target.mu.Unlock()
-	status := w.getProvision(key).Status
-	return retryCost{target.calls, w.again, status.Attempts, status.State}
+	status := e.getProvision(key).Status
+	return retryCost{target.calls, e.again, status.Attempts, status.State}
 }
 
 // The work queue retries errors of this cluster's API server before an attempt. A conflict within

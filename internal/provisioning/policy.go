@@ -27,7 +27,7 @@ func (r *Reconciler) resolvePolicy(ctx context.Context, p *v1alpha1.Provision) (
 
 // policyLayers returns the policy layers, lowest precedence first. A missing Partner makes the policy
 // invalid, because its limits are unknown.
-func (r *Reconciler) policyLayers(ctx context.Context, p *v1alpha1.Provision) (all []policy.Layer, missing, failed error) {
+func (r *Reconciler) policyLayers(ctx context.Context, p *v1alpha1.Provision) (layers []policy.Layer, missing, failed error) {
 	var namespace corev1.Namespace
 	if err := r.Cached.Get(ctx, client.ObjectKey{Name: p.Namespace}, &namespace); err != nil { // the cache may not have it yet
 		return nil, nil, fmt.Errorf("read Namespace of the Provision: %w", err)
@@ -36,7 +36,7 @@ func (r *Reconciler) policyLayers(ctx context.Context, p *v1alpha1.Provision) (a
 		var partner v1alpha1.Partner
 		switch err := r.Cached.Get(ctx, client.ObjectKey{Name: name}, &partner); {
 		case err == nil:
-			all = append(all, policy.Layer{From: "Partner/" + name, Raw: policyWords(partner.Spec.Policy), Admin: true})
+			layers = append(layers, policy.Layer{From: "Partner/" + name, Raw: policyWords(partner.Spec.Policy), Admin: true})
 		case apierrors.IsNotFound(err):
 			missing = fmt.Errorf("there is no Partner %q, which label %s of the Namespace names", name, v1alpha1.PartnerLabel)
 		default:
@@ -46,14 +46,14 @@ func (r *Reconciler) policyLayers(ctx context.Context, p *v1alpha1.Provision) (a
 	var own v1alpha1.ProvisioningPolicy
 	switch err := r.Cached.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: v1alpha1.PolicyName}, &own); {
 	case err == nil:
-		all = append(all, policy.Layer{From: "ProvisioningPolicy", Raw: policyWords(own.Spec.Policy)})
+		layers = append(layers, policy.Layer{From: "ProvisioningPolicy", Raw: policyWords(own.Spec.Policy)})
 	case !apierrors.IsNotFound(err):
 		return nil, nil, err
 	}
 	if p.Spec.Policy != nil {
-		all = append(all, policy.Layer{From: "Provision", Raw: policyWords(*p.Spec.Policy)})
+		layers = append(layers, policy.Layer{From: "Provision", Raw: policyWords(*p.Spec.Policy)})
 	}
-	return all, missing, nil
+	return layers, missing, nil
 }
 
 func policyWords(p v1alpha1.RetryPolicy) policy.RawPolicy {

@@ -46,53 +46,53 @@ func newProbeTracker(requeue func(types.NamespacedName)) *probeTracker {
 	}
 }
 
-func (k *probeTracker) stateFor(key types.NamespacedName) policy.ProbeState {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.states[key]
+func (p *probeTracker) stateFor(key types.NamespacedName) policy.ProbeState {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.states[key]
 }
 
-func (k *probeTracker) deleteState(key types.NamespacedName) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.states, key)
+func (p *probeTracker) deleteState(key types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.states, key)
 }
 
-func (k *probeTracker) updateState(key types.NamespacedName, to func(policy.ProbeState) policy.ProbeState) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if current := to(k.states[key]); current != (policy.ProbeState{}) {
-		k.states[key] = current
+func (p *probeTracker) updateState(key types.NamespacedName, to func(policy.ProbeState) policy.ProbeState) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if current := to(p.states[key]); current != (policy.ProbeState{}) {
+		p.states[key] = current
 	} else {
-		delete(k.states, key)
+		delete(p.states, key)
 	}
 }
 
-func (k *probeTracker) reserveSlot(key types.NamespacedName) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.running[key] || len(k.running) >= maxProbes || k.perNamespace[key.Namespace] >= maxProbesPerNamespace {
+func (p *probeTracker) reserveSlot(key types.NamespacedName) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.running[key] || len(p.running) >= maxProbes || p.perNamespace[key.Namespace] >= maxProbesPerNamespace {
 		return false
 	}
-	k.running[key] = true
-	k.perNamespace[key.Namespace]++
+	p.running[key] = true
+	p.perNamespace[key.Namespace]++
 	return true
 }
 
-func (k *probeTracker) countResult(answered bool) {
+func (p *probeTracker) countResult(answered bool) {
 	if answered {
-		k.succeeded.Add(1)
+		p.succeeded.Add(1)
 		return
 	}
-	k.failed.Add(1)
+	p.failed.Add(1)
 }
 
-func (k *probeTracker) releaseSlot(key types.NamespacedName) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.running, key)
-	if k.perNamespace[key.Namespace]--; k.perNamespace[key.Namespace] == 0 {
-		delete(k.perNamespace, key.Namespace)
+func (p *probeTracker) releaseSlot(key types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.running, key)
+	if p.perNamespace[key.Namespace]--; p.perNamespace[key.Namespace] == 0 {
+		delete(p.perNamespace, key.Namespace)
 	}
 }
 
@@ -165,10 +165,10 @@ func probeAddress(p *v1alpha1.Provision) (address, host string, ok bool) {
 
 // checkReachable opens a connection as an attempt does and sends no data, so the certificate is not
 // verified.
-func (o dialPolicy) checkReachable(ctx context.Context, address, host string) error {
+func (d dialPolicy) checkReachable(ctx context.Context, address, host string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	conn, err := o.dialFunc()(ctx, "tcp", address)
+	conn, err := d.dialFunc()(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}

@@ -54,8 +54,8 @@ func TestATargetThatAnswersAgain(t *testing.T) {
 		answered, _ := w.room.ProbeCounts()
 		w.room.probes.mu.Lock()
 		defer w.room.probes.mu.Unlock()
-		if all, under := w.room.probes.states, w.room.probes.running; answered != 1 || len(all) > 0 || len(under) > 0 {
-			t.Errorf("%d answered; %v, under way %v", answered, all, under)
+		if states, under := w.room.probes.states, w.room.probes.running; answered != 1 || len(states) > 0 || len(under) > 0 {
+			t.Errorf("%d answered; %v, under way %v", answered, states, under)
 		}
 	})
 }
@@ -93,10 +93,10 @@ type counts struct {
 	attempts        int32
 }
 
-func (w *testEnv) requestCounts() counts {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return counts{w.requests, w.asked, w.getProvision(client.ObjectKey{Namespace: "shop", Name: "edge-0"}).Status.Attempts}
+func (e *testEnv) requestCounts() counts {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return counts{e.requests, e.asked, e.getProvision(client.ObjectKey{Namespace: "shop", Name: "edge-0"}).Status.Attempts}
 }
 
 // 1,000 waiting Provisions send no request to an API server, and at most eight targets are probed

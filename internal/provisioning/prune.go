@@ -25,30 +25,30 @@ type objectID struct {
 
 type objectSet map[objectID][]string
 
-func (h objectSet) contains(kind schema.GroupKind, key client.ObjectKey) bool {
-	return slices.Contains(h[objectID{kind, key.Name}], key.Namespace)
+func (o objectSet) contains(kind schema.GroupKind, key client.ObjectKey) bool {
+	return slices.Contains(o[objectID{kind, key.Name}], key.Namespace)
 }
 
-func (a *run) recordObjects(step string, objects []object) error {
-	if a.objectsByStep == nil {
-		a.objectsByStep, a.fromSecret = map[string]objectSet{}, map[objectID]bool{}
+func (r *run) recordObjects(step string, objects []object) error {
+	if r.objectsByStep == nil {
+		r.objectsByStep, r.fromSecret = map[string]objectSet{}, map[objectID]bool{}
 	}
-	all := objectSet{}
+	recorded := objectSet{}
 	for _, o := range objects {
 		id := objectID{o.gvk.GroupKind(), o.name}
 		// The namespace is empty if the kind is unknown so far, or cluster-scoped.
-		all[id] = append(all[id], "", cmp.Or(o.namespace, o.defaultNamespace, a.target.namespace))
-		a.fromSecret[id] = a.fromSecret[id] || o.secret
+		recorded[id] = append(recorded[id], "", cmp.Or(o.namespace, o.defaultNamespace, r.target.namespace))
+		r.fromSecret[id] = r.fromSecret[id] || o.secret
 	}
-	if a.objectCount += len(objects); a.objectCount > maxProvisionObjects {
-		return newInvalidError("with it the steps have %d objects, and at most %d: make several Provisions of it", a.objectCount, maxProvisionObjects)
+	if r.objectCount += len(objects); r.objectCount > maxProvisionObjects {
+		return newInvalidError("with it the steps have %d objects, and at most %d: make several Provisions of it", r.objectCount, maxProvisionObjects)
 	}
-	a.objectsByStep[step] = all
+	r.objectsByStep[step] = recorded
 	return nil
 }
 
-func (a *run) isDesired(kind schema.GroupKind, key client.ObjectKey) bool {
-	for _, of := range a.objectsByStep {
+func (r *run) isDesired(kind schema.GroupKind, key client.ObjectKey) bool {
+	for _, of := range r.objectsByStep {
 		if of.contains(kind, key) {
 			return true
 		}
@@ -62,16 +62,16 @@ func canPrune(step *v1alpha1.ProvisionStep) bool {
 
 // pruneObjects deletes objects that no step contains anymore and Weir still manages. It runs last, because
 // an object may have moved between steps.
-func (a *run) pruneObjects(ctx context.Context) (string, error) {
-	for i := range a.p.Spec.Steps {
-		step := &a.p.Spec.Steps[i]
+func (r *run) pruneObjects(ctx context.Context) (string, error) {
+	for i := range r.p.Spec.Steps {
+		step := &r.p.Spec.Steps[i]
 		if !canPrune(step) {
 			continue
 		}
-		for _, id := range a.stepStatus(step.Name).Inventory {
+		for _, id := range r.stepStatus(step.Name).Inventory {
 			kind, key, err := parseID(id)
-			if err == nil && !a.isDesired(kind, key) {
-				err = a.pruneObject(ctx, id, kind, key)
+			if err == nil && !r.isDesired(kind, key) {
+				err = r.pruneObject(ctx, id, kind, key)
 			}
 			if err != nil {
 				return step.Name, fmt.Errorf("%s: %w", id, err)
@@ -81,22 +81,22 @@ func (a *run) pruneObjects(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-func (a *run) trimInventory(s *v1alpha1.ProvisionStatus) {
+func (r *run) trimInventory(s *v1alpha1.ProvisionStatus) {
 	for i := range s.Steps {
-		for _, step := range a.p.Spec.Steps {
+		for _, step := range r.p.Spec.Steps {
 			if step.Name != s.Steps[i].Name || !canPrune(&step) {
 				continue
 			}
 			s.Steps[i].Inventory = slices.DeleteFunc(s.Steps[i].Inventory, func(id string) bool {
 				kind, key, err := parseID(id)
-				return err == nil && !a.objectsByStep[step.Name].contains(kind, key)
+				return err == nil && !r.objectsByStep[step.Name].contains(kind, key)
 			})
 		}
 	}
 }
 
-func (a *run) pruneObject(ctx context.Context, id string, kind schema.GroupKind, key client.ObjectKey) error {
-	mapping, err := a.target.RESTMapper().RESTMapping(kind)
+func (r *run) pruneObject(ctx context.Context, id string, kind schema.GroupKind, key client.ObjectKey) error {
+	mapping, err := r.target.RESTMapper().RESTMapping(kind)
 	if meta.IsNoMatchError(err) {
 		return nil
 	}
@@ -108,18 +108,18 @@ func (a *run) pruneObject(ctx context.Context, id string, kind schema.GroupKind,
 	}
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(mapping.GroupVersionKind)
-	if err := a.target.Get(ctx, key, obj); err != nil {
+	if err := r.target.Get(ctx, key, obj); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if !slices.ContainsFunc(obj.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Manager == fieldManager }) {
-		a.logf("%s remains: it has another owner now", id)
+		r.logf("%s remains: it has another owner now", id)
 		return nil
 	}
 	uid, version := obj.GetUID(), obj.GetResourceVersion()
-	err = a.target.Delete(ctx, obj, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err = r.target.Delete(ctx, obj, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	a.logf("deleted %s, which is not wanted any more", id)
+	r.logf("deleted %s, which is not wanted any more", id)
 	return nil
 }

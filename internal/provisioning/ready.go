@@ -53,67 +53,67 @@ func checkReadiness(u *unstructured.Unstructured, secret, waited bool) (bool, st
 	return false, result.Message, nil
 }
 
-func (a *run) runWait(ctx context.Context, step *v1alpha1.ProvisionStep) error {
-	input, status := a.inputDigest(step), a.stepStatus(step.Name)
+func (r *run) runWait(ctx context.Context, step *v1alpha1.ProvisionStep) error {
+	input, status := r.inputDigest(step), r.stepStatus(step.Name)
 	if status.Input == input && status.DoneAt != nil {
-		a.logf("nothing has changed since it was done")
+		r.logf("nothing has changed since it was done")
 		return nil
 	}
 	reported := ""
 	for n := 1; ; n++ {
-		ready, why, err := a.checkWait(ctx, step.Wait)
+		ready, reason, err := r.checkWait(ctx, step.Wait)
 		if err != nil {
 			return err
 		}
 		if ready {
 			status.Input = input
-			return a.completeStep(ctx, status)
+			return r.completeStep(ctx, status)
 		}
-		if why != reported {
-			reported = why
-			a.logf("%s", why)
+		if reason != reported {
+			reported = reason
+			r.logf("%s", reason)
 		}
 		if err := ratelimit.Sleep(ctx, pollInterval.DelayAfter(n)); err != nil {
-			return fmt.Errorf("%s: %w", why, err)
+			return fmt.Errorf("%s: %w", reason, err)
 		}
 	}
 }
 
-func (a *run) checkWait(ctx context.Context, w *v1alpha1.WaitStep) (bool, string, error) {
+func (r *run) checkWait(ctx context.Context, w *v1alpha1.WaitStep) (bool, string, error) {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(w.APIVersion)
 	u.SetKind(w.Kind)
-	what := w.Kind + " " + w.Name
-	namespaced, err := a.target.IsObjectNamespaced(u)
+	object := w.Kind + " " + w.Name
+	namespaced, err := r.target.IsObjectNamespaced(u)
 	if meta.IsNoMatchError(err) {
 		return false, "the target knows no " + w.Kind + " of " + w.APIVersion, nil
 	}
 	if err != nil {
-		return false, "", fmt.Errorf("%s: %w", what, err)
+		return false, "", fmt.Errorf("%s: %w", object, err)
 	}
 	key := client.ObjectKey{Name: w.Name}
 	if namespaced {
-		key.Namespace = cmp.Or(w.Namespace, a.target.namespace)
+		key.Namespace = cmp.Or(w.Namespace, r.target.namespace)
 	}
-	err = a.target.Get(ctx, key, u)
+	err = r.target.Get(ctx, key, u)
 	if client.IgnoreNotFound(err) != nil {
-		return false, "", fmt.Errorf("%s: %w", what, err)
+		return false, "", fmt.Errorf("%s: %w", object, err)
 	}
 	if err != nil {
-		return false, what + " is not there", nil
+		return false, object + " is not there", nil
 	}
 	if w.Condition == "" {
-		ready, why, err := checkReadiness(u, a.fromSecret[objectID{u.GroupVersionKind().GroupKind(), w.Name}], true)
+		ready, reason, err := checkReadiness(u, r.fromSecret[objectID{u.GroupVersionKind().GroupKind(), w.Name}], true)
 		if err != nil {
-			return false, "", fmt.Errorf("%s: %w", what, err)
+			return false, "", fmt.Errorf("%s: %w", object, err)
 		}
-		return ready, what + " is not ready: " + why, nil
+		return ready, object + " is not ready: " + reason, nil
 	}
-	if why := checkGeneration(u); why != "" {
-		return false, what + ": " + why, nil
+	if reason := checkGeneration(u); reason != "" {
+		return false, object + ": " + reason, nil
 	}
 	if conditionOf(u, w.Condition) == "True" {
 		return true, "", nil
 	}
-	return false, what + " has no condition " + w.Condition + " that is True", nil
+	return false, object + " has no condition " + w.Condition + " that is True", nil
 }

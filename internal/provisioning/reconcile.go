@@ -71,10 +71,10 @@ type reconcilePlan struct {
 	after    time.Duration // requeue delay; 0 waits for a change
 }
 
-func (d reconcilePlan) needsAction() bool { return d.writes || d.startsAttempt() || d.result != nil }
+func (r reconcilePlan) needsAction() bool { return r.writes || r.startsAttempt() || r.result != nil }
 
-func (d reconcilePlan) startsAttempt() bool {
-	return d.decision.Action == policy.StartAttempt || d.decision.Action == policy.ResumeAttempt
+func (r reconcilePlan) startsAttempt() bool {
+	return r.decision.Action == policy.StartAttempt || r.decision.Action == policy.ResumeAttempt
 }
 
 func (r *Reconciler) applyDecision(ctx context.Context, req reconcile.Request) (reconcilePlan, error) {
@@ -162,13 +162,13 @@ func (r *Reconciler) nextDecision(ctx context.Context, p *v1alpha1.Provision, at
 		state, d.decision = state.NextInvalid(in, now)
 	}
 	d.decision.Events = append(events, d.decision.Events...)
-	if why := d.decision.TimeoutReason; why != "" {
+	if reason := d.decision.TimeoutReason; reason != "" {
 		began := old.StartedAt
 		if began.IsZero() {
 			began = now
 		}
 		p.Status.LastAttempt = &v1alpha1.ProvisionAttempt{
-			Number: old.Number, StartedAt: *microTime(began), EndedAt: *microTime(now), Result: string(policy.ResultFailed), Message: why,
+			Number: old.Number, StartedAt: *microTime(began), EndedAt: *microTime(now), Result: string(policy.ResultFailed), Message: reason,
 		}
 	}
 	if d.decision.Repeat {

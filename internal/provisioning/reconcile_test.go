@@ -42,7 +42,7 @@ func TestAnAttemptThatLapsed(t *testing.T) {
 }
 
 // A reset clears finished steps and requests to the target, but not the inventory.
-func TestWhatAResetForgets(t *testing.T) {
+func TestLogTailAfterAReset(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	_, p := newProvision("shop", "edge")
 	p.Annotations = map[string]string{v1alpha1.ResetAnnotation: "1"}

@@ -17,17 +17,19 @@ import (
 	"weir.dev/weir/internal/provisioning/policy"
 )
 
-func repeatJSON(one string, n int) string { return "[" + strings.Repeat(one+",", n-1) + one + "]" }
+func repeatJSON(single string, n int) string {
+	return "[" + strings.Repeat(single+",", n-1) + single + "]"
+}
 
 // Responses that decode into far larger objects are bounded.
 func TestATargetTakesNoMemory(t *testing.T) {
 	const core = `{"kind":"APIVersions","versions":["v1"]}`
 	groups := func(n int) string {
-		var all []string
+		var names []string
 		for i := range n {
-			all = append(all, fmt.Sprintf(`{"name":"g%d","versions":[{"groupVersion":"g%d/v1","version":"v1"}]}`, i, i))
+			names = append(names, fmt.Sprintf(`{"name":"g%d","versions":[{"groupVersion":"g%d/v1","version":"v1"}]}`, i, i))
 		}
-		return `{"kind":"APIGroupList","groups":[` + strings.Join(all, ",") + `]}`
+		return `{"kind":"APIGroupList","groups":[` + strings.Join(names, ",") + `]}`
 	}
 	none := `{"kind":"APIResourceList","groupVersion":"v1","resources":[]}`
 	for name, tt := range map[string]struct {

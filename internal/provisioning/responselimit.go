@@ -55,21 +55,21 @@ type responseLimit struct {
 }
 
 // LimitFor returns the limit for a path. Discovery responses share one limit.
-func (b *targetLimits) LimitFor(path string) (responseLimit, error) {
-	bound, err := b.pathLimit(path)
-	bound.acquireTurn = b.AcquireTurn
+func (t *targetLimits) LimitFor(path string) (responseLimit, error) {
+	bound, err := t.pathLimit(path)
+	bound.acquireTurn = t.AcquireTurn
 	return bound, err
 }
 
-func (b *targetLimits) pathLimit(path string) (responseLimit, error) {
-	part := strings.Split(strings.Trim(strings.TrimPrefix(path, b.Base), "/"), "/")
+func (t *targetLimits) pathLimit(path string) (responseLimit, error) {
+	part := strings.Split(strings.Trim(strings.TrimPrefix(path, t.Base), "/"), "/")
 	switch {
 	case (part[0] == "api" || part[0] == "apis") && len(part) <= 3:
-		remaining, err := b.discovery.remaining(path)
+		remaining, err := t.discovery.remaining(path)
 		if part[0] == "api" && len(part) == 2 || len(part) == 3 {
 			remaining.values = min(remaining.values, maxVersionValues)
 		}
-		return responseLimit{responseSize: remaining, addRead: func(old responseSize) bool { return b.discovery.addResponse(path, old) }}, err
+		return responseLimit{responseSize: remaining, addRead: func(old responseSize) bool { return t.discovery.addResponse(path, old) }}, err
 	case len(part) > 4 && len(part) < 7 && part[0] == "api" && (part[4] == "pods" || part[4] == "secrets"),
 		len(part) > 5 && part[1] == "batch" && part[5] == "jobs":
 		return responseLimit{responseSize: responseSize{maxBytes, maxTypedValues}}, nil
@@ -78,14 +78,14 @@ func (b *targetLimits) pathLimit(path string) (responseLimit, error) {
 }
 
 // LimitBody limits the body of a response; end is called when it is closed.
-func (b responseLimit) LimitBody(res *http.Response, end func()) error {
+func (r responseLimit) LimitBody(res *http.Response, end func()) error {
 	if err := checkFormat(res); err != nil {
 		return errors.Join(err, res.Body.Close())
 	}
 	if res.StatusCode >= http.StatusBadRequest {
-		b.bytes = min(b.bytes, maxErrorBytes)
+		r.bytes = min(r.bytes, maxErrorBytes)
 	}
-	res.Body = &limitedBody{ReadCloser: res.Body, limit: b, end: end}
+	res.Body = &limitedBody{ReadCloser: res.Body, limit: r, end: end}
 	return nil
 }
 
@@ -94,32 +94,32 @@ type discoveryUsage struct {
 	sizes map[string]responseSize // by path; the last response counts
 }
 
-func (k *discoveryUsage) remaining(path string) (responseSize, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if _, ok := k.sizes[path]; !ok && len(k.sizes) >= maxDiscoveryResponses {
+func (d *discoveryUsage) remaining(path string) (responseSize, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, ok := d.sizes[path]; !ok && len(d.sizes) >= maxDiscoveryResponses {
 		return responseSize{}, errTooLarge
 	}
 	l := responseSize{maxDiscoveryBytes, maxDiscoveryValues}
-	for at, old := range k.sizes {
+	for at, old := range d.sizes {
 		if at != path {
 			l.bytes, l.values = l.bytes-old.bytes, l.values-old.values
 		}
 	}
-	if k.sizes == nil {
-		k.sizes = map[string]responseSize{}
+	if d.sizes == nil {
+		d.sizes = map[string]responseSize{}
 	}
-	k.sizes[path] = responseSize{} // counts as a part
+	d.sizes[path] = responseSize{} // counts as a part
 	return responseSize{min(l.bytes, maxBytes), l.values}, nil
 }
 
 // addResponse reports whether all responses fit: others may have been read concurrently.
-func (k *discoveryUsage) addResponse(path string, old responseSize) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.sizes[path] = old
+func (d *discoveryUsage) addResponse(path string, old responseSize) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.sizes[path] = old
 	var sum responseSize
-	for _, h := range k.sizes {
+	for _, h := range d.sizes {
 		sum.bytes, sum.values = sum.bytes+h.bytes, sum.values+h.values
 	}
 	return sum.bytes <= maxDiscoveryBytes && sum.values <= maxDiscoveryValues

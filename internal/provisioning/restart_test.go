@@ -37,28 +37,28 @@ type crashingProcess struct {
 var errProcessEnded = errors.New("the process is gone")
 
 // countRequest counts a request and reports whether it is served. killed ends the process at once.
-func (d *crashingProcess) countRequest(killed bool) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.requests++
-	if d.at > 0 && d.requests == d.at {
-		d.stop()
-		d.dead = killed
+func (c *crashingProcess) countRequest(killed bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.requests++
+	if c.at > 0 && c.requests == c.at {
+		c.stop()
+		c.dead = killed
 		return !killed
 	}
-	return !d.dead
+	return !c.dead
 }
 
-func (d *crashingProcess) serve(target http.Handler, killed bool) http.HandlerFunc {
+func (c *crashingProcess) serve(target http.Handler, killed bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
-		if !d.countRequest(killed) {
+		if !c.countRequest(killed) {
 			resetConnection(w, req)
 			return
 		}
 		if req.Method == http.MethodPatch {
-			d.mu.Lock()
-			d.applied++
-			d.mu.Unlock()
+			c.mu.Lock()
+			c.applied++
+			c.mu.Unlock()
 		}
 		target.ServeHTTP(w, req)
 	}
@@ -161,15 +161,15 @@ func jobCase(code int32) *restartCase {
 
 // runCase runs a process that ends at a request, then another one with a clock offset. It returns the
 // first one's number of requests.
-func (e *restartCase) runCase(t *testing.T, at int, killed bool, ahead time.Duration) (requests int) {
+func (r *restartCase) runCase(t *testing.T, at int, killed bool, ahead time.Duration) (requests int) {
 	synctest.Test(t, func(t *testing.T) {
-		if e.retries == 0 && ahead > 0 {
-			e.retries, e.most = 1, 2 // by that clock, the first attempt has timed out
+		if r.retries == 0 && ahead > 0 {
+			r.retries, r.most = 1, 2 // by that clock, the first attempt has timed out
 		}
-		objects := append(newRemote(0, e.steps[0], v1alpha1.RetryPolicy{Retries: &e.retries}, true), e.objects(t)...)
-		objects[0].(*v1alpha1.Provision).Spec.Steps = e.steps
+		objects := append(newRemote(0, r.steps[0], v1alpha1.RetryPolicy{Retries: &r.retries}, true), r.objects(t)...)
+		objects[0].(*v1alpha1.Provision).Spec.Steps = r.steps
 		d := &crashingProcess{at: at}
-		d.testEnv = newTestEnv(t, d.serve(e.target, killed), objects...)
+		d.testEnv = newTestEnv(t, d.serve(r.target, killed), objects...)
 		d.refuse = func(bool) error {
 			if d.countRequest(killed) {
 				return nil
@@ -180,8 +180,8 @@ func (e *restartCase) runCase(t *testing.T, at int, killed bool, ahead time.Dura
 		d.firstProcess(func() {
 			d.queueProvision(key)
 			time.Sleep(5 * time.Second)
-			if e.meanwhile != nil {
-				e.meanwhile(d, key)
+			if r.meanwhile != nil {
+				r.meanwhile(d, key)
 			}
 			time.Sleep(2 * time.Minute)
 		})
@@ -191,42 +191,42 @@ func (e *restartCase) runCase(t *testing.T, at int, killed bool, ahead time.Dura
 		if ahead != 0 {
 			d.shiftTimes(key, -ahead)
 		}
-		e.done = e.writesWhenDone(d, d.getProvision(key).Status)
+		r.done = r.writesWhenDone(d, d.getProvision(key).Status)
 		d.runWhile(func() { d.queueProvision(key); time.Sleep(10 * time.Minute) })
-		e.expect(d, d.getProvision(key).Status, fmt.Sprintf("ended at request %d, killed %t, the next clock %v ahead", at, killed, ahead))
+		r.expect(d, d.getProvision(key).Status, fmt.Sprintf("ended at request %d, killed %t, the next clock %v ahead", at, killed, ahead))
 	})
 	return requests
 }
 
-func (d *crashingProcess) firstProcess(do func()) {
+func (c *crashingProcess) firstProcess(do func()) {
 	var ctx context.Context
-	ctx, d.stop = context.WithCancel(d.t.Context())
+	ctx, c.stop = context.WithCancel(c.t.Context())
 	done := make(chan struct{})
-	go func() { d.room.Run(ctx); close(done) }()
+	go func() { c.room.Run(ctx); close(done) }()
 	synctest.Wait()
 	do()
-	d.stop()
+	c.stop()
 	<-done
-	d.testEnv.mu.Lock()
-	for _, timer := range d.timers {
+	c.testEnv.mu.Lock()
+	for _, timer := range c.timers {
 		timer.Stop()
 	}
-	d.testEnv.mu.Unlock()
-	room := New(d.room.Config)
-	room.dial, room.attempts.requeue, room.probes.requeue = d.dial, d.queueProvision, d.queueProvision
-	d.one <- struct{}{} // a reconcile may be running
-	d.room = room
-	<-d.one
+	c.testEnv.mu.Unlock()
+	room := New(c.room.Config)
+	room.dial, room.attempts.requeue, room.probes.requeue = c.dial, c.queueProvision, c.queueProvision
+	c.one <- struct{}{} // a reconcile may be running
+	c.room = room
+	<-c.one
 }
 
-func (d *crashingProcess) updateProvision(key types.NamespacedName, change func(*v1alpha1.Provision) error) {
-	if err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return change(d.getProvision(key)) }); err != nil {
-		d.t.Error(err)
+func (c *crashingProcess) updateProvision(key types.NamespacedName, change func(*v1alpha1.Provision) error) {
+	if err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return change(c.getProvision(key)) }); err != nil {
+		c.t.Error(err)
 	}
 }
 
-func (d *crashingProcess) shiftTimes(key types.NamespacedName, by time.Duration) {
-	d.updateProvision(key, func(p *v1alpha1.Provision) error {
+func (c *crashingProcess) shiftTimes(key types.NamespacedName, by time.Duration) {
+	c.updateProvision(key, func(p *v1alpha1.Provision) error {
 		for _, at := range []*metav1.MicroTime{p.Status.StartedAt, p.Status.WaitingSince, p.Status.NotBefore} {
 			if at != nil {
 				at.Time = at.Add(by)
@@ -235,28 +235,28 @@ func (d *crashingProcess) shiftTimes(key types.NamespacedName, by time.Duration)
 		if at := p.Status.NextAttemptAt; at != nil {
 			at.Time = at.Add(by)
 		}
-		return d.here.Status().Update(d.t.Context(), p)
+		return c.here.Status().Update(c.t.Context(), p)
 	})
 }
 
-func (e *restartCase) writesWhenDone(d *crashingProcess, status v1alpha1.ProvisionStatus) int {
+func (r *restartCase) writesWhenDone(d *crashingProcess, status v1alpha1.ProvisionStatus) int {
 	if len(status.Steps) == 0 || status.Steps[0].DoneAt == nil {
 		return 0
 	}
 	return d.applied
 }
 
-func (e *restartCase) expect(d *crashingProcess, status v1alpha1.ProvisionStatus, how string) {
+func (r *restartCase) expect(d *crashingProcess, status v1alpha1.ProvisionStatus, how string) {
 	d.t.Helper()
-	want := cmp.Or(e.state, v1alpha1.ProvisionSucceeded)
-	one := status.AttemptNumber == 1 && status.LastAttempt != nil && status.LastAttempt.Number == 1
-	if status.State != want || !one && (e.most == 0 || status.AttemptNumber > int64(e.most)) {
+	want := cmp.Or(r.state, v1alpha1.ProvisionSucceeded)
+	single := status.AttemptNumber == 1 && status.LastAttempt != nil && status.LastAttempt.Number == 1
+	if status.State != want || !single && (r.most == 0 || status.AttemptNumber > int64(r.most)) {
 		d.t.Errorf("%s: %s after %d attempts, last %+v", how, status.State, status.AttemptNumber, status.LastAttempt)
 	}
-	if d.applied > 4 || e.done > 0 && d.applied > e.done {
-		d.t.Errorf("%s: two objects were applied %d times, %d times until that was done", how, d.applied, e.done)
+	if d.applied > 4 || r.done > 0 && d.applied > r.done {
+		d.t.Errorf("%s: two objects were applied %d times, %d times until that was done", how, d.applied, r.done)
 	}
-	if err := e.made(); err != nil {
+	if err := r.made(); err != nil {
 		d.t.Errorf("%s: %v", how, err)
 	}
 }

@@ -33,11 +33,11 @@ func atAzure(t *testing.T, fault string) (cost stackCost) {
 				t.Fatal(err)
 			}
 			step.Input = below
-			said, err := s.Do(step)
+			output, err := s.Do(step)
 			if err != nil {
-				t.Fatalf("%s: %v\n%s", line, err, said)
+				t.Fatalf("%s: %v\n%s", line, err, output)
 			}
-			return said
+			return output
 		}
 		for _, line := range []string{
 			"cluster\nnodes 9\nlb kubernetes\npool kubernetes/web\nservice web pools=(web) nodes=(n1)", "clock 10s quiet",

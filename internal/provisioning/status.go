@@ -61,11 +61,11 @@ func microTime(t time.Time) *metav1.MicroTime {
 }
 
 func policyValues(values []policy.Value) []v1alpha1.PolicyValue {
-	all := make([]v1alpha1.PolicyValue, len(values))
+	items := make([]v1alpha1.PolicyValue, len(values))
 	for i, v := range values {
-		all[i] = v1alpha1.PolicyValue(v)
+		items[i] = v1alpha1.PolicyValue(v)
 	}
-	return all
+	return items
 }
 
 // setConditions sets the conditions and NextAttemptAt. policyErr is why the policy is invalid, if it is.
@@ -75,17 +75,17 @@ func setConditions(p *v1alpha1.Provision, retryPolicy policy.Policy, policyErr e
 	if policyErr == nil && s.State == v1alpha1.ProvisionWaiting {
 		s.NextAttemptAt = &metav1.Time{Time: humanize.RoundUpSecond(stateFromStatus(s).NextAttemptAt(retryPolicy))}
 	}
-	why := "no attempt has ended yet"
+	detail := "no attempt has ended yet"
 	if last := s.LastAttempt; last != nil && last.Message != "" {
-		why = last.Message
+		detail = last.Message
 	} else if last != nil {
-		why = "the last attempt has succeeded"
+		detail = "the last attempt has succeeded"
 	}
 	switch {
 	case policyErr != nil && s.State != v1alpha1.ProvisionRunning:
-		why = policyErr.Error()
+		detail = policyErr.Error()
 	case policyErr == nil && objects.HasRetryAfter(p):
-		why = fmt.Sprintf("the target allows no attempt before %s (Retry-After); the last one failed: %s", s.NotBefore.UTC().Format(time.RFC3339), why)
+		detail = fmt.Sprintf("the target allows no attempt before %s (Retry-After); the last one failed: %s", s.NotBefore.UTC().Format(time.RFC3339), detail)
 	}
 	condition := func(kind string, isTrue bool, reason, message string) {
 		status := metav1.ConditionFalse
@@ -105,8 +105,8 @@ func setConditions(p *v1alpha1.Provision, retryPolicy policy.Policy, policyErr e
 	if reason == "" {
 		reason = "Pending"
 	}
-	condition(v1alpha1.ProvisionProgressing, s.State == v1alpha1.ProvisionRunning || s.State == v1alpha1.ProvisionWaiting, reason, why)
-	condition(v1alpha1.ProvisionReady, s.State == v1alpha1.ProvisionSucceeded, reason, why)
-	condition(v1alpha1.ProvisionConditionCancelled, s.Cancelled, reason, why)
-	condition(v1alpha1.ProvisionConditionFailed, s.State == v1alpha1.ProvisionFailed, reason, why)
+	condition(v1alpha1.ProvisionProgressing, s.State == v1alpha1.ProvisionRunning || s.State == v1alpha1.ProvisionWaiting, reason, detail)
+	condition(v1alpha1.ProvisionReady, s.State == v1alpha1.ProvisionSucceeded, reason, detail)
+	condition(v1alpha1.ProvisionConditionCancelled, s.Cancelled, reason, detail)
+	condition(v1alpha1.ProvisionConditionFailed, s.State == v1alpha1.ProvisionFailed, reason, detail)
 }

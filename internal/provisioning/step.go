@@ -21,56 +21,56 @@ func stepOrder(p *v1alpha1.Provision) (policy.Order, error) {
 
 // inputDigest returns a digest of a step's input, without dependencies: they affect when the step runs,
 // not what it does.
-func (a *run) inputDigest(step *v1alpha1.ProvisionStep, more ...any) string {
+func (r *run) inputDigest(step *v1alpha1.ProvisionStep, more ...any) string {
 	input := *step
 	input.DependsOn = nil
-	return policy.Digest(append([]any{input, a.target.name}, more...)...)
+	return policy.Digest(append([]any{input, r.target.name}, more...)...)
 }
 
 // runInOrder returns the first step that failed. Independent steps still run, so that the next
 // attempt has less to do.
-func (a *run) runInOrder(ctx context.Context) (string, error) {
-	order, err := stepOrder(a.p)
+func (r *run) runInOrder(ctx context.Context) (string, error) {
+	order, err := stepOrder(r.p)
 	if err != nil {
 		return "", newInvalidError("%w", err)
 	}
-	f := failures{steps: a.p.Spec.Steps, done: make([]bool, len(a.p.Spec.Steps))}
+	f := failures{steps: r.p.Spec.Steps, done: make([]bool, len(r.p.Spec.Steps))}
 	for _, i := range order.Steps {
-		step := &a.p.Spec.Steps[i]
+		step := &r.p.Spec.Steps[i]
 		if on := order.UnfinishedDependency(i, f.done); on >= 0 {
-			a.logf("step %s is not begun: step %s, which it depends on, is not done", step.Name, f.steps[on].Name)
+			r.logf("step %s is not begun: step %s, which it depends on, is not done", step.Name, f.steps[on].Name)
 			f.skipped = append(f.skipped, step.Name)
 			continue
 		}
-		a.logf("step %s", step.Name)
-		if err := a.traceStep(ctx, step.Name, func(ctx context.Context) error { return a.runStep(ctx, step) }); err != nil {
-			if f.addFailure(step.Name, err); a.isFatal(ctx, err) {
+		r.logf("step %s", step.Name)
+		if err := r.traceStep(ctx, step.Name, func(ctx context.Context) error { return r.runStep(ctx, step) }); err != nil {
+			if f.addFailure(step.Name, err); r.isFatal(ctx, err) {
 				return f.first, f.toError()
 			}
-			a.logf("step %s has failed: %v", step.Name, err)
+			r.logf("step %s has failed: %v", step.Name, err)
 			continue
 		}
 		f.done[i] = true
-		a.logf("step %s is done", step.Name)
+		r.logf("step %s is done", step.Name)
 		if i != order.Steps[len(order.Steps)-1] {
-			a.saveLog(ctx, a.log)
+			r.saveLog(ctx, r.log)
 		}
 	}
 	if len(f.errs) > 0 {
 		return f.first, f.toError()
 	}
-	if step, err := a.pruneObjects(ctx); err != nil {
+	if step, err := r.pruneObjects(ctx); err != nil {
 		return step, err
 	}
-	return "", a.reconciler.updateStatus(ctx, a.p, func(s *v1alpha1.ProvisionStatus) {
-		s.Steps = filterSteps(s.Steps, a.p.Spec.Steps)
-		a.trimInventory(s)
+	return "", r.reconciler.updateStatus(ctx, r.p, func(s *v1alpha1.ProvisionStatus) {
+		s.Steps = filterSteps(s.Steps, r.p.Spec.Steps)
+		r.trimInventory(s)
 	})
 }
 
 // isFatal reports whether err ends the attempt, including a Retry-After.
-func (a *run) isFatal(ctx context.Context, err error) bool {
-	return ctx.Err() != nil || errors.Is(err, errDeleted) || !a.retryAfter(err, time.Now()).IsZero()
+func (r *run) isFatal(ctx context.Context, err error) bool {
+	return ctx.Err() != nil || errors.Is(err, errDeleted) || !r.retryAfter(err, time.Now()).IsZero()
 }
 
 type failures struct {
@@ -100,43 +100,43 @@ func (f *failures) toError() error {
 type stepError struct{ *failures }
 
 func (e stepError) Error() string {
-	var all []string
+	var names []string
 	for _, err := range e.errs {
-		all = append(all, err.Error())
+		names = append(names, err.Error())
 	}
 	if len(e.skipped) > 0 {
-		all = append(all, "not begun for it: "+strings.Join(e.skipped, ", "))
+		names = append(names, "not begun for it: "+strings.Join(e.skipped, ", "))
 	}
-	return strings.Join(all, "; ")
+	return strings.Join(names, "; ")
 }
 
 // Unwrap returns the last error first: only that one can carry a Retry-After.
 func (e stepError) Unwrap() []error {
-	all := slices.Clone(e.errs)
-	slices.Reverse(all)
-	return all
+	errs := slices.Clone(e.errs)
+	slices.Reverse(errs)
+	return errs
 }
 
-func (a *run) runStep(ctx context.Context, step *v1alpha1.ProvisionStep) error {
+func (r *run) runStep(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 	switch {
 	case step.Manifests != nil:
-		return a.applyManifests(ctx, step)
+		return r.applyManifests(ctx, step)
 	case step.Helm != nil:
-		return a.applyChart(ctx, step)
+		return r.applyChart(ctx, step)
 	case step.Wait != nil:
-		return a.runWait(ctx, step)
+		return r.runWait(ctx, step)
 	case step.Job != nil:
-		return a.runJob(ctx, step)
+		return r.runJob(ctx, step)
 	case step.Migration != nil:
-		return a.runMigration(ctx, step)
+		return r.runMigration(ctx, step)
 	}
 	return newInvalidError("it is of a kind that this program does not know")
 }
 
-func filterSteps(all []v1alpha1.StepStatus, wanted []v1alpha1.ProvisionStep) []v1alpha1.StepStatus {
+func filterSteps(statuses []v1alpha1.StepStatus, wanted []v1alpha1.ProvisionStep) []v1alpha1.StepStatus {
 	var kept []v1alpha1.StepStatus
 	for _, step := range wanted {
-		for _, s := range all {
+		for _, s := range statuses {
 			if s.Name == step.Name {
 				kept = append(kept, s)
 			}

@@ -110,12 +110,12 @@ func TestReadinessLeaksNoSecret(t *testing.T) {
 			"status": map[string]any{"conditions": []any{map[string]any{"type": condition, "status": "True", "reason": "Busy", "message": "hunter2"}}},
 		}}
 		for secret, want := range map[bool]string{true: "not ready", false: "hunter2"} {
-			ready, why, err := checkReadiness(obj, secret, false)
+			ready, reason, err := checkReadiness(obj, secret, false)
 			if fails && err != nil {
-				why = err.Error()
+				reason = err.Error()
 			}
-			if ready || (err != nil) != fails || why != want {
-				t.Errorf("%s, of a Secret: %v: %v, %q, %v", condition, secret, ready, why, err)
+			if ready || (err != nil) != fails || reason != want {
+				t.Errorf("%s, of a Secret: %v: %v, %q, %v", condition, secret, ready, reason, err)
 			}
 		}
 	}

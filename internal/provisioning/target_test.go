@@ -69,11 +69,11 @@ func TestAddressesOfTargets(t *testing.T) {
 			t.Errorf("%s: %v, want %v", address, err, want)
 		}
 	}
-	all, err := net.InterfaceAddrs()
+	addrs, err := net.InterfaceAddrs()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, a := range all {
+	for _, a := range addrs {
 		ip := netip.MustParsePrefix(a.String()).Addr()
 		if err := (dialPolicy{}).checkAddress("tcp", netip.AddrPortFrom(ip, 10250).String(), nil); err == nil {
 			t.Errorf("%s is this machine's", ip)
@@ -137,11 +137,11 @@ func TestNoTargetIsOnLoopback(t *testing.T) {
 	}
 	for api, want := range map[string]bool{"https://127.0.0.1:6443": true, "https://10.0.0.1": false} {
 		r := New(Config{API: &rest.Config{Host: api}})
-		all, err := net.InterfaceAddrs()
+		addrs, err := net.InterfaceAddrs()
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, a := range all {
+		for _, a := range addrs {
 			ip := netip.MustParsePrefix(a.String()).Addr()
 			if err := r.targetPolicy().checkAddress("tcp", netip.AddrPortFrom(ip, 443).String(), nil); ip.IsGlobalUnicast() && (err == nil) != want {
 				t.Errorf("%s beside %s: %v", ip, api, err)
@@ -204,10 +204,10 @@ func TestTargetBlocksNoOther(t *testing.T) {
 }
 
 // A Retry-After of years does not block: the attempt fails at once and records the time.
-func TestATargetThatAsksForPatience(t *testing.T) {
-	asked := 0
+func TestTargetWithRetryAfter(t *testing.T) {
+	requested := 0
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked++
+		requested++
 		w.Header().Set("Retry-After", "100000000")
 		w.WriteHeader(http.StatusTooManyRequests)
 	}))
@@ -215,8 +215,8 @@ func TestATargetThatAsksForPatience(t *testing.T) {
 	began := time.Now()
 	a := &run{target: connectServer(t.Context(), t, server), log: &policy.Log{}}
 	_, _, err := a.checkWait(t.Context(), &v1alpha1.WaitStep{APIVersion: "v1", Kind: "Node", Name: "a"})
-	if at := a.retryAfter(err, time.Now()); err == nil || at.Before(began.Add(ratelimit.MaxRetryAfter-time.Minute)) || asked > 2 {
-		t.Errorf("%v: not before %s, after %d requests", err, at, asked)
+	if at := a.retryAfter(err, time.Now()); err == nil || at.Before(began.Add(ratelimit.MaxRetryAfter-time.Minute)) || requested > 2 {
+		t.Errorf("%v: not before %s, after %d requests", err, at, requested)
 	}
 }
 

@@ -71,23 +71,23 @@ func runProvisioner(server string) error {
 		go func() {
 			workers <- struct{}{}
 			defer func() { <-workers }()
-			again, err := r.reconcile(ctx, reconcile.Request{NamespacedName: key})
+			second, err := r.reconcile(ctx, reconcile.Request{NamespacedName: key})
 			switch {
 			case ctx.Err() != nil:
 			case err != nil:
 				time.AfterFunc(time.Second, func() { look(key) })
-			case again.RequeueAfter > 0:
-				time.AfterFunc(again.RequeueAfter, func() { look(key) })
+			case second.RequeueAfter > 0:
+				time.AfterFunc(second.RequeueAfter, func() { look(key) })
 			}
 		}()
 	}
 	r.attempts.requeue, r.probes.requeue = look, look
-	var all v1alpha1.ProvisionList
-	if err := api.List(ctx, &all); err != nil {
+	var list v1alpha1.ProvisionList
+	if err := api.List(ctx, &list); err != nil {
 		return err
 	}
-	for i := range all.Items {
-		look(client.ObjectKeyFromObject(&all.Items[i]))
+	for i := range list.Items {
+		look(client.ObjectKeyFromObject(&list.Items[i]))
 	}
 	r.Run(ctx)
 	return nil
@@ -117,8 +117,8 @@ func (s *fakeAPIServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	defer s.mu.Unlock()
 	path := strings.TrimSuffix(req.URL.Path, "/status")
 	w.Header().Set("Content-Type", "application/json")
-	resources := func(gv string, all ...metav1.APIResource) {
-		writeJSON(w, metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv, APIResources: all})
+	resources := func(gv string, resources ...metav1.APIResource) {
+		writeJSON(w, metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv, APIResources: resources})
 	}
 	switch {
 	case path == "/api":
@@ -216,35 +216,35 @@ var largeNode = `{"apiVersion":"v1","kind":"Node","metadata":{"name":"a","genera
 // manyKinds is a 3 MiB resource list with the maximum number of values.
 var manyKinds = `{"kind":"APIResourceList","resources":[{"name":"configmaps","kind":"ConfigMap","namespaced":true},` + repeatJSON(`{"name":"`+strings.Repeat("x", 1000)+`","kind":"A"}`, 3000)[1:] + `}`
 
-func (s *hangingTarget) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	if s.kinds && req.URL.Path == "/api/v1" {
+func (h *hangingTarget) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if h.kinds && req.URL.Path == "/api/v1" {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, manyKinds)
 		return
 	}
 	if req.Method == http.MethodGet && strings.Contains(req.URL.Path, "/nodes/") {
-		s.mu.Lock()
-		s.pending++
-		s.mu.Unlock()
+		h.mu.Lock()
+		h.pending++
+		h.mu.Unlock()
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, largeNode)
 		return
 	}
-	if !s.silent(req) {
-		s.fakeServer.ServeHTTP(w, req)
+	if !h.silent(req) {
+		h.fakeServer.ServeHTTP(w, req)
 		return
 	}
 	_, _ = io.Copy(io.Discard, req.Body)
-	s.mu.Lock()
-	s.pending++
-	s.mu.Unlock()
+	h.mu.Lock()
+	h.pending++
+	h.mu.Unlock()
 	<-req.Context().Done()
 }
 
-func (s *hangingTarget) pendingRequests() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.pending
+func (h *hangingTarget) pendingRequests() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.pending
 }
 
 type child struct {
@@ -262,12 +262,12 @@ func startProvisioner(t *testing.T, server string) *child {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := &strings.Builder{}
-	cmd.Stderr, cmd.Stdout = said, said
+	output := &strings.Builder{}
+	cmd.Stderr, cmd.Stdout = output, output
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	return &child{cmd, in, said}
+	return &child{cmd, in, output}
 }
 
 func (c *child) processorTime(t *testing.T) time.Duration {
@@ -304,14 +304,14 @@ func (c *child) peakMemory(t *testing.T) int {
 
 func lastBytes(text string) string { return text[max(0, len(text)-2000):] }
 
-func (c *child) waitFor(t *testing.T, what string, is func() bool) {
+func (c *child) waitFor(t *testing.T, about string, expect func() bool) {
 	t.Helper()
-	for !is() {
+	for !expect() {
 		c.peakMemory(t)
 		select {
 		case <-time.After(50 * time.Millisecond):
 		case <-t.Context().Done():
-			t.Fatalf("it does not come about: %s", what)
+			t.Fatalf("it does not come about: %s", about)
 		}
 	}
 }

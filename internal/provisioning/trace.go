@@ -19,21 +19,21 @@ func (r *Reconciler) tracer() trace.Tracer {
 	return r.Spans.Tracer("weir.dev/weir/internal/provisioning")
 }
 
-func (a *run) startSpan(ctx context.Context) (context.Context, trace.Span) {
-	return a.reconciler.tracer().Start(ctx, "provision attempt", trace.WithAttributes(
-		attribute.String("k8s.namespace.name", a.p.Namespace), attribute.String("weir.provision", a.p.Name),
-		attribute.Int64("weir.attempt", a.p.Status.AttemptNumber)))
+func (r *run) startSpan(ctx context.Context) (context.Context, trace.Span) {
+	return r.reconciler.tracer().Start(ctx, "provision attempt", trace.WithAttributes(
+		attribute.String("k8s.namespace.name", r.p.Namespace), attribute.String("weir.provision", r.p.Name),
+		attribute.Int64("weir.attempt", r.p.Status.AttemptNumber)))
 }
 
-func (a *run) traceStep(ctx context.Context, name string, step func(context.Context) error) error {
-	ctx, span := a.reconciler.tracer().Start(ctx, "provision step", trace.WithAttributes(attribute.String("weir.step", name)))
+func (r *run) traceStep(ctx context.Context, name string, step func(context.Context) error) error {
+	ctx, span := r.reconciler.tracer().Start(ctx, "provision step", trace.WithAttributes(attribute.String("weir.step", name)))
 	defer span.End()
 	err := step(ctx)
-	if err != nil && a.target != nil {
-		err = a.target.credentials.addHint(err, time.Now())
+	if err != nil && r.target != nil {
+		err = r.target.credentials.addHint(err, time.Now())
 	}
 	if err != nil {
-		span.SetStatus(codes.Error, a.log.CleanText(err.Error()))
+		span.SetStatus(codes.Error, r.log.CleanText(err.Error()))
 	}
 	return err
 }

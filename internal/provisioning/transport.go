@@ -38,11 +38,11 @@ type dialPolicy struct {
 
 type dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-func (o dialPolicy) dialFunc() dial {
-	if o.dial != nil {
-		return o.dial
+func (d dialPolicy) dialFunc() dial {
+	if d.dial != nil {
+		return d.dial
 	}
-	return (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second, Control: o.checkAddress}).DialContext
+	return (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second, Control: d.checkAddress}).DialContext
 }
 
 // platform is Azure's wire server address. The prefixes are those of NAT64, which can lead to any
@@ -53,7 +53,7 @@ var (
 )
 
 // checkAddress rejects forbidden addresses after name resolution.
-func (o dialPolicy) checkAddress(_, address string, _ syscall.RawConn) error {
+func (d dialPolicy) checkAddress(_, address string, _ syscall.RawConn) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return err
@@ -64,18 +64,18 @@ func (o dialPolicy) checkAddress(_, address string, _ syscall.RawConn) error {
 	}
 	ip = ip.Unmap().WithZone("")
 	if ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || ip == wireServer || slices.ContainsFunc(natPrefixes, func(p netip.Prefix) bool { return p.Contains(ip) }) ||
-		!o.isLocal && (ip.IsLoopback() || !o.allowHost && isHostAddress(ip)) {
+		!d.isLocal && (ip.IsLoopback() || !d.allowHost && isHostAddress(ip)) {
 		return fmt.Errorf("%s belongs to the machine on which Weir runs, and is no target", ip)
 	}
 	return nil
 }
 
 func isHostAddress(ip netip.Addr) bool {
-	all, err := net.InterfaceAddrs()
+	addrs, err := net.InterfaceAddrs()
 	if err != nil {
 		return true // unknown: reject
 	}
-	return slices.ContainsFunc(all, func(a net.Addr) bool {
+	return slices.ContainsFunc(addrs, func(a net.Addr) bool {
 		prefix, err := netip.ParsePrefix(a.String())
 		return err == nil && prefix.Addr().Unmap() == ip
 	})
@@ -83,19 +83,19 @@ func isHostAddress(ip netip.Addr) bool {
 
 // newClient creates the HTTP client of an attempt. It follows no redirects. client-go's own transports
 // are cached for the life of the process.
-func (o dialPolicy) newClient(ctx context.Context, cfg *rest.Config) (*http.Client, *attemptTransport, error) {
+func (d dialPolicy) newClient(ctx context.Context, cfg *rest.Config) (*http.Client, *attemptTransport, error) {
 	secure, err := rest.TLSConfigFor(cfg)
 	if err != nil {
 		return nil, nil, errors.New("its certificates cannot be read")
 	}
 	wire := utilnet.SetTransportDefaults(&http.Transport{ // HTTP/2 pings detect dead connections
-		TLSClientConfig: secure, DialContext: o.dialFunc(), TLSHandshakeTimeout: 30 * time.Second,
+		TLSClientConfig: secure, DialContext: d.dialFunc(), TLSHandshakeTimeout: 30 * time.Second,
 		DisableCompression: cfg.DisableCompression, MaxResponseHeaderBytes: maxHeaderBytes,
 	})
 	wire.Proxy = nil // a proxy from the environment would bypass the address check
-	in := &attemptTransport{next: wire, ctx: ctx, write: o.write}
-	if o.acquireTurn != nil {
-		in.bounds.AcquireTurn = func() (time.Time, func(), error) { return o.acquireTurn(ctx) }
+	in := &attemptTransport{next: wire, ctx: ctx, write: d.write}
+	if d.acquireTurn != nil {
+		in.bounds.AcquireTurn = func() (time.Time, func(), error) { return d.acquireTurn(ctx) }
 	}
 	if server, err := url.Parse(cfg.Host); err == nil {
 		in.bounds.Base = strings.TrimSuffix(server.Path, "/")
@@ -129,23 +129,23 @@ type attemptTransport struct {
 	notBefore time.Time
 }
 
-func (w *attemptTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	bound, err := w.bounds.LimitFor(req.URL.Path)
+func (a *attemptTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	bound, err := a.bounds.LimitFor(req.URL.Path)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(req.Context())
 	stopTimer := time.AfterFunc(requestTimeout, func() { cancel(errRequestTimeout) }).Stop
-	stopWithin := context.AfterFunc(w.ctx, func() { cancel(context.Cause(w.ctx)) })
+	stopWithin := context.AfterFunc(a.ctx, func() { cancel(context.Cause(a.ctx)) })
 	stop := func() { stopTimer(); stopWithin() }
-	if w.write != nil && req.Method != http.MethodGet {
-		if err := w.write(ctx); err != nil {
+	if a.write != nil && req.Method != http.MethodGet {
+		if err := a.write(ctx); err != nil {
 			stop()
 			cancel(nil)
 			return nil, err
 		}
 	}
-	res, err := w.next.RoundTrip(req.WithContext(ctx))
+	res, err := a.next.RoundTrip(req.WithContext(ctx))
 	if err != nil && errors.Is(context.Cause(ctx), errRequestTimeout) {
 		err = errRequestTimeout
 	}
@@ -162,7 +162,7 @@ func (w *attemptTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 		return nil, err
 	}
 	if res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= http.StatusInternalServerError {
-		w.recordRetryAfter(res.Header)
+		a.recordRetryAfter(res.Header)
 	}
 	res.Header.Del("Retry-After")
 	if err := checkKubernetes(res); err != nil {
@@ -173,19 +173,19 @@ func (w *attemptTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 	return res, nil
 }
 
-func (w *attemptTransport) recordRetryAfter(header http.Header) {
+func (a *attemptTransport) recordRetryAfter(header http.Header) {
 	at, named := ratelimit.RetryAfter(header, time.Now())
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if named && at.After(w.notBefore) {
-		w.notBefore = at
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if named && at.After(a.notBefore) {
+		a.notBefore = at
 	}
 }
 
-func (w *attemptTransport) retryAfter() time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.notBefore
+func (a *attemptTransport) retryAfter() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.notBefore
 }
 
-func (w *attemptTransport) WrappedRoundTripper() http.RoundTripper { return w.next }
+func (a *attemptTransport) WrappedRoundTripper() http.RoundTripper { return a.next }

@@ -48,11 +48,11 @@ func TestProvisionsThatFailAtOnce(t *testing.T) {
 			w.mu.Unlock()
 			began, during := time.Now(), time.Minute
 			time.Sleep(during / 2)
-			asked := time.Now()
+			requested := time.Now()
 			if _, err := w.room.reconcile(t.Context(), reconcile.Request{NamespacedName: neighbor}); err != nil {
 				t.Error(err)
 			}
-			if elapsed := time.Since(asked); elapsed > time.Second || w.getProvision(neighbor).Status.State != v1alpha1.ProvisionRunning {
+			if elapsed := time.Since(requested); elapsed > time.Second || w.getProvision(neighbor).Status.State != v1alpha1.ProvisionRunning {
 				t.Errorf("after %s a neighbor is %+v", elapsed, w.getProvision(neighbor).Status.State)
 			}
 			time.Sleep(during / 2)

@@ -118,7 +118,7 @@ func (b *Budget) PaceAt(now time.Time) Pace {
 	b.pruneInactive(now)
 	b.fleet.raise(b.window.countWrites(now), now)
 	weights := 0.0
-	type sum struct{ heaviest, all, reservedRate float64 }
+	type sum struct{ heaviest, total, reservedRate float64 }
 	namespaces := map[string]sum{}
 	for _, a := range b.pools {
 		a = a.decayTo(now, b.interval)
@@ -126,7 +126,7 @@ func (b *Budget) PaceAt(now time.Time) Pace {
 		of.reservedRate += a.reservedRate(b.interval)
 		if a.recentCount >= minActive {
 			weights += a.shareWeight()
-			of.heaviest, of.all = max(of.heaviest, a.shareWeight()), of.all+a.shareWeight()
+			of.heaviest, of.total = max(of.heaviest, a.shareWeight()), of.total+a.shareWeight()
 		}
 		namespaces[a.namespace] = of
 	}
@@ -140,13 +140,13 @@ func (b *Budget) PaceAt(now time.Time) Pace {
 		}
 		reservedRate += of.reservedRate
 		waitingRate += b.limitWaitingRate(name, of.reservedRate, now)
-		if of.all == 0 {
+		if of.total == 0 {
 			continue
 		}
 		total += of.heaviest
-		p.poolWeights[name] = of.heaviest / of.all
+		p.poolWeights[name] = of.heaviest / of.total
 		if bounded {
-			p.maxRates[name] = spendFactor * max(free, 0) / windowLength.Seconds() / of.all
+			p.maxRates[name] = spendFactor * max(free, 0) / windowLength.Seconds() / of.total
 		}
 	}
 	p.longest = b.longestWait(waitingRate)

@@ -183,12 +183,12 @@ type Usage struct {
 func (bs *Budgets) ListUsage(now time.Time) []Usage {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
-	all := make([]Usage, 0, len(bs.budgets))
+	usages := make([]Usage, 0, len(bs.budgets))
 	for _, name := range slices.Sorted(maps.Keys(bs.budgets)) {
 		f := Usage{Subscription: name}
 		f.Used, f.Share, f.Remaining = bs.budgets[name].UsageAt(now)
 		f.Deferred, f.Fleet = bs.budgets[name].CountDeferred(now), bs.budgets[name].FleetAt(now)
-		all = append(all, f)
+		usages = append(usages, f)
 	}
-	return all
+	return usages
 }

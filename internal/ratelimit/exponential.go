@@ -11,13 +11,13 @@ type Exponential struct {
 }
 
 // DelayAfter returns the delay after the n-th consecutive failure, n from 1; zero for n below 1.
-func (d Exponential) DelayAfter(n int) time.Duration {
+func (e Exponential) DelayAfter(n int) time.Duration {
 	if n < 1 {
 		return 0
 	}
-	delay := d.Initial
-	for i := 1; i < n && delay < d.Max; i++ {
+	delay := e.Initial
+	for i := 1; i < n && delay < e.Max; i++ {
 		delay *= 2
 	}
-	return min(delay, d.Max)
+	return min(delay, e.Max)
 }

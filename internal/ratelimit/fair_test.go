@@ -57,7 +57,7 @@ func TestAFloodOfChangesIsBounded(t *testing.T) {
 }
 
 // Inactive pools are forgotten even if no pace is requested.
-func TestWhatHasChangedLongAgoIsForgotten(t *testing.T) {
+func TestIdlePoolsAreForgotten(t *testing.T) {
 	b := NewBudget(0.5, 30*time.Second)
 	for n := range 1000 {
 		b.CountChange(aPool(n), "", start.Add(time.Duration(n)*time.Minute))
@@ -95,7 +95,7 @@ func TestAClockThatWasAhead(t *testing.T) {
 }
 
 // The rate of a pool that has just begun to change is based on its age, not on its low count.
-func TestHowFarApartChangesAre(t *testing.T) {
+func TestChangeIntervals(t *testing.T) {
 	for _, every := range []time.Duration{2 * time.Second, 10 * time.Second} {
 		var a changeRate
 		now := start

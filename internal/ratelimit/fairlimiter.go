@@ -44,20 +44,20 @@ type repeatCount struct {
 }
 
 // RecordChanges records the changes of a finished round.
-func (s *FairLimiter) RecordChanges(changes []SharedChange, now time.Time) {
-	if s.lastChanges == nil {
-		s.lastChanges, s.namespaces = map[string]lastChange{}, map[string]repeatCount{}
+func (f *FairLimiter) RecordChanges(changes []SharedChange, now time.Time) {
+	if f.lastChanges == nil {
+		f.lastChanges, f.namespaces = map[string]lastChange{}, map[string]repeatCount{}
 	}
 	repeated := map[string]bool{}
 	for _, c := range changes {
-		previous, known := s.lastChanges[c.Object]
+		previous, known := f.lastChanges[c.Object]
 		if known && now.Sub(previous.at) < changeTTL && !reflect.DeepEqual(previous.desired, c.Desired) {
 			repeated[c.Namespace] = true
 		}
-		s.lastChanges[c.Object] = lastChange{c.Desired, now}
+		f.lastChanges[c.Object] = lastChange{c.Desired, now}
 	}
 	for namespace := range repeated {
-		r := s.namespaces[namespace]
+		r := f.namespaces[namespace]
 		if now.Sub(r.at) >= resetAfter {
 			r = repeatCount{}
 		}
@@ -65,29 +65,29 @@ func (s *FairLimiter) RecordChanges(changes []SharedChange, now time.Time) {
 		if r.rounds > maxFreeRounds {
 			r.nextAt = now.Add(min(minDelay<<min(r.rounds-maxFreeRounds-1, 10), maxDelay))
 		}
-		s.namespaces[namespace] = r
+		f.namespaces[namespace] = r
 	}
-	s.removeExpired(now)
+	f.removeExpired(now)
 }
 
-func (s *FairLimiter) removeExpired(now time.Time) {
-	for name, c := range s.lastChanges {
+func (f *FairLimiter) removeExpired(now time.Time) {
+	for name, c := range f.lastChanges {
 		if now.Sub(c.at) >= changeTTL {
-			delete(s.lastChanges, name)
+			delete(f.lastChanges, name)
 		}
 	}
-	for namespace, r := range s.namespaces {
+	for namespace, r := range f.namespaces {
 		if now.Sub(r.at) >= resetAfter {
-			delete(s.namespaces, namespace)
+			delete(f.namespaces, namespace)
 		}
 	}
 }
 
 // NextRoundAt returns when a round may begin for any of the changes.
-func (s *FairLimiter) NextRoundAt(waiting []SharedChange) time.Time {
+func (f *FairLimiter) NextRoundAt(waiting []SharedChange) time.Time {
 	var first time.Time
 	for i, c := range waiting {
-		if at := s.namespaces[c.Namespace].nextAt; i == 0 || at.Before(first) {
+		if at := f.namespaces[c.Namespace].nextAt; i == 0 || at.Before(first) {
 			first = at
 		}
 	}

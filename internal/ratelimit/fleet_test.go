@@ -177,7 +177,7 @@ func TestLowShareRisesFaster(t *testing.T) {
 
 // A 429 that may concern only its resource counts for the quota if Azure has accepted no write since it rejected another, or
 // while the share is lowered.
-func TestWhatIsAQuota(t *testing.T) {
+func TestQuotaErrors(t *testing.T) {
 	now := time.Unix(0, 0)
 	b := NewBudget(0.5, 30*time.Second)
 	throttle := func(resource string, after time.Duration) {

@@ -25,52 +25,52 @@ const mergeInterval = 250 * time.Millisecond
 // minActive is the count of an inactive pool.
 const minActive = 0.05
 
-func (a changeRate) decayTo(now time.Time, interval time.Duration) changeRate {
-	passed := max(0, now.Sub(a.at))
+func (c changeRate) decayTo(now time.Time, interval time.Duration) changeRate {
+	passed := max(0, now.Sub(c.at))
 	return changeRate{
-		recentCount: a.recentCount * math.Exp(-float64(passed)/float64(interval)),
-		windowCount: a.windowCount * math.Exp(-float64(passed)/float64(windowLength)),
+		recentCount: c.recentCount * math.Exp(-float64(passed)/float64(interval)),
+		windowCount: c.windowCount * math.Exp(-float64(passed)/float64(windowLength)),
 		at:          now,
-		since:       a.since,
+		since:       c.since,
 
-		namespace: a.namespace,
+		namespace: c.namespace,
 	}
 }
 
-func (a changeRate) addChange(now time.Time, interval time.Duration) changeRate {
-	if since := now.Sub(a.at); since >= 0 && since < mergeInterval {
-		return a
+func (c changeRate) addChange(now time.Time, interval time.Duration) changeRate {
+	if since := now.Sub(c.at); since >= 0 && since < mergeInterval {
+		return c
 	}
-	if a = a.decayTo(now, interval); a.recentCount < minActive {
-		a.recentCount, a.since = 0, now
+	if c = c.decayTo(now, interval); c.recentCount < minActive {
+		c.recentCount, c.since = 0, now
 	}
-	a.recentCount = min(a.recentCount+1, maxRecent)
-	a.windowCount = min(a.windowCount+1, windowLength.Seconds()/interval.Seconds()) // more is never owed
-	return a
+	c.recentCount = min(c.recentCount+1, maxRecent)
+	c.windowCount = min(c.windowCount+1, windowLength.Seconds()/interval.Seconds()) // more is never owed
+	return c
 }
 
 // shareWeight divides what is left. A pool with λ changes and a write every w seconds has λ·w/2 changes
 // waiting; for a given number of writes, the sum is minimal if w is proportional to 1/√λ.
-func (a changeRate) shareWeight() float64 { return math.Sqrt(max(a.recentCount, minActive)) }
+func (c changeRate) shareWeight() float64 { return math.Sqrt(max(c.recentCount, minActive)) }
 
 // demandFactor is the expected number of further changes per change. Underestimating it costs a write
 // beyond the share.
 const demandFactor = 1.5
 
 // reservedRate is the expected number of forced writes per second, at most one per interval.
-func (a changeRate) reservedRate(interval time.Duration) float64 {
-	return min(1/interval.Seconds(), demandFactor*a.windowCount/windowLength.Seconds())
+func (c changeRate) reservedRate(interval time.Duration) float64 {
+	return min(1/interval.Seconds(), demandFactor*c.windowCount/windowLength.Seconds())
 }
 
 // changeInterval is the time between recent changes: an interval if only one is known, zero if they are too
 // frequent to distinguish.
-func (a changeRate) changeInterval(interval time.Duration) time.Duration {
-	if a.recentCount > maxRecent/2 {
+func (c changeRate) changeInterval(interval time.Duration) time.Duration {
+	if c.recentCount > maxRecent/2 {
 		return 0
 	}
-	first := math.Exp(-float64(a.at.Sub(a.since)) / float64(interval)) // decayed first change, which has no predecessor
-	if a.recentCount-first < minActive {
+	first := math.Exp(-float64(c.at.Sub(c.since)) / float64(interval)) // decayed first change, which has no predecessor
+	if c.recentCount-first < minActive {
 		return interval
 	}
-	return time.Duration(float64(interval) * (1 - first) / (a.recentCount - first))
+	return time.Duration(float64(interval) * (1 - first) / (c.recentCount - first))
 }

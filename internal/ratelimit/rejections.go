@@ -55,12 +55,12 @@ type namespaceRejections struct {
 	reducedAt time.Time
 }
 
-func (s *namespaceRejections) isRecent(now time.Time) bool {
-	return s != nil && now.Sub(s.lastAt) < rejectionTTL
+func (n *namespaceRejections) isRecent(now time.Time) bool {
+	return n != nil && now.Sub(n.lastAt) < rejectionTTL
 }
 
-func (s *namespaceRejections) batchSizeAt(now time.Time) int {
-	return min(maxBatchSize, s.batchSize<<min(10, max(0, now.Sub(s.reducedAt)/rejectInterval)))
+func (n *namespaceRejections) batchSizeAt(now time.Time) int {
+	return min(maxBatchSize, n.batchSize<<min(10, max(0, now.Sub(n.reducedAt)/rejectInterval)))
 }
 
 // RecordRejection counts a rejection of an object.

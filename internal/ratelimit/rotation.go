@@ -11,44 +11,44 @@ type Rotation struct {
 }
 
 // SetNamespaces sets the namespaces in line. New ones are appended in order.
-func (l *Rotation) SetNamespaces(namespaces []string) {
+func (r *Rotation) SetNamespaces(namespaces []string) {
 	of := make(map[string]uint64, len(namespaces))
 	for _, n := range namespaces {
-		turn, inLine := l.order[n]
+		turn, inLine := r.order[n]
 		if _, seen := of[n]; seen {
 			continue
 		}
 		if !inLine {
-			l.lastTurn++
-			turn = l.lastTurn
+			r.lastTurn++
+			turn = r.lastTurn
 		}
 		of[n] = turn
 	}
-	l.order = of
+	r.order = of
 }
 
 // UpdateRound starts a round if no ready namespace has a turn left.
-func (l *Rotation) UpdateRound(ready []string) {
+func (r *Rotation) UpdateRound(ready []string) {
 	for _, n := range ready {
-		if l.order[n] <= l.roundEnd {
+		if r.order[n] <= r.roundEnd {
 			return
 		}
 	}
-	l.roundEnd = l.lastTurn
+	r.roundEnd = r.lastTurn
 }
 
 // OrderOf orders the namespaces: the lowest is next.
-func (l *Rotation) OrderOf(namespace string) uint64 { return l.order[namespace] }
+func (r *Rotation) OrderOf(namespace string) uint64 { return r.order[namespace] }
 
 // InNextRound reports whether a namespace had its turn in this round, or joined later. In any order
 // within a round, a namespace waits for at most two turns of each other.
-func (l *Rotation) InNextRound(namespace string) bool { return l.order[namespace] > l.roundEnd }
+func (r *Rotation) InNextRound(namespace string) bool { return r.order[namespace] > r.roundEnd }
 
 // MoveToEnd moves a namespace to the end.
-func (l *Rotation) MoveToEnd(namespace string) {
-	if _, inLine := l.order[namespace]; inLine {
-		l.lastTurn++
-		l.order[namespace] = l.lastTurn
+func (r *Rotation) MoveToEnd(namespace string) {
+	if _, inLine := r.order[namespace]; inLine {
+		r.lastTurn++
+		r.order[namespace] = r.lastTurn
 	}
 }
 

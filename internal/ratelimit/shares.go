@@ -42,9 +42,9 @@ type namespaceUsage struct {
 	poolsDeferredUntil time.Time // deferral of the first of its pools
 }
 
-func (t *namespaceUsage) markWaiting(now time.Time) {
-	if until := now.Add(waitTTL); until.After(t.waitingUntil) {
-		t.waitingUntil = until
+func (n *namespaceUsage) markWaiting(now time.Time) {
+	if until := now.Add(waitTTL); until.After(n.waitingUntil) {
+		n.waitingUntil = until
 	}
 }
 
@@ -130,8 +130,8 @@ func (b *Budget) removeIdleNamespaces(now time.Time) {
 	}
 }
 
-func (t *namespaceUsage) isActive(now time.Time) bool {
-	return t.waitingUntil.After(now) || !t.lastWriteAt.IsZero() && now.Sub(t.lastWriteAt) < windowLength+slotLength
+func (n *namespaceUsage) isActive(now time.Time) bool {
+	return n.waitingUntil.After(now) || !n.lastWriteAt.IsZero() && now.Sub(n.lastWriteAt) < windowLength+slotLength
 }
 
 // computeShare returns a namespace's max-min fair share, and whether others wait for a write.
@@ -160,18 +160,18 @@ func (b *Budget) computeShare(t *namespaceUsage, now time.Time) (share float64, 
 // most writes.
 func (b *Budget) availableWrites(namespace string, rejected bool, now time.Time) float64 {
 	t := b.usageOf(namespace)
-	all := b.maxServiceWrites()
-	free, used, services := all-b.window.countWrites(now)-b.reserved, t.window.countWrites(now)+t.reserved, t.serviceWindow.countWrites(now)+t.reserved
+	writes := b.maxServiceWrites()
+	free, used, services := writes-b.window.countWrites(now)-b.reserved, t.window.countWrites(now)+t.reserved, t.serviceWindow.countWrites(now)+t.reserved
 	share, othersWait := b.computeShare(t, now)
 	if b.isOnlyNamespace(namespace, now) {
 		used = services
 	}
-	available := max(min(share-used, free), free-all*(1-unlimitedShare))
+	available := max(min(share-used, free), free-writes*(1-unlimitedShare))
 	if !othersWait {
-		available = max(available, free-all*reservedShare)
+		available = max(available, free-writes*reservedShare)
 	}
 	if !rejected {
-		available = max(available, all*minimumShare-services)
+		available = max(available, writes*minimumShare-services)
 	}
 	return available
 }
@@ -180,17 +180,17 @@ func (b *Budget) availableWrites(namespace string, rejected bool, now time.Time)
 // none within the share or without other namespaces.
 func (b *Budget) DeferPools(namespace string, due int, now time.Time) []Deferral {
 	b.removeIdleNamespaces(now)
-	t, all := b.usageOf(namespace), b.maxServiceWrites()
+	t, writes := b.usageOf(namespace), b.maxServiceWrites()
 	t.markWaiting(now)
 	used, spent := t.window.countWrites(now)+t.reserved, b.window.countWrites(now)+b.reserved
-	if b.isOnlyNamespace(namespace, now) || max(all*minimumShare-used, all*unlimitedShare-spent) >= float64(due) {
+	if b.isOnlyNamespace(namespace, now) || max(writes*minimumShare-used, writes*unlimitedShare-spent) >= float64(due) {
 		return nil
 	}
 	share, othersWait := b.computeShare(t, now)
-	share = max(share, all*minimumShare)
-	total := all * unlimitedShare // for all namespaces
+	share = max(share, writes*minimumShare)
+	total := writes * unlimitedShare // for all namespaces
 	if !othersWait {
-		total = all * (1 - reservedShare)
+		total = writes * (1 - reservedShare)
 	}
 	var deferred []Deferral
 	for n := max(0, int(max(share-used, total-spent))) + 1; n <= due; n++ {
@@ -201,7 +201,7 @@ func (b *Budget) DeferPools(namespace string, due int, now time.Time) []Deferral
 		if first := now.Add(slotLength); until.Before(first) {
 			until = first
 		}
-		deferred = append(deferred, b.newDeferral(Deferral{Namespace: namespace, Used: used, Share: share, TotalUsed: spent, Max: all, Until: until, RoomAt: until}))
+		deferred = append(deferred, b.newDeferral(Deferral{Namespace: namespace, Used: used, Share: share, TotalUsed: spent, Max: writes, Until: until, RoomAt: until}))
 	}
 	if len(deferred) > 0 {
 		t.poolsDeferredUntil = deferred[0].Until
@@ -259,12 +259,12 @@ func (b *Budget) newDeferral(d Deferral) Deferral {
 
 // roomAt returns when there is room again without further writes.
 func (b *Budget) roomAt(t *namespaceUsage, share float64, now time.Time) time.Time {
-	all := b.maxServiceWrites()
+	writes := b.maxServiceWrites()
 	at := t.window.timeBelow(share-1, now)
-	if free := b.window.timeBelow(all-1, now); free.After(at) {
+	if free := b.window.timeBelow(writes-1, now); free.After(at) {
 		at = free
 	}
-	if unreserved := b.window.timeBelow(all*(1-reservedShare)-1, now); unreserved.Before(at) {
+	if unreserved := b.window.timeBelow(writes*(1-reservedShare)-1, now); unreserved.Before(at) {
 		at = unreserved
 	}
 	if first := now.Add(slotLength); at.Before(first) {

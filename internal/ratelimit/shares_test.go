@@ -137,8 +137,8 @@ func TestTheFloor(t *testing.T) {
 		t.Error("what is rejected has a floor")
 	}
 	first, _ := b.DeferService("shop", false, now)
-	if again, deferred := b.DeferService("shop", false, now.Add(first.Until.Sub(now)/2)); !deferred || again != first {
-		t.Errorf("%+v, and then %+v: each change would be written into the status", first, again)
+	if second, deferred := b.DeferService("shop", false, now.Add(first.Until.Sub(now)/2)); !deferred || second != first {
+		t.Errorf("%+v, and then %+v: each change would be written into the status", first, second)
 	}
 	for _, share := range []float64{0, 0.01} {
 		if b := NewBudget(share, 30*time.Second); !b.spends("shop", now) {
@@ -154,8 +154,8 @@ func TestReservations(t *testing.T) {
 	if float64(first) != weirs-reserve {
 		t.Errorf("%d are reserved, want %v", first, weirs-reserve)
 	}
-	if again := b.ReserveWrites("shop", 1000, false, now); again != int(floor) && again != 1 {
-		t.Errorf("%d more are reserved", again)
+	if second := b.ReserveWrites("shop", 1000, false, now); second != int(floor) && second != 1 {
+		t.Errorf("%d more are reserved", second)
 	}
 	b.ReleaseWrites("shop", first)
 	if other := b.ReserveWrites("blog", 1000, false, now); float64(other) < weirs*unlimitedShare-1 {
@@ -166,11 +166,11 @@ func TestReservations(t *testing.T) {
 // However a namespace varies its objects' specs and names, the number of its rejected writes is
 // bounded, and no other namespace waits for them.
 func TestLawRejections(t *testing.T) {
-	why := errors.New("rejected")
+	reason := errors.New("rejected")
 	rapid.Check(t, func(t *rapid.T) {
 		var r Rejections
 		now := start
-		var all []time.Time
+		var times []time.Time
 		of := map[string][]time.Time{}
 		for step := range rapid.IntRange(1, 200).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 5000).Draw(t, "ms")) * time.Millisecond)
@@ -187,8 +187,8 @@ func TestLawRejections(t *testing.T) {
 					continue
 				}
 				r.CountRejectedWrite("shop", 1, now)
-				r.RecordRejection(name, spec, why, now)
-				all, of[name] = append(all, now), append(of[name], now)
+				r.RecordRejection(name, spec, reason, now)
+				times, of[name] = append(times, now), append(of[name], now)
 			}
 			if _, _, suspect := r.BatchLimit("blog", now); suspect || r.NamespaceRetryAt("blog", now).After(now) {
 				t.Fatal("another namespace waits")
@@ -206,7 +206,7 @@ func TestLawRejections(t *testing.T) {
 			}
 			return limit
 		}
-		if n := within(all); n > maxRejected+int(windowLength/rejectInterval) {
+		if n := within(times); n > maxRejected+int(windowLength/rejectInterval) {
 			t.Fatalf("%d rejected writes in five minutes", n)
 		}
 		for name, tries := range of {
@@ -225,7 +225,7 @@ func TestLawRejections(t *testing.T) {
 // pause.
 func TestCorrections(t *testing.T) {
 	var r Rejections
-	why := errors.New("rejected")
+	reason := errors.New("rejected")
 	waits := func(spec string, at time.Duration) time.Duration {
 		until, err := r.ObjectRetryAt("shop/web", func() string { return spec }, start.Add(at))
 		if err == nil {
@@ -239,14 +239,14 @@ func TestCorrections(t *testing.T) {
 			t.Errorf("%s after %s waits for %s, want %s", spec, at, got, want)
 		}
 	}
-	r.RecordRejection("shop/web", "typo", why, start)
+	r.RecordRejection("shop/web", "typo", reason, start)
 	check("typo", 0, 5*time.Second)
 	check("corrected", 0, 0)
-	r.RecordRejection("shop/web", "corrected", why, start)
+	r.RecordRejection("shop/web", "corrected", reason, start)
 	check("corrected", 0, 10*time.Second)
 	check("another", 0, 10*time.Second)
 	check("another", 10*time.Second, 0)
-	r.RecordRejection("shop/web", "another", why, start.Add(10*time.Second))
+	r.RecordRejection("shop/web", "another", reason, start.Add(10*time.Second))
 	check("another", 10*time.Second, 20*time.Second)
 	check("last", 12*time.Second, 0)
 	r.ClearRejection("shop/web")
@@ -254,7 +254,7 @@ func TestCorrections(t *testing.T) {
 }
 
 // The width is halved after a rejection, doubled after a success, and restored after a while.
-func TestHowManyAreWrittenTogether(t *testing.T) {
+func TestBatchLimit(t *testing.T) {
 	var r Rejections
 	want := func(at time.Duration, want int) {
 		t.Helper()
@@ -321,9 +321,9 @@ func TestADeferralKeepsItsTime(t *testing.T) {
 			t.Errorf("no %q in %q", want, first)
 		}
 	}
-	again, deferred := b.DeferService("shop", false, first.Until)
-	if !deferred || again.String() != first.String() || again.Until != first.Until.Add(serviceRecheck) {
-		t.Errorf("it is now %q until %s, and was %q", again, again.Until, first)
+	second, deferred := b.DeferService("shop", false, first.Until)
+	if !deferred || second.String() != first.String() || second.Until != first.Until.Add(serviceRecheck) {
+		t.Errorf("it is now %q until %s, and was %q", second, second.Until, first)
 	}
 	later := first.RoomAt.Add(time.Minute)
 	if d, deferred := b.DeferService("shop", false, later); deferred || b.usageOf("shop").deferral != (Deferral{}) {

@@ -19,7 +19,7 @@ func TestLawTheLastThatFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(0, 4000).Draw(t, "bytes")
 		l := New(limit)
-		var all []Call
+		var items []Call
 		for i := range rapid.IntRange(0, 200).Draw(t, "calls") {
 			c := Call{Op: "get", Status: i, Resource: strings.Repeat("x", rapid.IntRange(0, 500).Draw(t, "long"))}
 			for range rapid.IntRange(0, 3).Draw(t, "causes") {
@@ -27,21 +27,21 @@ func TestLawTheLastThatFit(t *testing.T) {
 			}
 			l.Add(c)
 			if c.memorySize() <= limit {
-				all = append(all, c)
+				items = append(items, c)
 			}
 		}
 		got := l.Select(Filter{})
-		want, fits := len(all), 0
-		for want > 0 && fits+all[want-1].memorySize() <= limit {
+		want, fits := len(items), 0
+		for want > 0 && fits+items[want-1].memorySize() <= limit {
 			want--
-			fits += all[want].memorySize()
+			fits += items[want].memorySize()
 		}
-		if len(got) != len(all)-want || l.bytes != fits {
-			t.Fatalf("%d calls of %d bytes are kept, want %d of %d", len(got), l.bytes, len(all)-want, fits)
+		if len(got) != len(items)-want || l.bytes != fits {
+			t.Fatalf("%d calls of %d bytes are kept, want %d of %d", len(got), l.bytes, len(items)-want, fits)
 		}
 		for i := range got {
-			if got[i].Status != all[want+i].Status {
-				t.Fatalf("call %d is that of %d, want %d", i, got[i].Status, all[want+i].Status)
+			if got[i].Status != items[want+i].Status {
+				t.Fatalf("call %d is that of %d, want %d", i, got[i].Status, items[want+i].Status)
 			}
 		}
 	})
@@ -105,16 +105,16 @@ func TestCauses(t *testing.T) {
 
 func TestAddsSideBySide(t *testing.T) {
 	l := New(10_000)
-	var all sync.WaitGroup
+	var wg sync.WaitGroup
 	for range 8 {
-		all.Go(func() {
+		wg.Go(func() {
 			for range 200 {
 				l.Add(Call{Op: "get"})
 				l.Select(Filter{Failed: true})
 			}
 		})
 	}
-	all.Wait()
+	wg.Wait()
 	if n := len(l.Select(Filter{})); n != 10_000/(&Call{Op: "get"}).memorySize() {
 		t.Errorf("%d calls", n)
 	}

@@ -53,18 +53,18 @@ func (a Access) isNarrower(old Access, internal bool) bool {
 	})
 }
 
-func isSubset[T comparable](subset, all []T) bool {
-	return !slices.ContainsFunc(subset, func(v T) bool { return !slices.Contains(all, v) })
+func isSubset[T comparable](subset, items []T) bool {
+	return !slices.ContainsFunc(subset, func(v T) bool { return !slices.Contains(items, v) })
 }
 
 // IsNarrower reports whether s differs from old only in admitting fewer clients.
-func (s *Spec) IsNarrower(old *Spec) bool {
-	if s == nil || old == nil {
+func (spec *Spec) IsNarrower(old *Spec) bool {
+	if spec == nil || old == nil {
 		return false
 	}
 	before := *old
-	before.Access, before.Flaws = s.Access, s.Flaws
-	return s.Access.isNarrower(old.Access, s.Internal) && reflect.DeepEqual(before, *s)
+	before.Access, before.Flaws = spec.Access, spec.Flaws
+	return spec.Access.isNarrower(old.Access, spec.Internal) && reflect.DeepEqual(before, *spec)
 }
 
 // Restriction is the upper bound of a Service's clients. Its valid parts apply even if the Service is
@@ -86,7 +86,9 @@ func RestrictionOf(s Service) Restriction {
 }
 
 // Restriction returns the Restriction of a valid Service.
-func (s *Spec) Restriction() Restriction { return Restriction{Access: s.Access, Internal: s.Internal} }
+func (spec *Spec) Restriction() Restriction {
+	return Restriction{Access: spec.Access, Internal: spec.Internal}
+}
 
 // IsOpen reports whether the Restriction denies no client.
 func (r Restriction) IsOpen() bool {
@@ -141,7 +143,7 @@ func (r *reader) readRanges(name string) []string {
 }
 
 func (r *reader) parseRanges(field string, texts []string) []netip.Prefix {
-	var all []netip.Prefix
+	var prefixes []netip.Prefix
 	for _, text := range texts {
 		text = strings.TrimSpace(text)
 		p, err := netip.ParsePrefix(text)
@@ -153,22 +155,22 @@ func (r *reader) parseRanges(field string, texts []string) []netip.Prefix {
 		case p != p.Masked():
 			r.addFlaw(field, text, "the range as "+p.Masked().String()+", or the one address as "+singlePrefix(p.Addr()).String(), effectIgnoreValue)
 		default:
-			all = append(all, p)
+			prefixes = append(prefixes, p)
 		}
 	}
-	return all
+	return prefixes
 }
 
 func singlePrefix(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
 // removeContained removes ranges within others, because Azure rejects overlapping ranges in a rule. In this order a
 // range precedes those it contains.
-func removeContained(all []netip.Prefix) []netip.Prefix {
-	slices.SortFunc(all, func(a, b netip.Prefix) int {
+func removeContained(prefixes []netip.Prefix) []netip.Prefix {
+	slices.SortFunc(prefixes, func(a, b netip.Prefix) int {
 		return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
 	})
 	var kept []netip.Prefix
-	for _, p := range all {
+	for _, p := range prefixes {
 		if len(kept) == 0 || !kept[len(kept)-1].Overlaps(p) {
 			kept = append(kept, p)
 		}
@@ -206,7 +208,7 @@ func (r *reader) parseServiceTags() []string {
 
 // parseAdditional returns the addresses of load balancers in front of this one.
 func (r *reader) parseAdditional() []netip.Addr {
-	var all []netip.Addr
+	var addresses []netip.Addr
 	known := map[netip.Addr]bool{}
 	for _, text := range r.readList(AdditionalIPs) {
 		family := lb.IPv4
@@ -219,13 +221,13 @@ func (r *reader) parseAdditional() []netip.Addr {
 			r.addProblem(AdditionalIPs, text, "a public address: those of nodes, pods and private networks are opened by no Service")
 		case !known[ip]:
 			known[ip] = true
-			all = append(all, ip)
+			addresses = append(addresses, ip)
 		}
 	}
-	if r.exceedsLimit(AdditionalIPs, len(all), maxAdditional, "addresses", "Azure's limit of destinations of all rules of a security group") {
+	if r.exceedsLimit(AdditionalIPs, len(addresses), maxAdditional, "addresses", "Azure's limit of destinations of all rules of a security group") {
 		return nil
 	}
-	return all
+	return addresses
 }
 
 // notPublic are ranges that a load balancer in front cannot use: private, link-local, Azure platform
@@ -252,13 +254,13 @@ const maxParsedAddresses = 100
 
 // ParseAdditional returns the valid addresses in a value of annotation AdditionalIPs.
 func ParseAdditional(value string) []netip.Addr {
-	var all []netip.Addr
+	var addresses []netip.Addr
 	for _, text := range strings.SplitN(value, ",", maxParsedAddresses+1)[:min(maxParsedAddresses, strings.Count(value, ",")+1)] {
 		if a, err := netip.ParseAddr(strings.TrimSpace(text)); err == nil && isPublicAddress(a) {
-			all = append(all, a)
+			addresses = append(addresses, a)
 		}
 	}
-	return all
+	return addresses
 }
 
 // Limits of one Service. Each is an Azure limit, so more would fail only after delaying other Services. See

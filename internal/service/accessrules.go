@@ -31,7 +31,7 @@ func (spec Spec) AccessRules(addresses, nodes []netip.Addr) []AccessRule {
 	if spec.Access.NoSecurityRules {
 		return nil
 	}
-	var all []AccessRule
+	var rules []AccessRule
 	for i, f := range spec.Frontends {
 		family := f.Frontend.Family
 		for _, g := range spec.ruleTargets(f) {
@@ -49,13 +49,13 @@ func (spec Spec) AccessRules(addresses, nodes []netip.Addr) []AccessRule {
 			}
 			for _, sources := range spec.sourceLists(family) {
 				a.Sources, a.Destinations = sources, slices.Concat(own, further)
-				all = append(all, a)
+				rules = append(rules, a)
 			}
 			a.Destinations = own
-			all = append(all, spec.denyOthers(a, g.floating)...)
+			rules = append(rules, spec.denyOthers(a, g.floating)...)
 		}
 	}
-	return all
+	return rules
 }
 
 // RetainedRules returns rules that cloud-provider-azure makes and the Service does not need: without floating IP it
@@ -66,17 +66,17 @@ func (spec Spec) RetainedRules(nodes []netip.Addr) []AccessRule {
 	}
 	f := spec.Frontends[0]
 	other := map[lb.Family]lb.Family{lb.IPv4: lb.IPv6, lb.IPv6: lb.IPv4}[f.Frontend.Family]
-	var all []AccessRule
+	var rules []AccessRule
 	for _, g := range spec.ruleTargets(f) {
 		destinations := filterFamily(other, nodes)
 		if g.floating || g.protocol == lb.Any || len(destinations) == 0 {
 			continue
 		}
 		for _, sources := range spec.sourceLists(other) {
-			all = append(all, AccessRule{Access: lb.Allow, Family: other, Protocol: g.protocol, Ports: g.ports, Sources: sources, Destinations: destinations})
+			rules = append(rules, AccessRule{Access: lb.Allow, Family: other, Protocol: g.protocol, Ports: g.ports, Sources: sources, Destinations: destinations})
 		}
 	}
-	return all
+	return rules
 }
 
 // ClientLimit returns the upper bound of the Service's clients. The addresses are those of its frontends in order,
@@ -122,7 +122,7 @@ type ruleTarget struct {
 
 // ruleTargets returns the targets of a frontend; one rule has all ports of a protocol.
 func (spec Spec) ruleTargets(f Frontend) []ruleTarget {
-	var all []ruleTarget
+	var targets []ruleTarget
 	for _, r := range spec.Rules {
 		if r.Frontend != f.Frontend.Name {
 			continue
@@ -131,18 +131,18 @@ func (spec Spec) ruleTargets(f Frontend) []ruleTarget {
 		if r.Transport == lb.All {
 			g.protocol = lb.Any
 		}
-		at := slices.IndexFunc(all, func(o ruleTarget) bool { return o.protocol == g.protocol })
+		at := slices.IndexFunc(targets, func(o ruleTarget) bool { return o.protocol == g.protocol })
 		if at < 0 {
-			at = len(all)
-			all = append(all, g)
+			at = len(targets)
+			targets = append(targets, g)
 		}
-		all[at].ports = append(all[at].ports, targetPort(r))
+		targets[at].ports = append(targets[at].ports, targetPort(r))
 	}
-	for i := range all {
-		slices.Sort(all[i].ports)
-		all[i].ports = slices.Compact(all[i].ports)
+	for i := range targets {
+		slices.Sort(targets[i].ports)
+		targets[i].ports = slices.Compact(targets[i].ports)
 	}
-	return all
+	return targets
 }
 
 func targetPort(r lb.Rule) string {
@@ -164,7 +164,7 @@ func (spec Spec) sourceLists(family lb.Family) [][]string {
 		}
 		return [][]string{{internet}}
 	}
-	var all [][]string
+	var names [][]string
 	var ranges []string
 	for _, p := range spec.Access.Ranges {
 		if family.Contains(p.Addr()) {
@@ -172,12 +172,12 @@ func (spec Spec) sourceLists(family lb.Family) [][]string {
 		}
 	}
 	if len(ranges) > 0 {
-		all = append(all, ranges)
+		names = append(names, ranges)
 	}
 	for _, tag := range spec.Access.Tags {
-		all = append(all, []string{tag})
+		names = append(names, []string{tag})
 	}
-	return all
+	return names
 }
 
 // denyOthers deny all other sources, including the virtual network. A frontend address is closed on all ports.
@@ -203,13 +203,13 @@ func (spec Spec) HasDedicatedPools() bool {
 
 // NodePorts returns the node ports that receive flows; none with floating IP.
 func (spec Spec) NodePorts() []int32 {
-	var all []int32
+	var ports []int32
 	for _, r := range spec.Rules {
 		if !r.FloatingIP && r.Transport != lb.All {
-			all = append(all, r.BackendPort)
+			ports = append(ports, r.BackendPort)
 		}
 	}
-	return all
+	return ports
 }
 
 func filterFamily(family lb.Family, addresses []netip.Addr) []netip.Addr {
@@ -222,19 +222,19 @@ func (s Service) UnenforcedReason(guarded bool) string {
 	r := &reader{annotations: s.Annotations}
 	limits := s.restrictionFields()
 	alone := r.readRestriction(DenyAllExcept, true, "")
-	all := limits
+	reason := limits
 	if alone {
-		all = append(all, DenyAllExcept)
+		reason = append(reason, DenyAllExcept)
 	}
 	switch {
-	case len(all) == 0:
+	case len(reason) == 0:
 		return ""
 	case !guarded:
-		return withoutEffect(all, "azure.json names no securityGroupName, and no security rule is made")
+		return withoutEffect(reason, "azure.json names no securityGroupName, and no security rule is made")
 	case r.readRestriction(DisableSecurityRules, false, ""):
-		return withoutEffect(all, DisableSecurityRules+` is "true", and no security rule is made`)
+		return withoutEffect(reason, DisableSecurityRules+` is "true", and no security rule is made`)
 	case len(limits) == 0:
-		return withoutEffect(all, "no source range and no service tag restricts it, so it is open to all sources")
+		return withoutEffect(reason, "no source range and no service tag restricts it, so it is open to all sources")
 	}
 	return ""
 }
@@ -245,23 +245,23 @@ func (spec Spec) NeedsSecurityGroup() bool {
 	return !spec.Internal && len(spec.Rules) > 0 && !spec.Access.NoSecurityRules
 }
 
-func withoutEffect(fields []string, why string) string {
-	return "restrictions without effect: " + strings.Join(fields, ", ") + ": " + why
+func withoutEffect(fields []string, reason string) string {
+	return "restrictions without effect: " + strings.Join(fields, ", ") + ": " + reason
 }
 
 // restrictionFields returns the fields that restrict sources, including invalid ones.
 func (s Service) restrictionFields() []string {
 	r := &reader{annotations: s.Annotations}
-	var all []string
+	var fields []string
 	ranges := SourceRanges
 	if len(s.SourceRanges) > 0 { // it takes precedence over the annotation
 		ranges = ""
-		all = append(all, "spec.loadBalancerSourceRanges")
+		fields = append(fields, "spec.loadBalancerSourceRanges")
 	}
 	for _, name := range []string{ranges, AllowedIPRanges, AllowedServiceTags} {
 		if _, ok := r.readText(name); ok {
-			all = append(all, name)
+			fields = append(fields, name)
 		}
 	}
-	return all
+	return fields
 }

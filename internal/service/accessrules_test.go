@@ -19,9 +19,9 @@ var (
 	node4, node6   = netip.MustParseAddr("10.1.0.10"), netip.MustParseAddr("fd00:1::a")
 )
 
-func formatAccessRules(all []AccessRule) string {
-	lines := make([]string, len(all))
-	for i, a := range all {
+func formatAccessRules(rules []AccessRule) string {
+	lines := make([]string, len(rules))
+	for i, a := range rules {
 		lines[i] = fmt.Sprintf("%s %s %s from %s to %v at %s", a.Access, a.Family, a.Protocol, strings.Join(a.Sources, ","), a.Destinations, strings.Join(a.Ports, ","))
 	}
 	return strings.Join(lines, "\n")

@@ -218,7 +218,7 @@ var (
 // UnknownAnnotations returns the sorted Azure load balancer annotations without effect, because they are misspelled or
 // unsupported.
 func (s Service) UnknownAnnotations() []string {
-	var all []string
+	var annotations []string
 	for name := range s.Annotations {
 		bare, ours := strings.CutPrefix(name, prefix)
 		if !ours || slices.Contains(knownAnnotations, name) {
@@ -228,9 +228,9 @@ func (s Service) UnknownAnnotations() []string {
 			continue
 		}
 		if strings.HasPrefix(bare, "azure-") || strings.HasPrefix(bare, "port_") {
-			all = append(all, name)
+			annotations = append(annotations, name)
 		}
 	}
-	slices.Sort(all)
-	return all
+	slices.Sort(annotations)
+	return annotations
 }

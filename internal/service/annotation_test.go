@@ -141,9 +141,9 @@ func TestAnnotationsOfProbes(t *testing.T) {
 // A problem names the annotation and the allowed values, and nothing is desired.
 func TestBadValues(t *testing.T) {
 	tests := []struct {
-		service Service
-		field   string
-		says    string
+		service  Service
+		field    string
+		wantText string
 	}{
 		{newService(withAnnotation(NoHealthyBackends, "Up")), NoHealthyBackends, `is "Up": want "AllProbedDown" or "AllProbedUp"`},
 		{newService(withAnnotation(DrainPeriod, "3601")), DrainPeriod, `is "3601": want a whole number of seconds from 0 to 3600`},
@@ -195,8 +195,8 @@ func TestBadValues(t *testing.T) {
 	}
 	for _, tt := range tests {
 		w, problems := BuildSpec(tt.service, testSettings())
-		if len(problems) != 1 || problems[0].Field != tt.field || !strings.Contains(problems[0].Error(), tt.says) {
-			t.Errorf("%s: got %v, want %q", tt.field, problems, tt.says)
+		if len(problems) != 1 || problems[0].Field != tt.field || !strings.Contains(problems[0].Error(), tt.wantText) {
+			t.Errorf("%s: got %v, want %q", tt.field, problems, tt.wantText)
 		}
 		if len(w.Rules)+len(w.Frontends) > 0 {
 			t.Errorf("%s: something is desired all the same", tt.field)
@@ -204,7 +204,7 @@ func TestBadValues(t *testing.T) {
 	}
 }
 
-func TestEverythingThatIsWrongIsNamed(t *testing.T) {
+func TestEveryProblemIsReported(t *testing.T) {
 	_, problems := BuildSpec(newService(withAnnotation(IdleTimeout, "x"), withAnnotation(Internal, "x"), withAnnotation(DNSLabel, "X"), asDualStack), testSettings())
 	if len(problems) != 3 {
 		t.Errorf("%v", problems)

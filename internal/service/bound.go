@@ -71,14 +71,14 @@ func TruncateValue(text string) string {
 
 // InvalidMessages describes invalid annotations, in the order of Annotations.
 func (s NamespaceSettings) InvalidMessages() []string {
-	var all []string
+	var messages []string
 	for _, name := range NamespaceAnnotations {
 		if text, ok := s.invalid[name]; ok {
-			all = append(all, fmt.Sprintf("Namespace %s: annotation %s is %q: set a whole number of 0 or more, or remove the annotation; until then the default bound applies",
+			messages = append(messages, fmt.Sprintf("Namespace %s: annotation %s is %q: set a whole number of 0 or more, or remove the annotation; until then the default bound applies",
 				s.Namespace, name, text))
 		}
 	}
-	return all
+	return messages
 }
 
 // IsSet reports whether any bound is set.
@@ -148,9 +148,9 @@ func (s NamespaceSettings) ShareOf(annotation string, base, c NamespaceCapacity,
 var ErrBoundExceeded = errors.New("bound of the namespace exceeded")
 
 // NewBoundExceededError returns the rejection of a Service.
-func NewBoundExceededError(namespace string, would int, what, resource string, b NamespaceBound, annotation string) error {
+func NewBoundExceededError(namespace string, would int, noun, resource string, b NamespaceBound, annotation string) error {
 	return fmt.Errorf("%w: namespace %s would have %d %s in %s and may have %d (%s). Have the Services of the namespace use fewer, or ask an administrator of the cluster to set annotation %s on Namespace %s",
-		ErrBoundExceeded, namespace, would, what, resource, b.Max, b.By, annotation, namespace)
+		ErrBoundExceeded, namespace, would, noun, resource, b.Max, b.By, annotation, namespace)
 }
 
 // CanChange permits existing use above the bound, but no growth.

@@ -62,7 +62,7 @@ func TestListsAreBounded(t *testing.T) {
 }
 
 // Duplicates and contained values count once.
-func TestWhatIsListedTwiceCountsOnce(t *testing.T) {
+func TestDuplicateEntriesCountOnce(t *testing.T) {
 	twice := joinTexts(9000, func(i int) string { return hostName(i%4000*2) + "/32" })
 	w := buildValidSpec(t, newService(withAnnotation(AllowedIPRanges, twice)), testSettings())
 	if n := len(w.Access.Ranges); n != 4000 {
@@ -89,7 +89,7 @@ func TestReportedProblemsAreLimited(t *testing.T) {
 // Property: collapse admits the same addresses, without overlaps and sorted.
 func TestLawCollapse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var all []netip.Prefix
+		var prefixes []netip.Prefix
 		for range rapid.IntRange(0, 12).Draw(t, "ranges") {
 			a := netip.AddrFrom4([4]byte{10, 0, 0, byte(rapid.IntRange(0, 15).Draw(t, "address"))})
 			bits := rapid.IntRange(28, 32).Draw(t, "bits")
@@ -97,17 +97,17 @@ func TestLawCollapse(t *testing.T) {
 				a = netip.AddrFrom16([16]byte{0x20, 1, 15: a.As4()[3]})
 				bits += 96
 			}
-			all = append(all, netip.PrefixFrom(a, bits).Masked())
+			prefixes = append(prefixes, netip.PrefixFrom(a, bits).Masked())
 		}
-		kept := removeContained(slices.Clone(all))
-		for _, p := range all {
+		kept := removeContained(slices.Clone(prefixes))
+		for _, p := range prefixes {
 			if n := len(slices.DeleteFunc(slices.Clone(kept), func(k netip.Prefix) bool { return !k.Overlaps(p) || k.Bits() > p.Bits() })); n != 1 {
 				t.Fatalf("%v is within %d of %v", p, n, kept)
 			}
 		}
 		for i, k := range kept {
-			if !slices.Contains(all, k) || i > 0 && kept[i-1].Addr().Compare(k.Addr()) >= 0 {
-				t.Fatalf("%v makes %v", all, kept)
+			if !slices.Contains(prefixes, k) || i > 0 && kept[i-1].Addr().Compare(k.Addr()) >= 0 {
+				t.Fatalf("%v makes %v", prefixes, kept)
 			}
 		}
 	})

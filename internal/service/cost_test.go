@@ -20,13 +20,13 @@ const (
 
 // listOf returns formatted texts up to a total size.
 func listOf(size int, form func(i int) string) []string {
-	var all []string
+	var names []string
 	for i, used := 0, 0; ; i++ {
 		text := form(i)
 		if used += len(text) + 1; used > size {
-			return all
+			return names
 		}
-		all = append(all, text)
+		names = append(names, text)
 	}
 }
 
@@ -35,14 +35,14 @@ func hostName(i int) string {
 }
 
 func largestServices() map[string]Service {
-	text := func(all []string) string { return strings.Join(all, ",") }
+	text := func(services []string) string { return strings.Join(services, ",") }
 	annotated := func(name string, form func(i int) string) Service {
 		return newService(withAnnotation(name, text(listOf(largestAnnotations-len(name), form))))
 	}
-	annotatedPorts := func(what, value string) Service {
+	annotatedPorts := func(about, value string) Service {
 		s := newService(withPorts(manyPorts(largestObject - largestAnnotations)...))
 		for i, used := 0, 0; used < largestAnnotations && i < len(s.Ports); i++ {
-			name := ofPort(s.Ports[len(s.Ports)-1-i].Port, what)
+			name := ofPort(s.Ports[len(s.Ports)-1-i].Port, about)
 			used += len(name) + len(value)
 			s.Annotations[name] = value
 		}
@@ -68,27 +68,27 @@ func largestServices() map[string]Service {
 
 // manyPorts returns as many ports as fit a size in JSON.
 func manyPorts(size int) []Port {
-	var all []Port
+	var ports []Port
 	for i := 1; i < 65536 && size > 0; i++ {
 		p := Port{Name: "p" + strconv.Itoa(i), Protocol: "TCP", Port: int32(i), NodePort: int32(30000 + i%2768)}
-		all, size = append(all, p), size-len(`{"name":"p","protocol":"TCP","port":,"targetPort":,"nodePort":30000},`)-3*len(strconv.Itoa(i))
+		ports, size = append(ports, p), size-len(`{"name":"p","protocol":"TCP","port":,"targetPort":,"nodePort":30000},`)-3*len(strconv.Itoa(i))
 	}
-	return all
+	return ports
 }
 
 // clearly is far more than linear time and far less than quadratic time on any machine.
 const clearly = 3 * time.Minute
 
 // requireFinished panics if do does not return in time.
-func requireFinished(what string, do func()) {
-	defer time.AfterFunc(clearly, func() { panic(fmt.Sprintf("%s: no end within %s", what, clearly)) }).Stop()
+func requireFinished(about string, do func()) {
+	defer time.AfterFunc(clearly, func() { panic(fmt.Sprintf("%s: no end within %s", about, clearly)) }).Stop()
 	do()
 }
 
 func BenchmarkLargest(b *testing.B) {
-	all := largestServices()
-	names := make([]string, 0, len(all))
-	for name := range all {
+	services := largestServices()
+	names := make([]string, 0, len(services))
+	for name := range services {
 		names = append(names, name)
 	}
 	slices.Sort(names)
@@ -96,7 +96,7 @@ func BenchmarkLargest(b *testing.B) {
 	for _, name := range names {
 		b.Run(strings.ReplaceAll(name, " ", "-"), func(b *testing.B) {
 			for b.Loop() {
-				w, problems := BuildSpec(all[name], testSettings())
+				w, problems := BuildSpec(services[name], testSettings())
 				if len(problems) == 0 {
 					w.AccessRules(addresses, nodes)
 				}
@@ -152,9 +152,9 @@ func TestReadingGrowsWithTheLength(t *testing.T) {
 }
 
 func joinTexts(n int, form func(i int) string) string {
-	all := make([]string, n)
-	for i := range all {
-		all[i] = form(i)
+	texts := make([]string, n)
+	for i := range texts {
+		texts[i] = form(i)
 	}
-	return strings.Join(all, ",")
+	return strings.Join(texts, ",")
 }

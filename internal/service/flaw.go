@@ -34,30 +34,30 @@ type flaws struct {
 }
 
 // addFlaw adds a flaw, up to the limit.
-func (l *flaws) addFlaw(field, value, want, effect string) {
+func (fs *flaws) addFlaw(field, value, want, effect string) {
 	f := Flaw{Problem{Field: field, Value: value, Expected: want}, effect}
-	if len(l.items) < maxProblems && !slices.Contains(l.items, f) {
-		l.items = append(l.items, f)
+	if len(fs.items) < maxProblems && !slices.Contains(fs.items, f) {
+		fs.items = append(fs.items, f)
 	}
 }
 
 // excludePort excludes a port that Azure cannot serve.
-func (l *flaws) excludePort(p Port, field, value, want string) {
-	if l.isExcludedPort(p) {
+func (fs *flaws) excludePort(p Port, field, value, want string) {
+	if fs.isExcludedPort(p) {
 		return
 	}
-	if l.ports == nil {
-		l.ports = map[PortRef]bool{}
+	if fs.ports == nil {
+		fs.ports = map[PortRef]bool{}
 	}
-	l.ports[PortRef{p.Port, p.Protocol}] = true
-	l.items = append(l.items, Flaw{Problem{ofPorts(p, field), value, want}, effectPortNotServed}) // no limit: the status needs each
+	fs.ports[PortRef{p.Port, p.Protocol}] = true
+	fs.items = append(fs.items, Flaw{Problem{ofPorts(p, field), value, want}, effectPortNotServed}) // no limit: the status needs each
 }
 
-func (l *flaws) isExcludedPort(p Port) bool { return l.ports[PortRef{p.Port, p.Protocol}] }
+func (fs *flaws) isExcludedPort(p Port) bool { return fs.ports[PortRef{p.Port, p.Protocol}] }
 
 // reportExcluded calls wrong for the flaws of ports if no port can be served.
-func (l *flaws) reportExcluded(rules []lb.Rule, wrong func(field, value, want string)) {
-	for _, f := range l.items {
+func (fs *flaws) reportExcluded(rules []lb.Rule, wrong func(field, value, want string)) {
+	for _, f := range fs.items {
 		if len(rules) == 0 && f.Effect == effectPortNotServed {
 			wrong(f.Field, f.Value, f.Expected)
 		}

@@ -98,8 +98,8 @@ func TestAPortThatAzureCannotServe(t *testing.T) {
 			got = append(got, text)
 		}
 		for _, f := range w.Flaws {
-			port, why := f.OfPort()
-			got = append(got, fmt.Sprintf("%d/%s %s", port.Port, port.Protocol, why))
+			port, reason := f.OfPort()
+			got = append(got, fmt.Sprintf("%d/%s %s", port.Port, port.Protocol, reason))
 		}
 		if text := strings.Join(got, "; "); text != tt.want {
 			t.Errorf("%s: %s, want %s", tt.about, text, tt.want)
@@ -117,9 +117,9 @@ func sharesAddress(s *Service) { s.SharesAddress = true }
 // The private addresses that a Service requests.
 func TestPrivateAddresses(t *testing.T) {
 	for about, tt := range map[string]struct {
-		service  Service
-		asked    string
-		internal bool
+		service   Service
+		requested string
+		internal  bool
 	}{
 		"public":         {newService(withAnnotation(IPv4, "10.0.0.50")), "[]", false},
 		"any":            {newService(asInternal), "[]", true},
@@ -130,8 +130,8 @@ func TestPrivateAddresses(t *testing.T) {
 		"of no family":   {newService(asInternal, withAnnotation(IPv6, "fd00::9")), "[]", true},
 		"not an address": {newService(asInternal, withAnnotation(IPv4, "ten")), "[]", true},
 	} {
-		if asked, internal := tt.service.PrivateAddresses(); fmt.Sprint(asked) != tt.asked || internal != tt.internal {
-			t.Errorf("%s: %v, internal %t", about, asked, internal)
+		if requests, internal := tt.service.PrivateAddresses(); fmt.Sprint(requests) != tt.requested || internal != tt.internal {
+			t.Errorf("%s: %v, internal %t", about, requests, internal)
 		}
 	}
 }
@@ -163,17 +163,17 @@ func TestLawRestrictionsWithErrors(t *testing.T) {
 			}
 			restricted = restricted || len(valid)+len(invalid) > 0
 			errors = errors || len(invalid) > 0
-			all := slices.Concat(invalid, valid)
+			restrictions := slices.Concat(invalid, valid)
 			if field == "" {
-				if len(all) > 0 && wrong.Annotations[SourceRanges] != "" {
+				if len(restrictions) > 0 && wrong.Annotations[SourceRanges] != "" {
 					delete(wrong.Annotations, SourceRanges)
 					delete(right.Annotations, SourceRanges)
 					errors = errors || len(invalid) > 0
 				}
-				right.SourceRanges, wrong.SourceRanges = valid, all
+				right.SourceRanges, wrong.SourceRanges = valid, restrictions
 				continue
 			}
-			right.Annotations[field], wrong.Annotations[field] = strings.Join(valid, ","), strings.Join(all, ",")
+			right.Annotations[field], wrong.Annotations[field] = strings.Join(valid, ","), strings.Join(restrictions, ",")
 		}
 		w, problems := BuildSpec(wrong, testSettings())
 		current, _ := BuildSpec(right, testSettings())

@@ -55,8 +55,8 @@ func TestAListIsTheUnionOfItsEntries(t *testing.T) {
 			ResourceGroup:  rapid.SampledFrom([]string{"rg0", "RG1"}).Draw(t, "group"), Name: rapid.SampledFrom([]string{"web", "Db"}).Draw(t, "name"),
 		}
 		want := false
-		for _, one := range list {
-			want = want || service.IsLoadBalancerAllowed(one, home, on)
+		for _, single := range list {
+			want = want || service.IsLoadBalancerAllowed(single, home, on)
 		}
 		if got := service.IsLoadBalancerAllowed(strings.Join(list, " ,"), home, on); got != want {
 			t.Errorf("%q allows %v: %v, want %v", list, on, got, want)

@@ -12,7 +12,7 @@ import (
 
 // Which pool a Local Service uses, for every combination of settings, kind of the shared pool, and the pool that
 // its rules use. Without the setting it is cloud-provider-azure's choice, and an own pool is retained.
-func TestWhichPoolALocalServiceUses(t *testing.T) {
+func TestPoolOfALocalService(t *testing.T) {
 	const (
 		one, several          = false, true
 		addresses, interfaces = false, true
@@ -50,7 +50,7 @@ func TestWhichPoolALocalServiceUses(t *testing.T) {
 }
 
 // azure.json decides the kind of members. Without its key, what exists does, and then the default.
-func TestWhichKindOfMembersPoolsHave(t *testing.T) {
+func TestMemberKinds(t *testing.T) {
 	for _, tt := range []struct {
 		fixed, configured bool
 		existing          []MemberKind

@@ -19,8 +19,8 @@ type PoolUser struct {
 	PoolNames []string
 }
 
-func (c PoolUser) hasPool(name string) bool {
-	return slices.ContainsFunc(c.PoolNames, func(n string) bool { return strings.EqualFold(n, name) })
+func (p PoolUser) hasPool(name string) bool {
+	return slices.ContainsFunc(p.PoolNames, func(n string) bool { return strings.EqualFold(n, name) })
 }
 
 // ChoosePoolName returns the name of a Service's dedicated pool: the default one, or a hashed one if another

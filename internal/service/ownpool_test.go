@@ -80,10 +80,10 @@ func TestPoolsOfServicesStayApart(t *testing.T) {
 				}
 				present[key] = got
 			}
-			for a, one := range present {
+			for a, single := range present {
 				for b, other := range present {
-					if a != b && one == other {
-						t.Fatalf("%s and %s both have %s", a, b, one)
+					if a != b && single == other {
+						t.Fatalf("%s and %s both have %s", a, b, single)
 					}
 				}
 			}

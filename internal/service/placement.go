@@ -26,13 +26,13 @@ type Configuration struct {
 type Selector func(labels map[string]string) bool
 
 // HasPlacementChoice reports whether there is a choice: a single load balancer without conditions takes every Service.
-func HasPlacementChoice(all []Configuration) bool {
-	return len(all) != 1 || all[0].Closed || all[0].Services != nil || all[0].Namespaces != nil
+func HasPlacementChoice(configurations []Configuration) bool {
+	return len(configurations) != 1 || configurations[0].Closed || configurations[0].Services != nil || configurations[0].Namespaces != nil
 }
 
 // ConfigurationOf returns the configuration of a load balancer by name; false if none.
-func ConfigurationOf(loadBalancer string, all []Configuration) (Configuration, bool) {
-	for _, c := range all {
+func ConfigurationOf(loadBalancer string, configurations []Configuration) (Configuration, bool) {
+	for _, c := range configurations {
 		if strings.EqualFold(loadBalancer, c.Name) || strings.EqualFold(loadBalancer, c.Name+internalSuffix) {
 			return c, true
 		}
@@ -42,8 +42,8 @@ func ConfigurationOf(loadBalancer string, all []Configuration) (Configuration, b
 
 // ConfigurationName returns the configuration name of a load balancer; for an unknown one, its name without
 // the internal suffix.
-func ConfigurationName(loadBalancer string, all []Configuration) string {
-	if c, ok := ConfigurationOf(loadBalancer, all); ok {
+func ConfigurationName(loadBalancer string, configurations []Configuration) string {
+	if c, ok := ConfigurationOf(loadBalancer, configurations); ok {
 		return c.Name
 	}
 	return strings.TrimSuffix(strings.ToLower(loadBalancer), internalSuffix)
@@ -90,8 +90,8 @@ type Candidate struct {
 // the requested address, else the current one, else the best by placementRank. An IPv6-only Service needs a load balancer with an IPv4 frontend. Errors are for users.
 //
 // Source: https://cloud-provider-azure.sigs.k8s.io/topics/multislb/
-func ChooseConfiguration(c Candidate, all []Configuration, occupied map[string]LoadBalancerUsage, maxRules int) (string, error) {
-	candidates, err := eligibleConfigurations(c, all)
+func ChooseConfiguration(c Candidate, configurations []Configuration, occupied map[string]LoadBalancerUsage, maxRules int) (string, error) {
+	candidates, err := eligibleConfigurations(c, configurations)
 	if err != nil {
 		return "", err
 	}
@@ -144,15 +144,15 @@ func placementRank(o LoadBalancerUsage) int {
 }
 
 // eligibleConfigurations returns the allowed configurations in configuration order.
-func eligibleConfigurations(c Candidate, all []Configuration) ([]string, error) {
+func eligibleConfigurations(c Candidate, configurations []Configuration) ([]string, error) {
 	var named, open []Configuration
-	for _, conf := range all {
+	for _, conf := range configurations {
 		if len(c.Desired.Configurations) == 0 || containsFold(c.Desired.Configurations, conf.Name) {
 			named = append(named, conf)
 		}
 	}
 	if len(named) == 0 {
-		return nil, Problem{Configurations, strings.Join(c.Desired.Configurations, ","), "names of multipleStandardLoadBalancerConfigurations: " + strings.Join(configurationNames(all), ", ")}
+		return nil, Problem{Configurations, strings.Join(c.Desired.Configurations, ","), "names of multipleStandardLoadBalancerConfigurations: " + strings.Join(configurationNames(configurations), ", ")}
 	}
 	for _, conf := range named {
 		if !conf.Closed || conf.Name == c.Current {
@@ -183,9 +183,9 @@ func eligibleConfigurations(c Candidate, all []Configuration) ([]string, error) 
 // matchesSelector reports whether the labels match; a nil selector matches all.
 func matchesSelector(s Selector, labels map[string]string) bool { return s == nil || s(labels) }
 
-func configurationNames(all []Configuration) []string {
-	list := make([]string, len(all))
-	for i, c := range all {
+func configurationNames(configurations []Configuration) []string {
+	list := make([]string, len(configurations))
+	for i, c := range configurations {
 		list[i] = c.Name
 	}
 	return list
@@ -210,7 +210,7 @@ type Node struct {
 // if no configuration may have it.
 //
 // Source: https://cloud-provider-azure.sigs.k8s.io/topics/multislb/
-func PlaceNodes(nodes []Node, all []Configuration) map[string]string {
+func PlaceNodes(nodes []Node, configurations []Configuration) map[string]string {
 	placed := make(map[string]string, len(nodes))
 	count := map[string]int{}
 	put := func(n Node, configuration string) {
@@ -219,13 +219,13 @@ func PlaceNodes(nodes []Node, all []Configuration) map[string]string {
 	}
 	var rest []Node
 	for _, n := range nodes {
-		if conf := PlaceOf(n, all); conf != "" {
+		if conf := PlaceOf(n, configurations); conf != "" {
 			put(n, conf)
 		} else {
 			rest = append(rest, n)
 		}
 	}
-	free := withoutNodeSelector(all)
+	free := withoutNodeSelector(configurations)
 	if len(free) == 0 {
 		return placed
 	}
@@ -238,28 +238,28 @@ func PlaceNodes(nodes []Node, all []Configuration) map[string]string {
 
 // PlaceOf returns the configuration of a node if it does not depend on other nodes: by set or selector, or
 // its previous one; otherwise "".
-func PlaceOf(n Node, all []Configuration) string {
-	if conf := selectedConfiguration(n, all); conf != "" {
+func PlaceOf(n Node, configurations []Configuration) string {
+	if conf := selectedConfiguration(n, configurations); conf != "" {
 		return conf
 	}
-	if slices.Contains(configurationNames(withoutNodeSelector(all)), n.Previous) {
+	if slices.Contains(configurationNames(withoutNodeSelector(configurations)), n.Previous) {
 		return n.Previous
 	}
 	return ""
 }
 
-func withoutNodeSelector(all []Configuration) []Configuration {
-	return slices.DeleteFunc(slices.Clone(all), func(c Configuration) bool { return c.Nodes != nil })
+func withoutNodeSelector(configurations []Configuration) []Configuration {
+	return slices.DeleteFunc(slices.Clone(configurations), func(c Configuration) bool { return c.Nodes != nil })
 }
 
 // selectedConfiguration returns the configuration that a node's set or labels select, or "".
-func selectedConfiguration(n Node, all []Configuration) string {
-	for _, conf := range all {
+func selectedConfiguration(n Node, configurations []Configuration) string {
+	for _, conf := range configurations {
 		if conf.PrimaryVMSet != "" && strings.EqualFold(conf.PrimaryVMSet, n.VMSet) {
 			return conf.Name
 		}
 	}
-	for _, conf := range all {
+	for _, conf := range configurations {
 		if conf.Nodes != nil && conf.Nodes(n.Labels) {
 			return conf.Name
 		}

@@ -25,12 +25,12 @@ func TestPlace(t *testing.T) {
 	both := Spec{Frontends: []Frontend{{Frontend: lb.Frontend{Family: lb.IPv6}}, {Frontend: lb.Frontend{Family: lb.IPv4}}}}
 	beside := map[string]LoadBalancerUsage{"kubernetes": {Exists: true, Rules: 3, HasFrontend: true}, "lb-1": {Exists: true}, "lb-2": {Exists: true, Rules: 5, HasFrontend: true}}
 	tests := []struct {
-		about     string
-		c         Candidate
-		all       []Configuration
-		occupied  map[string]LoadBalancerUsage
-		mostRules int
-		want      string
+		about          string
+		c              Candidate
+		configurations []Configuration
+		occupied       map[string]LoadBalancerUsage
+		mostRules      int
+		want           string
 	}{
 		{"stays where it is, however full", Candidate{Current: "lb-1", Desired: rules(2)}, plain, map[string]LoadBalancerUsage{"lb-1": {Exists: true, Rules: 250}}, 250, "lb-1"},
 		{"one that is there and empty", Candidate{}, plain, map[string]LoadBalancerUsage{"kubernetes": {Exists: true, Rules: 3}, "lb-2": {Exists: true, Rules: 0}}, 0, "lb-2"},
@@ -68,7 +68,7 @@ func TestPlace(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.about, func(t *testing.T) {
-			got, err := ChooseConfiguration(tt.c, tt.all, tt.occupied, tt.mostRules)
+			got, err := ChooseConfiguration(tt.c, tt.configurations, tt.occupied, tt.mostRules)
 			if err != nil {
 				got = "error: " + err.Error()
 			}
@@ -80,7 +80,7 @@ func TestPlace(t *testing.T) {
 }
 
 func TestPlaceNodes(t *testing.T) {
-	all := []Configuration{
+	configurations := []Configuration{
 		{Name: "kubernetes", PrimaryVMSet: "as-0"}, {Name: "lb-1"}, {Name: "lb-2", Nodes: teamSelector("shop")},
 	}
 	got := PlaceNodes([]Node{
@@ -90,7 +90,7 @@ func TestPlaceNodes(t *testing.T) {
 		{Name: "placed before", Previous: "kubernetes"},
 		{Name: "placed where it may not be", Previous: "lb-2"},
 		{Name: "free"},
-	}, all)
+	}, configurations)
 	want := map[string]string{
 		"in the set": "kubernetes", "by its labels": "lb-2", "the set goes first": "kubernetes",
 		"placed before": "kubernetes", "placed where it may not be": "lb-1", "free": "lb-1",
@@ -98,14 +98,14 @@ func TestPlaceNodes(t *testing.T) {
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
-	if got := PlaceNodes([]Node{{Name: "n"}}, all[2:]); len(got) != 0 {
+	if got := PlaceNodes([]Node{{Name: "n"}}, configurations[2:]); len(got) != 0 {
 		t.Errorf("placed %v although no configuration may have it", got)
 	}
 }
 
 // Property: adding or removing a node moves no other, and nodes are balanced.
 func TestLawNodesStay(t *testing.T) {
-	all := []Configuration{{Name: "kubernetes"}, {Name: "lb-1"}, {Name: "lb-2", Nodes: teamSelector("shop")}}
+	configurations := []Configuration{{Name: "kubernetes"}, {Name: "lb-1"}, {Name: "lb-2", Nodes: teamSelector("shop")}}
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := map[string]Node{}
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
@@ -119,7 +119,7 @@ func TestLawNodesStay(t *testing.T) {
 			for _, n := range nodes {
 				list = append(list, n)
 			}
-			placed := PlaceNodes(list, all)
+			placed := PlaceNodes(list, configurations)
 			if len(placed) != len(nodes) {
 				t.Fatalf("%d of %d nodes are placed", len(placed), len(nodes))
 			}
@@ -135,20 +135,20 @@ func TestLawNodesStay(t *testing.T) {
 }
 
 func TestConfigurationOf(t *testing.T) {
-	all := []Configuration{{Name: "kubernetes"}, {Name: "LB-2"}}
+	configurations := []Configuration{{Name: "kubernetes"}, {Name: "LB-2"}}
 	for name, want := range map[string]string{
 		"kubernetes": "kubernetes", "Kubernetes-Internal": "kubernetes", "lb-2": "LB-2", "lb-2-internal": "LB-2",
 		"lb-2-internal-internal": "", "lb": "", "": "",
 	} {
-		if got, ok := ConfigurationOf(name, all); got.Name != want || ok != (want != "") {
+		if got, ok := ConfigurationOf(name, configurations); got.Name != want || ok != (want != "") {
 			t.Errorf("%q is of %q, %v; want %q", name, got.Name, ok, want)
 		}
-		if got := ConfigurationName(name, all); want != "" && got != want {
+		if got := ConfigurationName(name, configurations); want != "" && got != want {
 			t.Errorf("%q is of %q, want %q", name, got, want)
 		}
 	}
 	for name, want := range map[string]string{"Other": "other", "OTHER-internal": "other", "lb": "lb"} {
-		if got := ConfigurationName(name, all); got != want {
+		if got := ConfigurationName(name, configurations); got != want {
 			t.Errorf("%q, which is none of them, is of %q, want %q", name, got, want)
 		}
 	}
@@ -156,7 +156,7 @@ func TestConfigurationOf(t *testing.T) {
 
 // PlaceOf agrees with PlaceNodes.
 func TestPlaceOf(t *testing.T) {
-	all := []Configuration{{Name: "kubernetes", PrimaryVMSet: "a"}, {Name: "lb-1", Nodes: teamSelector("shop")}, {Name: "lb-2"}}
+	configurations := []Configuration{{Name: "kubernetes", PrimaryVMSet: "a"}, {Name: "lb-1", Nodes: teamSelector("shop")}, {Name: "lb-2"}}
 	shop := map[string]string{"team": "shop"}
 	for _, tt := range []struct {
 		about string
@@ -171,10 +171,10 @@ func TestPlaceOf(t *testing.T) {
 	} {
 		n := tt.n
 		n.Name = "n"
-		if got := PlaceOf(n, all); got != tt.want {
+		if got := PlaceOf(n, configurations); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.about, got, tt.want)
 		}
-		if got := PlaceNodes([]Node{n, {Name: "m"}}, all)["n"]; tt.want != "" && got != tt.want {
+		if got := PlaceNodes([]Node{n, {Name: "m"}}, configurations)["n"]; tt.want != "" && got != tt.want {
 			t.Errorf("%s: beside another %q, want %q", tt.about, got, tt.want)
 		}
 	}

@@ -28,7 +28,7 @@ type PortRef struct {
 }
 
 // OfPort returns the port of a problem and its reason; the zero PortRef if the problem is not about a port.
-func (p Problem) OfPort() (port PortRef, why string) {
+func (p Problem) OfPort() (port PortRef, reason string) {
 	if bare, ok := strings.CutPrefix(p.Field, prefix); ok {
 		if n := parsePortNumber(annotationOfPort.FindStringSubmatch(bare)); n != 0 {
 			return PortRef{Port: n}, PortAnnotation

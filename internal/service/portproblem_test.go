@@ -4,11 +4,11 @@ package service
 
 import "testing"
 
-func TestWhichPortAProblemIsOf(t *testing.T) {
+func TestPortsOfProblems(t *testing.T) {
 	for _, tt := range []struct {
-		field string
-		port  PortRef
-		why   string
+		field  string
+		port   PortRef
+		reason string
 	}{
 		{ofPorts(Port{Port: 80}, fieldProtocol), PortRef{80, "SCTP"}, PortProtocol},
 		{ofPorts(Port{Port: 65535}, "nodePort"), PortRef{Port: 65535}, PortNodePort},
@@ -17,8 +17,8 @@ func TestWhichPortAProblemIsOf(t *testing.T) {
 		{"spec.ports", PortRef{}, ""},
 		{"", PortRef{}, ""},
 	} {
-		if port, why := (Problem{Field: tt.field, Value: "SCTP"}).OfPort(); port != tt.port || why != tt.why {
-			t.Errorf("%q: port %v, %q; want %v, %q", tt.field, port, why, tt.port, tt.why)
+		if port, message := (Problem{Field: tt.field, Value: "SCTP"}).OfPort(); port != tt.port || message != tt.reason {
+			t.Errorf("%q: port %v, %q; want %v, %q", tt.field, port, message, tt.port, tt.reason)
 		}
 	}
 }

@@ -131,19 +131,19 @@ func (r linkReader) natAddresses(count int) []netip.Addr {
 		r.addProblem(PLSAddresses, text, fmt.Sprintf("no more addresses than %s, which is %d", PLSCount, count))
 		return nil
 	}
-	var all []netip.Addr
+	var addresses []netip.Addr
 	for _, field := range fields {
 		ip, err := netip.ParseAddr(field)
 		switch {
 		case err != nil || !ip.Is4():
 			r.addProblem(PLSAddresses, field, "IPv4 addresses that are separated by spaces, such as 10.0.0.7 10.0.0.8")
-		case slices.Contains(all, ip):
+		case slices.Contains(addresses, ip):
 			r.addProblem(PLSAddresses, text, "each address once")
 		default:
-			all = append(all, ip)
+			addresses = append(addresses, ip)
 		}
 	}
-	return all
+	return addresses
 }
 
 // fqdnRule matches DNS names without wildcards.
@@ -151,20 +151,20 @@ var fqdnRule = regexp.MustCompile(`^[0-9A-Za-z_]([0-9A-Za-z_-]{0,61}[0-9A-Za-z_]
 
 func (r linkReader) parseFQDNs() []string {
 	text, _ := r.readText(PLSFQDNs)
-	var all []string
+	var fqdns []string
 	for _, name := range strings.Fields(text) {
 		switch {
 		case len(name) > maxFQDNLength || !fqdnRule.MatchString(name):
 			r.addProblem(PLSFQDNs, name, "names such as web.example.com that are separated by spaces")
 			return nil
-		case !slices.ContainsFunc(all, func(have string) bool { return strings.EqualFold(have, name) }):
-			all = append(all, name)
+		case !slices.ContainsFunc(fqdns, func(have string) bool { return strings.EqualFold(have, name) }):
+			fqdns = append(fqdns, name)
 		}
-		if r.exceedsLimit(PLSFQDNs, len(all), maxFQDNs, "names", "more are of no use to consumers") {
+		if r.exceedsLimit(PLSFQDNs, len(fqdns), maxFQDNs, "names", "more are of no use to consumers") {
 			return nil
 		}
 	}
-	return all
+	return fqdns
 }
 
 var subscriptionRule = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
@@ -180,7 +180,7 @@ func (r linkReader) parseSubscriptions(name string) []string {
 		}
 		want += `, or "*" alone for all of them`
 	}
-	var all []string
+	var subscriptions []string
 	known := map[string]bool{}
 	for _, id := range strings.Fields(text) {
 		if !subscriptionRule.MatchString(id) {
@@ -189,14 +189,14 @@ func (r linkReader) parseSubscriptions(name string) []string {
 		}
 		if id = strings.ToLower(id); !known[id] {
 			known[id] = true
-			all = append(all, id)
+			subscriptions = append(subscriptions, id)
 		}
 	}
-	if r.exceedsLimit(name, len(all), maxSubscriptions, "subscriptions", "Azure's limit of private endpoints on a Private Link Service") {
+	if r.exceedsLimit(name, len(subscriptions), maxSubscriptions, "subscriptions", "Azure's limit of private endpoints on a Private Link Service") {
 		return nil
 	}
-	slices.Sort(all)
-	return all
+	slices.Sort(subscriptions)
+	return subscriptions
 }
 
 // checkVisibility rejects automatic approval of subscriptions without visibility.
@@ -236,7 +236,7 @@ func (l *PrivateLink) formatAnnotation(name string) string {
 
 // DiffFromOwner returns the annotations that differ from those of the owner of a shared Private Link Service.
 func (l *PrivateLink) DiffFromOwner(owner *PrivateLink, ownerKey string) []Problem {
-	var all []Problem
+	var problems []Problem
 	for _, name := range []string{PLSName, PLSResourceGroup, PLSSubnet, PLSCount, PLSAddresses, PLSFQDNs, PLSProxyProtocol, PLSVisibility, PLSAutoApproval} {
 		value, ok := l.SetAnnotations[name]
 		text := owner.formatAnnotation(name)
@@ -247,7 +247,7 @@ func (l *PrivateLink) DiffFromOwner(owner *PrivateLink, ownerKey string) []Probl
 		if text == "" {
 			want = "none, as Service " + ownerKey + " has none"
 		}
-		all = append(all, Problem{name, value, want + ", which owns their Private Link Service: it is changed there alone"})
+		problems = append(problems, Problem{name, value, want + ", which owns their Private Link Service: it is changed there alone"})
 	}
-	return all
+	return problems
 }

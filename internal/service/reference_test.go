@@ -29,7 +29,7 @@ func annotations(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []string
+	var annotations []string
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
@@ -42,15 +42,15 @@ func annotations(t *testing.T) []string {
 			spec, ok := n.(*ast.ValueSpec)
 			for i, value := range valuesOf(spec, ok) {
 				if text, of := annotation(value); of == "prefix" {
-					all = append(all, text)
+					annotations = append(annotations, text)
 				} else if strings.HasPrefix(spec.Names[i].Name, "port") {
-					all = append(all, "port_<p>_"+text)
+					annotations = append(annotations, "port_<p>_"+text)
 				}
 			}
 			return true
 		})
 	}
-	return all
+	return annotations
 }
 
 func valuesOf(spec *ast.ValueSpec, ok bool) []ast.Expr {

@@ -20,8 +20,8 @@ func TestLawTheRestrictionOfAnInvalidService(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		valid, invalid := newService(), newService()
-		for name, all := range values {
-			value := rapid.SampledFrom(all).Draw(t, name)
+		for name, candidates := range values {
+			value := rapid.SampledFrom(candidates).Draw(t, name)
 			valid.Annotations[name], invalid.Annotations[name] = value, value
 		}
 		if rapid.Bool().Draw(t, "spec.loadBalancerSourceRanges") {
@@ -53,14 +53,14 @@ func TestRestrictionsWithinOthers(t *testing.T) {
 	open, some, fewer := of(), of(withRanges("10.0.0.0/8")), of(withRanges("10.1.0.0/16"))
 	inside, perhaps := of(asInternal), of(withAnnotation(Internal, "perhaps"))
 	for about, tt := range map[string]struct {
-		is, other Restriction
-		within    bool
+		want, other Restriction
+		within      bool
 	}{
 		"fewer": {fewer, some, true}, "more": {some, fewer, false}, "the same": {some, of(withRanges("10.0.0.0/8")), true}, "some, and all": {some, open, true}, "all, and some": {open, some, false},
 		"all, and internal": {open, inside, false}, "internal, and all": {inside, open, false}, "internal, twice": {inside, of(asInternal), true}, "some, and some internal": {some, of(asInternal, withRanges("10.0.0.0/8")), false},
 		"without rules": {of(withAnnotation(DisableSecurityRules, "true")), some, false}, "nobody": {of(withRanges("wrong")), fewer, true}, "some, and nobody": {fewer, of(withRanges("wrong")), false},
 	} {
-		if got := tt.is.IsWithin(tt.other); got != tt.within {
+		if got := tt.want.IsWithin(tt.other); got != tt.within {
 			t.Errorf("%s: %t", about, got)
 		}
 	}
@@ -77,8 +77,8 @@ func TestTheLimitOfAService(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	w = buildValidSpec(t, newService(withRanges("192.0.2.0/24"), withAnnotation(AllowedServiceTags, "AzureCloud"), withAnnotation(DenyAllExcept, "true")), testSettings())
-	l, all := w.ClientLimit([]netip.Addr{front4}, nil), formatAccessRules(w.AccessRules([]netip.Addr{front4}, nil))
-	if denials := formatAccessRules(w.DenyRules([]netip.Addr{front4}, nil)); l.Private || len(l.Ranges) != 1 || len(l.Tags) != 1 || denials == "" || !strings.HasSuffix(all, denials) || strings.Contains(denials, "Allow") {
-		t.Errorf("%+v, denials\n%s\nof\n%s", l, denials, all)
+	l, rules := w.ClientLimit([]netip.Addr{front4}, nil), formatAccessRules(w.AccessRules([]netip.Addr{front4}, nil))
+	if denials := formatAccessRules(w.DenyRules([]netip.Addr{front4}, nil)); l.Private || len(l.Ranges) != 1 || len(l.Tags) != 1 || denials == "" || !strings.HasSuffix(rules, denials) || strings.Contains(denials, "Allow") {
+		t.Errorf("%+v, denials\n%s\nof\n%s", l, denials, rules)
 	}
 }

@@ -30,8 +30,8 @@ func newServiceIndex(in SecurityInput) serviceIndex {
 				continue
 			}
 			for _, a := range p.Addresses {
-				if all := h.at[a]; len(all) == 0 || all[len(all)-1] != ref {
-					h.at[a] = append(all, ref)
+				if services := h.at[a]; len(services) == 0 || services[len(services)-1] != ref {
+					h.at[a] = append(services, ref)
 				}
 			}
 		}
@@ -43,16 +43,16 @@ func newServiceIndex(in SecurityInput) serviceIndex {
 }
 
 // servicesAtNodePorts returns the Services with a node port in a rule. Managed rules list single ports.
-func (h serviceIndex) servicesAtNodePorts(r lb.SecurityRule) map[serviceRef]bool {
-	all := map[serviceRef]bool{}
+func (s serviceIndex) servicesAtNodePorts(r lb.SecurityRule) map[serviceRef]bool {
+	refs := map[serviceRef]bool{}
 	for _, text := range r.DestinationPorts {
 		if first, last, ok := parsePortRange(text); ok && first == last {
-			if ref, ok := h.nodes[int32(first)]; ok { //nolint:gosec // a port
-				all[ref] = true
+			if ref, ok := s.nodes[int32(first)]; ok { //nolint:gosec // a port
+				refs[ref] = true
 			}
 		}
 	}
-	return all
+	return refs
 }
 
 // entry is the usage of a rule by a namespace.
@@ -195,12 +195,12 @@ func newNamespaceLimits(in SecurityInput, before *SecurityUsage) namespaceLimits
 }
 
 // exceededLimit returns why a Service would exceed a limit of its namespace, or nil.
-func (b namespaceLimits) exceededLimit(u *SecurityUsage, s parsedShare, more capacity) error {
-	if b.bounds == nil || s.Namespace == "" || b.claims[s.Service].Includes(NewSecurityClaim(s.Namespace, s.AccessRules)) {
+func (n namespaceLimits) exceededLimit(u *SecurityUsage, s parsedShare, more capacity) error {
+	if n.bounds == nil || s.Namespace == "" || n.claims[s.Service].Includes(NewSecurityClaim(s.Namespace, s.AccessRules)) {
 		return nil
 	}
-	shared := b.before.isShared(s.Namespace) || len(b.requesting) > 1
-	return namespaceLimitError(s.Namespace, b.before.used[s.Namespace], *u.used[s.Namespace].plus(more), b.bounds(s.Namespace), shared)
+	shared := n.before.isShared(s.Namespace) || len(n.requesting) > 1
+	return namespaceLimitError(s.Namespace, n.before.used[s.Namespace], *u.used[s.Namespace].plus(more), n.bounds(s.Namespace), shared)
 }
 
 // namespaceLimitError returns why a namespace would exceed a limit when its usage grows from old to would, or nil.
@@ -210,7 +210,7 @@ func namespaceLimitError(namespace string, old, would capacity, set NamespaceSet
 	part := set.ShareOf(MaxSecurityRules, rules, addresses, shared)
 	for _, d := range []struct {
 		had, would int
-		what       string
+		noun       string
 		bound      NamespaceBound
 	}{
 		{old.rules, would.rules, "rules", set.NamespaceBound(MaxSecurityRules, rules, shared)},
@@ -218,7 +218,7 @@ func namespaceLimitError(namespace string, old, would capacity, set NamespaceSet
 		{old.destinations, would.destinations, "addresses as destinations of rules", part},
 	} {
 		if !d.bound.CanChange(d.had, d.would) {
-			return NewBoundExceededError(namespace, d.would, d.what, "the security group", d.bound, MaxSecurityRules)
+			return NewBoundExceededError(namespace, d.would, d.noun, "the security group", d.bound, MaxSecurityRules)
 		}
 	}
 	return nil
@@ -274,15 +274,15 @@ func (u *SecurityUsage) CheckClaim(service string, c SecurityClaim, claimed map[
 		}
 		of[m] = true
 	}
-	all := map[ruleKey]bool{} // what the group lacks and is already counted
+	keys := map[ruleKey]bool{} // what the group lacks and is already counted
 	count := func(c SecurityClaim, owns bool) {
 		for m, sources := range c.sources {
 			if owns && !of[m] {
 				of[m] = true
 				would = *would.plus(capacity{rules: 1, sources: sources})
 			}
-			if !u.all[m] && !all[m] {
-				all[m] = true
+			if !u.all[m] && !keys[m] {
+				keys[m] = true
 				total = *total.plus(capacity{rules: 1, sources: sources})
 			}
 		}

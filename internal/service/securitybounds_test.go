@@ -122,7 +122,7 @@ func publicShare(namespace string) SecurityShare {
 }
 
 // Unknown Services count by the existing rules, including those at node ports.
-func TestWhatIsThereCounts(t *testing.T) {
+func TestExistingRulesCount(t *testing.T) {
 	node := numberedAddress(10, 1)
 	var observed []lb.SecurityRule
 	for i := range 3 {
@@ -140,18 +140,18 @@ func TestWhatIsThereCounts(t *testing.T) {
 
 // rulesOf returns the number of rules with a destination per namespace.
 func rulesOf(rules []lb.SecurityRule, of map[netip.Addr]string) map[string]int {
-	all := map[string]int{}
+	items := map[string]int{}
 	for _, r := range rules {
-		its := map[string]bool{}
+		own := map[string]bool{}
 		for _, d := range r.Destinations {
 			a, _ := parseHost(d)
-			its[of[a]] = true
+			own[of[a]] = true
 		}
-		for namespace := range its {
-			all[namespace]++
+		for namespace := range own {
+			items[namespace]++
 		}
 	}
-	return all
+	return items
 }
 
 // Property: if the limits add up to the group's capacity, a namespace within its limit is never rejected,
@@ -186,18 +186,18 @@ func TestLawNamespacesDoNotCompete(t *testing.T) {
 				}
 			}
 			shares := func(order func(a, b string) int) []SecurityShare {
-				var all []SecurityShare
+				var shares []SecurityShare
 				for _, name := range slices.Sorted(maps.Keys(wants)) {
 					if !slices.Contains(due, name) {
-						all = append(all, wants[name])
+						shares = append(shares, wants[name])
 					}
 				}
 				sorted := slices.Clone(due)
 				slices.SortStableFunc(sorted, order)
 				for _, name := range sorted {
-					all = append(all, wants[name])
+					shares = append(shares, wants[name])
 				}
-				return all
+				return shares
 			}
 			p := BuildSecurityPlan(inputOf(observed, limitsOf(annotations), shares(func(string, string) int { return 0 })...))
 			other := BuildSecurityPlan(inputOf(observed, limitsOf(annotations), shares(func(a, b string) int { return strings.Compare(b[:1], a[:1]) })...))
@@ -215,9 +215,9 @@ func TestLawNamespacesDoNotCompete(t *testing.T) {
 			for _, s := range wants {
 				demand[s.Namespace] += len(s.AccessRules)
 			}
-			for name, why := range p.Rejected {
-				if !errors.Is(why, ErrBoundExceeded) || demand[wants[name].Namespace] <= limits[wants[name].Namespace] {
-					t.Fatalf("%s: %v", name, why)
+			for name, reason := range p.Rejected {
+				if !errors.Is(reason, ErrBoundExceeded) || demand[wants[name].Namespace] <= limits[wants[name].Namespace] {
+					t.Fatalf("%s: %v", name, reason)
 				}
 			}
 			for name := range p.Rejected { // existing usage remains

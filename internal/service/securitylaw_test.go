@@ -24,38 +24,38 @@ type flow struct {
 
 // expandRules expands rules to flows. For managed rules, only destinations accepted by counts.
 func expandRules(rules []lb.SecurityRule, counts func(netip.Addr) bool) map[flow]bool {
-	all := map[flow]bool{}
+	flows := map[flow]bool{}
 	for _, r := range rules {
 		if !isManagedRule(r) {
 			continue
 		}
 		for _, d := range r.Destinations {
 			if a, host := parseHost(d); host && counts(a) {
-				addFlows(all, r.Access, r.Protocol, r.Sources, d, r.DestinationPorts)
+				addFlows(flows, r.Access, r.Protocol, r.Sources, d, r.DestinationPorts)
 			}
 		}
 	}
-	return all
+	return flows
 }
 
-func addFlows(all map[flow]bool, access lb.Access, protocol string, sources []string, destination string, ports []string) {
+func addFlows(flows map[flow]bool, access lb.Access, protocol string, sources []string, destination string, ports []string) {
 	for _, source := range sources {
 		for _, port := range ports {
-			all[flow{access, protocol, source, destination, port}] = true
+			flows[flow{access, protocol, source, destination, port}] = true
 		}
 	}
 }
 
 func desiredFlows(shares []SecurityShare) map[flow]bool {
-	all := map[flow]bool{}
+	flows := map[flow]bool{}
 	for _, s := range shares {
 		for _, a := range s.AccessRules {
 			for _, d := range a.Destinations {
-				addFlows(all, a.Access, a.Protocol, a.Sources, d.String(), a.Ports)
+				addFlows(flows, a.Access, a.Protocol, a.Sources, d.String(), a.Ports)
 			}
 		}
 	}
-	return all
+	return flows
 }
 
 var (
@@ -114,11 +114,11 @@ var services = []string{"a", "b", "c", "d"}
 
 // Property: after any edits, the admitted flows to the cluster's addresses equal the desired ones, nothing
 // else changes, and a second plan is empty.
-func TestLawWhatIsAskedIsLetIn(t *testing.T) {
+func TestLawRequestedSourcesAreAllowed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		ours := map[netip.Addr]bool{}
+		own := map[netip.Addr]bool{}
 		for n := range 6 {
-			ours[fourth(n)], ours[sixth(n)] = true, true
+			own[fourth(n)], own[sixth(n)] = true, true
 		}
 		rules := append(foreignRules(), neighborRule())
 		last := map[string]SecurityShare{}
@@ -131,17 +131,17 @@ func TestLawWhatIsAskedIsLetIn(t *testing.T) {
 				shares = append(shares, last[name])
 			}
 			shares = rapid.Permutation(shares).Draw(t, "order")
-			p := BuildSecurityPlan(SecurityInput{Observed: rules, Shares: shares, Managed: ours})
+			p := BuildSecurityPlan(SecurityInput{Observed: rules, Shares: shares, Managed: own})
 			if len(p.Rejected) > 0 {
 				t.Fatalf("refused %v", p.Rejected)
 			}
-			if diff := cmp.Diff(desiredFlows(shares), normalizeFlows(expandRules(p.Next, func(a netip.Addr) bool { return ours[a] }))); diff != "" {
+			if diff := cmp.Diff(desiredFlows(shares), normalizeFlows(expandRules(p.Next, func(a netip.Addr) bool { return own[a] }))); diff != "" {
 				t.Fatalf("-asked +let in\n%s", diff)
 			}
 			requireUnchanged(t, rules, p.Next)
 			requireDistinct(t, p.Next)
-			if again := BuildSecurityPlan(SecurityInput{Observed: p.Next, Shares: rapid.Permutation(shares).Draw(t, "again"), Managed: ours}); !again.IsEmpty() || len(again.Next) != len(p.Next) {
-				t.Fatalf("again: %+v", again.Changes)
+			if second := BuildSecurityPlan(SecurityInput{Observed: p.Next, Shares: rapid.Permutation(shares).Draw(t, "again"), Managed: own}); !second.IsEmpty() || len(second.Next) != len(p.Next) {
+				t.Fatalf("again: %+v", second.Changes)
 			}
 			rules = p.Next
 		}
@@ -161,13 +161,13 @@ func normalizeFlows(flows map[flow]bool) map[flow]bool {
 }
 
 func requireUnchanged(t *rapid.T, before, after []lb.SecurityRule) {
-	foreign := func(rules []lb.SecurityRule) (all []lb.SecurityRule) {
+	foreign := func(rules []lb.SecurityRule) (items []lb.SecurityRule) {
 		for _, r := range rules {
 			if !isManagedRule(r) {
-				all = append(all, r)
+				items = append(items, r)
 			}
 		}
-		return all
+		return items
 	}
 	if diff := cmp.Diff(foreign(before), foreign(after)); diff != "" {
 		t.Fatalf("foreign rules -before +after\n%s", diff)
@@ -199,7 +199,7 @@ func requireDistinct(t *rapid.T, rules []lb.SecurityRule) {
 }
 
 // Property: a rejected Service is treated like an unknown one, and all others get the same result as then.
-func TestLawTheRefusedAreHeld(t *testing.T) {
+func TestLawRejectedRulesAreRetained(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := SecurityInput{Managed: map[netip.Addr]bool{}}
 		share := func(name string) SecurityShare {
@@ -229,9 +229,9 @@ func TestLawTheRefusedAreHeld(t *testing.T) {
 		for i := range held.Shares {
 			held.Shares[i].Fixed = p.Rejected[held.Shares[i].Service] != nil
 		}
-		again := BuildSecurityPlan(held)
-		if len(again.Rejected) > 0 || formatRules(again.Next) != formatRules(p.Next) {
-			t.Fatalf("refused %v\nheld  %v\ngot\n%.300s\nwant\n%.300s", p.Rejected, again.Rejected, formatRules(p.Next), formatRules(again.Next))
+		second := BuildSecurityPlan(held)
+		if len(second.Rejected) > 0 || formatRules(second.Next) != formatRules(p.Next) {
+			t.Fatalf("refused %v\nheld  %v\ngot\n%.300s\nwant\n%.300s", p.Rejected, second.Rejected, formatRules(p.Next), formatRules(second.Next))
 		}
 	})
 }

@@ -23,18 +23,18 @@ type SecurityLimit struct {
 
 // applyLimits replaces the admissions of each share with a Limit by the observed ones, restricted to the
 // Limit. decided are the destinations, by meaning, that only these shares retain.
-func applyLimits(shares []SecurityShare, seen *parsedGroup) (all []SecurityShare, decided map[ruleKey]map[netip.Addr]bool) {
+func applyLimits(shares []SecurityShare, seen *parsedGroup) (limits []SecurityShare, decided map[ruleKey]map[netip.Addr]bool) {
 	if !slices.ContainsFunc(shares, SecurityShare.isLimited) {
 		return shares, nil
 	}
-	all, decided = slices.Clone(shares), map[ruleKey]map[netip.Addr]bool{}
+	limits, decided = slices.Clone(shares), map[ruleKey]map[netip.Addr]bool{}
 	only, rules := exclusiveShares(shares), seen.rulesAt()
 	for i, s := range shares {
 		if !s.isLimited() {
 			continue
 		}
 		isOnly := func(a netip.Addr) bool { return only[a] == i }
-		all[i].AccessRules = s.Limit.narrowSharedDenials(s.AccessRules, isOnly)
+		limits[i].AccessRules = s.Limit.narrowSharedDenials(s.AccessRules, isOnly)
 		of := map[int][]netip.Addr{} // destinations by rule
 		for _, p := range s.Places {
 			for _, a := range p.Addresses {
@@ -52,13 +52,13 @@ func applyLimits(shares []SecurityShare, seen *parsedGroup) (all []SecurityShare
 			}
 			addAddresses(decided, o.ruleKey, of[at]...)
 			for _, sources := range s.Limit.restrictSources(o.Sources, o.ruleKey.family) {
-				all[i].AccessRules = append(all[i].AccessRules, AccessRule{
+				limits[i].AccessRules = append(limits[i].AccessRules, AccessRule{
 					Access: lb.Allow, Family: o.ruleKey.family, Protocol: o.Protocol, Sources: sources, Destinations: of[at], Ports: o.DestinationPorts,
 				})
 			}
 		}
 	}
-	return all, decided
+	return limits, decided
 }
 
 // isLimited reports whether only the Limit of a share is known.
@@ -92,9 +92,9 @@ func exclusiveShares(shares []SecurityShare) map[netip.Addr]int {
 }
 
 // rulesAt returns the managed rules of each of the cluster's destinations.
-func (s *parsedGroup) rulesAt() map[netip.Addr][]int {
+func (p *parsedGroup) rulesAt() map[netip.Addr][]int {
 	at := map[netip.Addr][]int{}
-	for i, o := range s.rules {
+	for i, o := range p.rules {
 		for _, a := range o.hosts {
 			if a.IsValid() {
 				at[a] = append(at[a], i)
@@ -106,9 +106,9 @@ func (s *parsedGroup) rulesAt() map[netip.Addr][]int {
 
 // narrowSharedDenials replaces denials of all ports at addresses shared with other Services by denials of the Service's
 // own ports.
-func (l *SecurityLimit) narrowSharedDenials(all []AccessRule, isOnly func(netip.Addr) bool) []AccessRule {
+func (l *SecurityLimit) narrowSharedDenials(rules []AccessRule, isOnly func(netip.Addr) bool) []AccessRule {
 	var kept []AccessRule
-	for _, a := range all {
+	for _, a := range rules {
 		if !slices.Equal(a.Ports, []string{lb.Any}) {
 			kept = append(kept, a)
 			continue
@@ -139,7 +139,7 @@ func (l *SecurityLimit) isOwn(o observed, a netip.Addr) bool {
 
 // restrictSources returns the intersection of sources and Limit, as sources of separate rules. A service tag and a
 // range are treated as disjoint.
-func (l *SecurityLimit) restrictSources(sources []string, family lb.Family) (all [][]string) {
+func (l *SecurityLimit) restrictSources(sources []string, family lb.Family) (names [][]string) {
 	var ranges, tags []string
 	for _, text := range sources {
 		p, err := netip.ParsePrefix(normalizeSource(text))
@@ -167,12 +167,12 @@ func (l *SecurityLimit) restrictSources(sources []string, family lb.Family) (all
 		}
 	}
 	if len(ranges) > 0 {
-		all = append(all, ranges)
+		names = append(names, ranges)
 	}
 	for _, tag := range tags {
-		all = append(all, []string{tag})
+		names = append(names, []string{tag})
 	}
-	return all
+	return names
 }
 
 func narrowerPrefix(a, b netip.Prefix) netip.Prefix {

@@ -14,8 +14,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-func prefixesOf(all ...string) (of []netip.Prefix) {
-	for _, text := range all {
+func prefixesOf(prefixes ...string) (of []netip.Prefix) {
+	for _, text := range prefixes {
 		of = append(of, netip.MustParsePrefix(text))
 	}
 	return of
@@ -24,7 +24,7 @@ func prefixesOf(all ...string) (of []netip.Prefix) {
 // Admitted sources within a limit remain, whichever Service added them.
 func TestWithinALimit(t *testing.T) {
 	ranges, tags := SecurityLimit{Ranges: prefixesOf("10.1.0.0/16", "192.0.2.0/24", "2001:db8::/32")}, SecurityLimit{Tags: []string{"AzureCloud", "Storage"}}
-	both, nobody, private := SecurityLimit{Ranges: ranges.Ranges, Tags: tags.Tags}, SecurityLimit{}, SecurityLimit{Private: true}
+	both, none, private := SecurityLimit{Ranges: ranges.Ranges, Tags: tags.Tags}, SecurityLimit{}, SecurityLimit{Private: true}
 	for about, tt := range map[string]struct {
 		limit   SecurityLimit
 		sources string
@@ -33,7 +33,7 @@ func TestWithinALimit(t *testing.T) {
 		"everybody":                     {ranges, "Internet", "10.1.0.0/16,192.0.2.0/24"},
 		"everybody, as a star":          {both, "*", "10.1.0.0/16,192.0.2.0/24; AzureCloud; Storage"},
 		"everybody, as a range":         {ranges, "0.0.0.0/0", "10.1.0.0/16,192.0.2.0/24"},
-		"nobody is left":                {nobody, "Internet", ""},
+		"nobody is left":                {none, "Internet", ""},
 		"a wider range":                 {ranges, "10.0.0.0/8", "10.1.0.0/16"},
 		"a narrower range":              {ranges, "10.1.2.0/24", "10.1.2.0/24"},
 		"an address":                    {ranges, "192.0.2.7", "192.0.2.7/32"},
@@ -43,7 +43,7 @@ func TestWithinALimit(t *testing.T) {
 		"another tag":                   {both, "Sql", ""},
 		"a range, and tags are limited": {tags, "10.0.0.0/8", ""},
 		"a tag, and ranges are limited": {ranges, "AzureCloud", ""},
-		"probes":                        {nobody, "AzureLoadBalancer", "AzureLoadBalancer"},
+		"probes":                        {none, "AzureLoadBalancer", "AzureLoadBalancer"},
 		"internal, everybody":           {private, "Internet", ""},
 		"internal, a private range":     {private, "10.2.0.0/16", "10.2.0.0/16"},
 		"internal, a public range":      {private, "198.51.100.0/24", ""},
@@ -51,8 +51,8 @@ func TestWithinALimit(t *testing.T) {
 		"internal, the network":         {private, "VirtualNetwork", "VirtualNetwork"},
 	} {
 		var got []string
-		for _, one := range tt.limit.restrictSources(strings.Split(tt.sources, ","), lb.IPv4) {
-			got = append(got, strings.Join(one, ","))
+		for _, single := range tt.limit.restrictSources(strings.Split(tt.sources, ","), lb.IPv4) {
+			got = append(got, strings.Join(single, ","))
 		}
 		if text := strings.Join(got, "; "); text != tt.want {
 			t.Errorf("%s: %q, want %q", about, text, tt.want)
@@ -114,8 +114,8 @@ func TestALimitTakesAway(t *testing.T) {
 			if got := formatRules(p.Next); got != tt.want || len(p.Rejected) > 0 {
 				t.Errorf("got\n%s\nwant\n%s\nrefused %v", got, tt.want, p.Rejected)
 			}
-			if again := BuildSecurityPlan(SecurityInput{Observed: p.Next, Shares: tt.shares, Managed: addressSet(1, 2)}); !again.IsEmpty() {
-				t.Errorf("again: %+v", again.Changes)
+			if second := BuildSecurityPlan(SecurityInput{Observed: p.Next, Shares: tt.shares, Managed: addressSet(1, 2)}); !second.IsEmpty() {
+				t.Errorf("again: %+v", second.Changes)
 			}
 		})
 	}
@@ -155,9 +155,9 @@ func TestLawALimitOpensNothing(t *testing.T) {
 		})
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		ours := map[netip.Addr]bool{}
+		own := map[netip.Addr]bool{}
 		for n := range 6 {
-			ours[fourth(n)], ours[sixth(n)] = true, true
+			own[fourth(n)], own[sixth(n)] = true, true
 		}
 		before := append(foreignRules(), neighborRule())
 		var shares []SecurityShare
@@ -173,7 +173,7 @@ func TestLawALimitOpensNothing(t *testing.T) {
 			}
 			shares = append(shares, s)
 		}
-		before = BuildSecurityPlan(SecurityInput{Observed: before, Shares: shares, Managed: ours}).Next
+		before = BuildSecurityPlan(SecurityInput{Observed: before, Shares: shares, Managed: own}).Next
 		current, limits := slices.Clone(shares), map[string]*SecurityLimit{}
 		for i, s := range current {
 			switch rapid.IntRange(0, 3).Draw(t, "is") {
@@ -185,7 +185,7 @@ func TestLawALimitOpensNothing(t *testing.T) {
 				current[i], limits[s.Service] = SecurityShare{Service: s.Service, Places: s.Places, Limit: l}, l
 			}
 		}
-		in := SecurityInput{Observed: before, Shares: current, Managed: ours}
+		in := SecurityInput{Observed: before, Shares: current, Managed: own}
 		after := BuildSecurityPlan(in).Next
 		requireUnchanged(t, before, after)
 		requireDistinct(t, after)
@@ -212,8 +212,8 @@ func TestLawALimitOpensNothing(t *testing.T) {
 			}
 		}
 		in.Observed = after
-		if again := BuildSecurityPlan(in); !again.IsEmpty() {
-			t.Fatalf("again: %s", cmp.Diff(after, again.Next))
+		if second := BuildSecurityPlan(in); !second.IsEmpty() {
+			t.Fatalf("again: %s", cmp.Diff(after, second.Next))
 		}
 	})
 }

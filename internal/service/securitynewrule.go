@@ -34,7 +34,7 @@ func (g *group) newRule(a AccessRule, m ruleKey) lb.SecurityRule {
 // same sources and ports, so that it recognizes the rule.
 func (g *group) ruleName(a AccessRule, m ruleKey) string {
 	name := SecurityRulePrefix + "deny-all_" + string(a.Family)
-	if all := (ruleKey{lb.Deny, a.Family, lb.Any, lb.Any, lb.Any}); m != all {
+	if key := (ruleKey{lb.Deny, a.Family, lb.Any, lb.Any, lb.Any}); m != key {
 		as := func(text string) string { return text }
 		sum := md5.Sum([]byte(strings.Join([]string{a.Protocol, normalizeList(a.Sources, as), normalizeList(a.Ports, as)}, "_"))) //nolint:gosec // see above
 		name = SecurityRulePrefix + strings.ToLower(string(a.Access)) + "_" + string(a.Family) + "_" + hex.EncodeToString(sum[:])
@@ -49,14 +49,14 @@ func (g *group) ruleName(a AccessRule, m ruleKey) string {
 // capacity is usage of a group's capacity.
 type capacity struct{ rules, sources, destinations int }
 
-func (u *capacity) addRule(r lb.SecurityRule) {
-	u.rules++
-	u.sources += countPrefixes(r.Sources)
-	u.destinations += countPrefixes(r.Destinations)
+func (c *capacity) addRule(r lb.SecurityRule) {
+	c.rules++
+	c.sources += countPrefixes(r.Sources)
+	c.destinations += countPrefixes(r.Destinations)
 }
 
-func (u capacity) plus(more capacity) *capacity {
-	return &capacity{u.rules + more.rules, u.sources + more.sources, u.destinations + more.destinations}
+func (c capacity) plus(more capacity) *capacity {
+	return &capacity{c.rules + more.rules, c.sources + more.sources, c.destinations + more.destinations}
 }
 
 // countPrefixes counts addresses and ranges; service tags do not count in Azure.
@@ -74,17 +74,17 @@ func countPrefixes(list []string) int {
 var ErrSecurityGroupFull = errors.New("the security group has no room for the Service")
 
 // exceededLimit returns which Azure limit is exceeded, or nil.
-func (u *capacity) exceededLimit() error {
+func (c *capacity) exceededLimit() error {
 	for _, limit := range []struct {
-		is, most int
-		what     string
+		count, most int
+		noun        string
 	}{
-		{u.rules, lb.MaxSecurityRules, "rules"},
-		{u.sources, lb.MaxSecurityPrefixes, "addresses and ranges as sources"},
-		{u.destinations, lb.MaxSecurityPrefixes, "addresses as destinations"},
+		{c.rules, lb.MaxSecurityRules, "rules"},
+		{c.sources, lb.MaxSecurityPrefixes, "addresses and ranges as sources"},
+		{c.destinations, lb.MaxSecurityPrefixes, "addresses as destinations"},
 	} {
-		if limit.is > limit.most {
-			return fmt.Errorf("%w: it would have %d %s, and Azure allows %d", ErrSecurityGroupFull, limit.is, limit.what, limit.most)
+		if limit.count > limit.most {
+			return fmt.Errorf("%w: it would have %d %s, and Azure allows %d", ErrSecurityGroupFull, limit.count, limit.noun, limit.most)
 		}
 	}
 	return nil

@@ -17,11 +17,11 @@ type parsedShare struct {
 }
 
 func parseShares(shares []SecurityShare) []parsedShare {
-	all := make([]parsedShare, len(shares))
+	items := make([]parsedShare, len(shares))
 	for i, s := range shares {
-		all[i] = parsedShare{s, ruleKeys(s.AccessRules)}
+		items[i] = parsedShare{s, ruleKeys(s.AccessRules)}
 	}
-	return all
+	return items
 }
 
 // parsedGroup is the parsed observed group.
@@ -73,8 +73,8 @@ func ManagedSecurityHosts(rules []lb.SecurityRule) map[netip.Addr]bool {
 	return hosts
 }
 
-func (s *parsedGroup) hasManagedHost(addresses []netip.Addr) bool {
-	return slices.ContainsFunc(addresses, func(a netip.Addr) bool { return s.managedHosts[a] })
+func (p *parsedGroup) hasManagedHost(addresses []netip.Addr) bool {
+	return slices.ContainsFunc(addresses, func(a netip.Addr) bool { return p.managedHosts[a] })
 }
 
 // fixedPlaces are the places without changes, by address.
@@ -84,24 +84,24 @@ type fixedPlaces struct {
 }
 
 // addPlaces adds places that have existing rules.
-func (h *fixedPlaces) addPlaces(places []SecurityPlace, known map[netip.Addr]bool) {
+func (f *fixedPlaces) addPlaces(places []SecurityPlace, known map[netip.Addr]bool) {
 	for _, p := range places {
 		for _, a := range p.Addresses {
 			if known[a] {
-				h.byAddress[a] = append(h.byAddress[a], len(h.places))
+				f.byAddress[a] = append(f.byAddress[a], len(f.places))
 			}
 		}
-		h.places = append(h.places, p)
+		f.places = append(f.places, p)
 	}
 }
 
 // coverage returns a function that reports whether a rule admits flows at a place with an address. It evaluates
 // each place once.
-func (h *fixedPlaces) coverage(r lb.SecurityRule) (covers func(netip.Addr) bool) {
+func (f *fixedPlaces) coverage(r lb.SecurityRule) (covers func(netip.Addr) bool) {
 	known := map[int]bool{}
 	var spans [][2]int
 	return func(a netip.Addr) bool {
-		return slices.ContainsFunc(h.byAddress[a], func(i int) bool {
+		return slices.ContainsFunc(f.byAddress[a], func(i int) bool {
 			covered, done := known[i]
 			if done {
 				return covered
@@ -109,7 +109,7 @@ func (h *fixedPlaces) coverage(r lb.SecurityRule) (covers func(netip.Addr) bool)
 			if spans == nil {
 				spans = parsePortRanges(r.DestinationPorts)
 			}
-			p := h.places[i]
+			p := f.places[i]
 			known[i] = len(p.Ports) == 0 || slices.ContainsFunc(p.Ports, func(n int32) bool { return containsPort(spans, n) })
 			return known[i]
 		})

@@ -34,11 +34,11 @@ func newManagedRule(name string, priority int32, destinations ...string) lb.Secu
 }
 
 func addressSet(at ...int) map[netip.Addr]bool {
-	all := map[netip.Addr]bool{}
+	addresses := map[netip.Addr]bool{}
 	for _, n := range at {
-		all[fourth(n)] = true
+		addresses[fourth(n)] = true
 	}
-	return all
+	return addresses
 }
 
 func formatRules(rules []lb.SecurityRule) string {
@@ -73,7 +73,7 @@ func TestMerge(t *testing.T) {
 		name     string
 		observed []lb.SecurityRule
 		shares   []SecurityShare
-		ours     map[netip.Addr]bool
+		own      map[netip.Addr]bool
 		want     string
 	}{
 		{"Services with one meaning share a rule", nil, []SecurityShare{newShare("a", 2), newShare("b", 1, 3)}, addressSet(1, 2, 3), "500 Allow Tcp Internet to 20.0.0.2,20.0.0.1,20.0.0.3:80"},
@@ -96,7 +96,7 @@ func TestMerge(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			before := formatRules(tt.observed)
-			p := BuildSecurityPlan(SecurityInput{Observed: tt.observed, Shares: tt.shares, Managed: tt.ours})
+			p := BuildSecurityPlan(SecurityInput{Observed: tt.observed, Shares: tt.shares, Managed: tt.own})
 			if got := formatRules(p.Next); got != tt.want || len(p.Rejected) > 0 {
 				t.Errorf("got\n%s\nwant\n%s\nrefused %v", got, tt.want, p.Rejected)
 			}
@@ -135,7 +135,7 @@ func manyRanges(service string, at, n int) SecurityShare {
 }
 
 // A Service that does not fit is rejected, keeps its rules and does not affect others.
-func TestWhatDoesNotFitIsRefused(t *testing.T) {
+func TestServicesBeyondABoundAreRejected(t *testing.T) {
 	full := func(n int) []lb.SecurityRule {
 		var rules []lb.SecurityRule
 		for i := range n {
@@ -150,7 +150,7 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 		observed []lb.SecurityRule
 		shares   []SecurityShare
 		refused  []string
-		says     string
+		wantText string
 	}{
 		{"the last rule", full(999), []SecurityShare{newShare("a", 1)}, nil, ""},
 		{"one rule too many", full(1000), []SecurityShare{newShare("a", 1)}, []string{"a"}, "1001 rules, and Azure allows 1000"},
@@ -163,10 +163,10 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := BuildSecurityPlan(SecurityInput{Observed: tt.observed, Shares: tt.shares, Managed: addressSet(1, 2, 3)})
 			var got []string
-			for name, why := range p.Rejected {
+			for name, reason := range p.Rejected {
 				got = append(got, name)
-				if !errors.Is(why, ErrSecurityGroupFull) || !strings.Contains(why.Error(), tt.says) {
-					t.Errorf("%s: %v", name, why)
+				if !errors.Is(reason, ErrSecurityGroupFull) || !strings.Contains(reason.Error(), tt.wantText) {
+					t.Errorf("%s: %v", name, reason)
 				}
 			}
 			if !slices.Equal(got, tt.refused) {

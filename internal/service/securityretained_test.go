@@ -35,8 +35,8 @@ func TestRetainedRulesAreNeverAdded(t *testing.T) {
 			t.Errorf("%s: %s, want %s", tt.about, got, tt.want)
 		}
 		in.Observed = p.Next
-		if again := BuildSecurityPlan(in); !again.IsEmpty() {
-			t.Errorf("%s: a second plan has %v", tt.about, again.Changes)
+		if second := BuildSecurityPlan(in); !second.IsEmpty() {
+			t.Errorf("%s: a second plan has %v", tt.about, second.Changes)
 		}
 	}
 }

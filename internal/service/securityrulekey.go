@@ -27,10 +27,10 @@ func (a AccessRule) ruleKey() ruleKey {
 
 // ruleKeys returns the meanings of admissions. With many service tags the admissions of a Service share one
 // port list, which is normalized once.
-func ruleKeys(all []AccessRule) []ruleKey {
-	list := make([]ruleKey, len(all))
-	for i, a := range all {
-		if i > 0 && sameList(all[i-1].Ports, a.Ports) {
+func ruleKeys(rules []AccessRule) []ruleKey {
+	list := make([]ruleKey, len(rules))
+	for i, a := range rules {
+		if i > 0 && sameList(rules[i-1].Ports, a.Ports) {
 			list[i] = ruleKey{a.Access, a.Family, strings.ToLower(a.Protocol), normalizeList(a.Sources, normalizeSource), list[i-1].ports}
 			continue
 		}

@@ -99,16 +99,16 @@ func (s Service) hasFamily(f lb.Family) bool { return slices.Contains(s.Families
 // RequestedPlaces returns the addresses and the names of public IPs that a Service requests, valid or not.
 func RequestedPlaces(annotations map[string]string, loadBalancerIP string) []string {
 	r := &reader{annotations: annotations}
-	var all []string
+	var places []string
 	if loadBalancerIP != "" {
-		all = append(all, loadBalancerIP)
+		places = append(places, loadBalancerIP)
 	}
 	for _, name := range []string{IPv4, IPv6, PIPName, PIPNameIPv6} {
 		if text, ok := r.readText(name); ok {
-			all = append(all, text)
+			places = append(places, text)
 		}
 	}
-	return all
+	return places
 }
 
 // loadBalancerIPFor returns spec.loadBalancerIP if it applies to a family, or "".

@@ -19,7 +19,7 @@ func TestRestrictionsWithoutEffect(t *testing.T) {
 		service   Service
 		unguarded string // fields without a group
 		guarded   string // fields with a group
-		why       string
+		reason    string
 	}{
 		{"nothing is restricted", newService(), "", "", ""},
 		{"nothing is restricted, nor are there rules", newService(unruled), "", "", ""},
@@ -36,12 +36,12 @@ func TestRestrictionsWithoutEffect(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.about, func(t *testing.T) {
 			for _, c := range []struct {
-				guarded     bool
-				fields, why string
-			}{{false, tt.unguarded, none}, {true, tt.guarded, tt.why}} {
+				guarded         bool
+				fields, message string
+			}{{false, tt.unguarded, none}, {true, tt.guarded, tt.reason}} {
 				got := tt.service.UnenforcedReason(c.guarded)
-				if (got == "") != (c.fields == "") || c.fields != "" && !strings.HasPrefix(got, "restrictions without effect: "+c.fields+": "+c.why) {
-					t.Errorf("guarded %t: %q, want %q: %s", c.guarded, got, c.fields, c.why)
+				if (got == "") != (c.fields == "") || c.fields != "" && !strings.HasPrefix(got, "restrictions without effect: "+c.fields+": "+c.message) {
+					t.Errorf("guarded %t: %q, want %q: %s", c.guarded, got, c.fields, c.message)
 				}
 			}
 		})

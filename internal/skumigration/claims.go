@@ -26,36 +26,36 @@ func NewAddressClaims(j phase.Journal, requests phase.UserRequests) *AddressClai
 }
 
 // Address returns the address to request for a private frontend, if any.
-func (o *AddressClaims) Address(f lb.Frontend) (netip.Addr, bool) {
-	if o == nil {
+func (a *AddressClaims) Address(f lb.Frontend) (netip.Addr, bool) {
+	if a == nil {
 		return netip.Addr{}, false
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.journal.ClaimFor(f, o.requests)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.journal.ClaimFor(f, a.requests)
 }
 
-func (o *AddressClaims) update(j phase.Journal, requests phase.UserRequests) {
-	if o == nil {
+func (a *AddressClaims) update(j phase.Journal, requests phase.UserRequests) {
+	if a == nil {
 		return
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.journal, o.requests = j, requests
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.journal, a.requests = j, requests
 }
 
 // watch polls until there is no claim.
-func (o *AddressClaims) watch(ctx context.Context, store Store) {
-	for o != nil && ctx.Err() == nil && o.hasClaims() {
+func (a *AddressClaims) watch(ctx context.Context, store Store) {
+	for a != nil && ctx.Err() == nil && a.hasClaims() {
 		if j, requests, err := store.Load(ctx); err == nil {
-			o.update(j, requests)
+			a.update(j, requests)
 		}
 		_ = ratelimit.Sleep(ctx, requestPollInterval)
 	}
 }
 
-func (o *AddressClaims) hasClaims() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.journal.HasClaims(o.requests)
+func (a *AddressClaims) hasClaims() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.journal.HasClaims(a.requests)
 }

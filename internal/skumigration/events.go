@@ -67,20 +67,20 @@ func (m *Migration) recordUndo(j phase.Journal, snapshot phase.Snapshot, service
 	})
 }
 
-func (m *Migration) forEachService(j phase.Journal, snapshot phase.Snapshot, services []phase.Service, say func(name string, stored, lost []netip.Addr)) {
+func (m *Migration) forEachService(j phase.Journal, snapshot phase.Snapshot, services []phase.Service, record func(name string, stored, lost []netip.Addr)) {
 	if m.cfg.RecordEvent == nil {
 		return
 	}
 	for _, s := range services {
 		if stored, lost := j.ServiceAddresses(s, snapshot); len(stored)+len(lost) > 0 {
-			say(s.Name, stored, lost)
+			record(s.Name, stored, lost)
 		}
 	}
 }
 
-func joinAddresses(all []netip.Addr) string {
+func joinAddresses(addresses []netip.Addr) string {
 	var text []string
-	for _, ip := range all {
+	for _, ip := range addresses {
 		text = append(text, ip.String())
 	}
 	return strings.Join(text, ", ")

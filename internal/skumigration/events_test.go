@@ -14,7 +14,7 @@ import (
 
 // Each Service with an address in the journal gets one event at the start and one at the end;
 // others get none.
-func TestServicesHearOfAMigration(t *testing.T) {
+func TestServicesGetMigrationEvents(t *testing.T) {
 	w := newWorld()
 	w.services = append(w.services, phase.Service{Name: "ns/other", Owner: "a2", LoadBalancer: place, Addresses: []netip.Addr{netip.MustParseAddr("198.18.7.7")}})
 	want := []string{

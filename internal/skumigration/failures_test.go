@@ -33,14 +33,14 @@ func internal(last ...byte) *world {
 }
 
 // privates returns the private addresses of the load balancer, in order.
-func (w *world) privates() (all string) {
+func (w *world) privates() (ips string) {
 	if w.balancer == nil {
 		return ""
 	}
 	for _, f := range w.balancer.Frontends {
-		all += f.PrivateIP.String() + " "
+		ips += f.PrivateIP.String() + " "
 	}
-	return all
+	return ips
 }
 
 // A crash leaves private addresses free. If the next process can't read Azure, nothing else may
@@ -145,8 +145,8 @@ func TestPrivateAddressTakenByAnother(t *testing.T) {
 			if ip, ok := owed.Address(f); !ok || ip != f.PrivateIP {
 				t.Errorf("named %t: %s is not owed", names, f.PrivateIP)
 			}
-			asked, err := phase.UserRequests{}.ReleaseAddress(w.kept, f.PrivateIP, phase.UserRequest{By: "jane"})
-			if owed.update(w.kept, asked); err != nil {
+			requested, err := phase.UserRequests{}.ReleaseAddress(w.kept, f.PrivateIP, phase.UserRequest{By: "jane"})
+			if owed.update(w.kept, requested); err != nil {
 				t.Error(err)
 			}
 			if _, ok := owed.Address(f); ok {
@@ -316,7 +316,7 @@ func TestAFrontendWithoutAnAddress(t *testing.T) {
 
 // An unreachable Azure has not rejected anything. A write without a response may have succeeded, so
 // the migration must complete.
-func TestWhatIsNoRefusal(t *testing.T) {
+func TestUnreachableAzureIsNoRejection(t *testing.T) {
 	w, once := newWorld(), true
 	w.fails = func(call string) error {
 		if strings.HasPrefix(call, "put public IP Basic") && once {

@@ -14,7 +14,7 @@ import (
 const maxActions = 20
 
 // missingPermissions also reports scopes that can't be checked.
-func missingPermissions(ctx context.Context, of Azure, j phase.Journal, snapshot phase.Snapshot) (all []phase.Finding) {
+func missingPermissions(ctx context.Context, of Azure, j phase.Journal, snapshot phase.Snapshot) (findings []phase.Finding) {
 	for _, permission := range phase.RequiredPermissions(j, snapshot) {
 		var missing []string
 		err := withTimeout(ctx, func(ctx context.Context) (err error) {
@@ -24,12 +24,12 @@ func missingPermissions(ctx context.Context, of Azure, j phase.Journal, snapshot
 		at := path.Base(permission.Scope)
 		switch {
 		case err != nil:
-			all = append(all, phase.Finding{Reason: phase.ReasonPermissionsUnknown, Message: fmt.Sprintf(
+			findings = append(findings, phase.Finding{Reason: phase.ReasonPermissionsUnknown, Message: fmt.Sprintf(
 				"whether Weir's identity has the rights on %s is not known: %v; config/azure-role-migration.json has them, and the permission to read them", at, err)})
 		case len(missing) > 0:
-			all = append(all, phase.Finding{Reason: phase.ReasonPermissionMissing, IsBlocker: true, Message: fmt.Sprintf(
+			findings = append(findings, phase.Finding{Reason: phase.ReasonPermissionMissing, IsBlocker: true, Message: fmt.Sprintf(
 				"Weir's identity lacks %s on %s: assign config/azure-role.json and config/azure-role-migration.json there; a new assignment can take some minutes", humanize.FormatList(missing, maxActions), permission.Scope)})
 		}
 	}
-	return all
+	return findings
 }

@@ -16,11 +16,11 @@ import (
 // Once a machine has left, permissions are not checked.
 func TestRightsAreAskedForBefore(t *testing.T) {
 	for _, tt := range []struct {
-		lacks   string
-		unknown error
-		apart   bool
-		stops   bool
-		says    string
+		lacks    string
+		unknown  error
+		apart    bool
+		stops    bool
+		wantText string
 	}{
 		{"", nil, false, false, ""},
 		{"Microsoft.Network/loadBalancers/delete", nil, false, true, "lacks Microsoft.Network/loadBalancers/delete on /subscriptions/s/resourceGroups/rg: assign"},
@@ -36,7 +36,7 @@ func TestRightsAreAskedForBefore(t *testing.T) {
 			w.kept.TrafficStopped = true
 		}
 		plan, err := BuildPlan(t.Context(), w.config())
-		if err != nil || (plan.State == PlanBlocked) != tt.stops || !strings.Contains(plan.Text(), tt.says) {
+		if err != nil || (plan.State == PlanBlocked) != tt.stops || !strings.Contains(plan.Text(), tt.wantText) {
 			t.Errorf("%+v: %v, the plan is %s\n%s", tt, err, plan.State, plan.Text())
 		}
 		status, err := BuildStatus(t.Context(), w.config(), "weir")
@@ -45,7 +45,7 @@ func TestRightsAreAskedForBefore(t *testing.T) {
 		}
 		w.asksRights = 0
 		ended := w.run(t)
-		if !ended || (w.ip.SKU == lb.Basic) != tt.stops || tt.stops && len(w.writes()) > 0 || !tt.apart && !strings.Contains(w.said.String(), tt.says) {
+		if !ended || (w.ip.SKU == lb.Basic) != tt.stops || tt.stops && len(w.writes()) > 0 || !tt.apart && !strings.Contains(w.said.String(), tt.wantText) {
 			t.Errorf("%+v: ended %t after %q\n%s", tt, ended, w.calls, w.said.String())
 		}
 		if want := map[bool]int{false: 1}[tt.apart]; w.asksRights != want {
@@ -62,7 +62,7 @@ func TestRightsByWhere(t *testing.T) {
 	balancer := phase.LoadBalancer{ID: lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "lbs", Name: "b"}, Addresses: []phase.Address{
 		{Frontend: "a", PublicIP: id("ips", lb.TypePublicIP, "p").String()}, {Frontend: "b", Subnet: "/subnets/nodes"},
 	}}
-	var all []string
+	var rights []string
 	for _, r := range phase.RequiredPermissions(phase.Journal{LoadBalancers: []phase.LoadBalancer{balancer}}, phase.Snapshot{
 		Interfaces: []lb.NetworkInterface{{ID: id("vms", lb.TypeNetworkInterface, "n")}},
 		ScaleSets:  []phase.ScaleSet{{ScaleSet: lb.ScaleSet{ID: id("uniform", lb.TypeScaleSet, "u"), Uniform: true}}, {ScaleSet: lb.ScaleSet{ID: id("flexible", lb.TypeScaleSet, "f")}}},
@@ -71,7 +71,7 @@ func TestRightsByWhere(t *testing.T) {
 		for _, a := range r.Actions {
 			last = append(last, a[strings.Index(a, "/")+1:])
 		}
-		all = append(all, strings.TrimPrefix(r.Scope, "/subscriptions/s/resourceGroups/")+": "+strings.Join(last, " "))
+		rights = append(rights, strings.TrimPrefix(r.Scope, "/subscriptions/s/resourceGroups/")+": "+strings.Join(last, " "))
 	}
 	if want := []string{
 		"/subnets/nodes: virtualNetworks/subnets/join/action",
@@ -80,7 +80,7 @@ func TestRightsByWhere(t *testing.T) {
 		"lbs: loadBalancers/delete loadBalancers/read loadBalancers/write",
 		"uniform: virtualMachineScaleSets/manualUpgrade/action virtualMachineScaleSets/read virtualMachineScaleSets/virtualMachines/read virtualMachineScaleSets/virtualMachines/write virtualMachineScaleSets/write",
 		"vms: networkInterfaces/read networkInterfaces/write",
-	}; !slices.Equal(all, want) {
-		t.Errorf("%q\nwant\n%q", all, want)
+	}; !slices.Equal(rights, want) {
+		t.Errorf("%q\nwant\n%q", rights, want)
 	}
 }

@@ -183,21 +183,21 @@ func (p Plan) Text() string {
 func (s PlanStep) format() string {
 	var parts []string
 	for _, part := range []struct {
-		what  string
+		text  string
 		names []string
 	}{
 		{"public IPs become Static", s.PublicIPs}, {"network interfaces leave", s.NetworkInterfaces}, {"models of scale sets leave", s.ScaleSets},
 		{"instances leave", s.Instances}, {"load balancers are deleted", s.Delete}, {"Standard load balancers are made", s.Create},
 		{"waits for", s.WaitReasons}, {"stops at", s.StopReasons},
 	} {
-		if s.Phase == phase.PhaseUpgrade && part.what == "public IPs become Static" {
-			part.what = "public IPs become Standard"
+		if s.Phase == phase.PhaseUpgrade && part.text == "public IPs become Static" {
+			part.text = "public IPs become Standard"
 		}
 		if s.Phase == phase.PhaseReattach {
-			part.what = strings.Replace(part.what, " leave", " join again", 1)
+			part.text = strings.Replace(part.text, " leave", " join again", 1)
 		}
 		if len(part.names) > 0 {
-			parts = append(parts, part.what+": "+strings.Join(part.names, ", "))
+			parts = append(parts, part.text+": "+strings.Join(part.names, ", "))
 		}
 	}
 	if s.Phase == phase.PhaseDone {
@@ -206,9 +206,9 @@ func (s PlanStep) format() string {
 	return fmt.Sprintf("%-8s %s", s.Phase, strings.Join(parts, "\n            "))
 }
 
-func pluralize(n int, one, many string) string {
+func pluralize(n int, singular, many string) string {
 	if n == 1 {
-		return "1 " + one
+		return "1 " + singular
 	}
 	return fmt.Sprint(n, " ", many)
 }

@@ -23,27 +23,27 @@ type preflightCache struct {
 func newPreflightCache() preflightCache { return preflightCache{subnets: map[string]phase.Subnet{}} }
 
 // check includes permissions.
-func (b *preflightCache) check(ctx context.Context, cfg Config, j phase.Journal, snapshot phase.Snapshot, services []phase.Service) ([]phase.Finding, error) {
+func (p *preflightCache) check(ctx context.Context, cfg Config, j phase.Journal, snapshot phase.Snapshot, services []phase.Service) ([]phase.Finding, error) {
 	err := withTimeout(ctx, func(ctx context.Context) error {
-		return b.readSubnets(ctx, cfg.Azure, phase.SubnetsWithoutGroup(j, snapshot))
+		return p.readSubnets(ctx, cfg.Azure, phase.SubnetsWithoutGroup(j, snapshot))
 	})
 	if err != nil {
 		return nil, err
 	}
-	if !b.loaded {
-		b.findings = missingPermissions(ctx, cfg.Azure, j, snapshot)
-		b.readUsages(ctx, cfg, j)
-		b.loaded = true
+	if !p.loaded {
+		p.findings = missingPermissions(ctx, cfg.Azure, j, snapshot)
+		p.readUsages(ctx, cfg, j)
+		p.loaded = true
 	}
-	snapshot.Subnets, snapshot.Usages = b.subnets, b.usages
-	return append(phase.RunPreflight(j, snapshot, services, cfg.Options), b.findings...), nil
+	snapshot.Subnets, snapshot.Usages = p.subnets, p.usages
+	return append(phase.RunPreflight(j, snapshot, services, cfg.Options), p.findings...), nil
 }
 
 // readSubnets marks a forbidden subnet as Hidden.
-func (b *preflightCache) readSubnets(ctx context.Context, of Azure, ids []string) error {
+func (p *preflightCache) readSubnets(ctx context.Context, of Azure, ids []string) error {
 	for _, id := range ids {
 		key := strings.ToLower(id)
-		if _, known := b.subnets[key]; known {
+		if _, known := p.subnets[key]; known {
 			continue
 		}
 		network, name, ok := parseSubnetID(id)
@@ -56,7 +56,7 @@ func (b *preflightCache) readSubnets(ctx context.Context, of Azure, ids []string
 		if f != nil && !hidden && f.Class != armerror.Stale {
 			return fmt.Errorf("subnet %s: %w", id, err)
 		}
-		b.subnets[key] = phase.Subnet{SecurityGroup: shown.SecurityGroup, Hidden: hidden, Missing: f != nil && f.Class == armerror.Stale}
+		p.subnets[key] = phase.Subnet{SecurityGroup: shown.SecurityGroup, Hidden: hidden, Missing: f != nil && f.Class == armerror.Stale}
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func parseSubnetID(id string) (network lb.ResourceID, name string, ok bool) {
 }
 
 // readUsages turns a failure into a finding.
-func (b *preflightCache) readUsages(ctx context.Context, cfg Config, j phase.Journal) {
+func (p *preflightCache) readUsages(ctx context.Context, cfg Config, j phase.Journal) {
 	subscriptions := map[string]bool{}
 	add := func(id string) {
 		if subscriptions[strings.ToLower(id)] {
@@ -80,11 +80,11 @@ func (b *preflightCache) readUsages(ctx context.Context, cfg Config, j phase.Jou
 		subscriptions[strings.ToLower(id)] = true
 		err := withTimeout(ctx, func(ctx context.Context) error {
 			used, err := cfg.Azure.Usages(ctx, id, cfg.Location)
-			b.usages = append(b.usages, used...)
+			p.usages = append(p.usages, used...)
 			return err
 		})
 		if err != nil {
-			b.findings = append(b.findings, phase.Finding{Reason: phase.ReasonLimitsUnknown, Message: fmt.Sprintf(
+			p.findings = append(p.findings, phase.Finding{Reason: phase.ReasonLimitsUnknown, Message: fmt.Sprintf(
 				"how many load balancers and public IPs subscription %s may still have in %s is not known: %v; az network list-usages --location %s shows it", id, cfg.Location, err, cfg.Location)})
 		}
 	}

@@ -14,30 +14,30 @@ import (
 
 // The plan and the run agree on security groups and limits. A forbidden subnet blocks; unreadable
 // limits do not.
-func TestWhatIsReadBefore(t *testing.T) {
+func TestReadsBeforeTheStart(t *testing.T) {
 	bare := func(w *world) { w.nics[0].SecurityGroup = "" }
-	denied := func(what string) func(string) error {
+	denied := func(about string) func(string) error {
 		return func(call string) error {
-			if strings.HasPrefix(call, what) {
+			if strings.HasPrefix(call, about) {
 				return refusal("AuthorizationFailed")
 			}
 			return nil
 		}
 	}
-	gone := func(what string) func(string) error {
+	gone := func(about string) func(string) error {
 		return func(call string) error {
-			if strings.HasPrefix(call, what) {
+			if strings.HasPrefix(call, about) {
 				return &armerror.Fault{Class: armerror.Stale, Code: "NotFound", Err: errors.New("404")}
 			}
 			return nil
 		}
 	}
 	for _, tt := range []struct {
-		about   string
-		changed func(*world)
-		subnets int // read by a plan
-		stops   bool
-		says    string
+		about    string
+		changed  func(*world)
+		subnets  int // read by a plan
+		stops    bool
+		wantText string
 	}{
 		{"the machine has a security group", func(*world) {}, 0, false, ""},
 		{"its subnet has one", func(w *world) { bare(w); w.subnet.SecurityGroup = "/nodes" }, 1, false, ""},
@@ -59,7 +59,7 @@ func TestWhatIsReadBefore(t *testing.T) {
 		w := newWorld()
 		tt.changed(w)
 		plan, err := BuildPlan(t.Context(), w.config())
-		if err != nil || (plan.State == PlanBlocked) != tt.stops || !strings.Contains(plan.Text(), tt.says) || w.asksSubnets != tt.subnets {
+		if err != nil || (plan.State == PlanBlocked) != tt.stops || !strings.Contains(plan.Text(), tt.wantText) || w.asksSubnets != tt.subnets {
 			t.Errorf("%s: %v, the plan is %s, %d subnets are read\n%s", tt.about, err, plan.State, w.asksSubnets, plan.Text())
 		}
 		status, err := BuildStatus(t.Context(), w.config(), "weir")

@@ -13,12 +13,12 @@ import (
 )
 
 // The published progress, each state once.
-func TestWhatIsKeptForOthers(t *testing.T) {
+func TestPublishedProgress(t *testing.T) {
 	asks := func(w *world) { w.manual, w.asked.Run = true, &phase.UserRequest{} }
 	for _, tt := range []struct {
-		about string
-		is    func(*world)
-		want  string
+		about  string
+		expect func(*world)
+		want   string
 	}{
 		{"it begins by itself", func(*world) {}, "UnderWay Static 0/6 , UnderWay Detach 1/6 , UnderWay Delete 2/6 , UnderWay Upgrade 3/6 , UnderWay Make 4/6 , Ended  0/0 "},
 		{"nobody has asked", func(w *world) { w.manual = true }, "Listens  0/0 "},
@@ -39,7 +39,7 @@ func TestWhatIsKeptForOthers(t *testing.T) {
 		{"nobody knows the load balancers of the journal", func(w *world) { w.kept = w.stock(); w.kept.LoadBalancers[0].ID.Name = "other" }, "GivenUp  0/0 the journal of the migration has load balancer other"},
 	} {
 		w := newWorld()
-		tt.is(w)
+		tt.expect(w)
 		w.run(t)
 		if got := strings.Join(w.kepts, ", "); !strings.HasPrefix(got, tt.want) {
 			t.Errorf("%s: %s, want %s", tt.about, got, tt.want)

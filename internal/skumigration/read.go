@@ -28,12 +28,12 @@ func (m *Migration) readSnapshot(ctx context.Context, j phase.Journal, services 
 func (m *Migration) takeSnapshot(ctx context.Context, j phase.Journal, services []phase.Service) (phase.Snapshot, error) {
 	var snapshot phase.Snapshot
 	at := m.cfg.LoadBalancers[0]
-	all, err := m.cfg.Azure.ListLoadBalancers(ctx, at.SubscriptionID, at.ResourceGroup)
+	loadBalancers, err := m.cfg.Azure.ListLoadBalancers(ctx, at.SubscriptionID, at.ResourceGroup)
 	if f := armerror.FromError(err); f != nil && f.Class != armerror.Stale { // a missing resource group has none
 		return snapshot, fmt.Errorf("load balancers of resource group %s: %w", at.ResourceGroup, err)
 	}
 	existing, basic := map[lb.LoadBalancerKey]bool{}, false
-	for _, b := range all {
+	for _, b := range loadBalancers {
 		if !m.isManaged(b.ID) {
 			snapshot.Others = append(snapshot.Others, b)
 			continue

@@ -16,8 +16,8 @@ import (
 	"weir.dev/weir/internal/skumigration/phase"
 )
 
-func wish(why string) *phase.UserRequest {
-	return &phase.UserRequest{At: time.Unix(1e9, 0).UTC(), By: "jane", Reason: why}
+func wish(reason string) *phase.UserRequest {
+	return &phase.UserRequest{At: time.Unix(1e9, 0).UTC(), By: "jane", Reason: reason}
 }
 
 // toAzure returns the writes to Azure.
@@ -182,7 +182,7 @@ func TestAzureDoesNotAnswerTheFirstLook(t *testing.T) {
 			return nil
 		}
 		w.listens(t, false)
-		if again := map[lb.SKU]int{lb.Basic: 1}[sku]; w.again != again || len(w.writes()) > 0 || away || len(w.calls) > 12 {
+		if second := map[lb.SKU]int{lb.Basic: 1}[sku]; w.again != second || len(w.writes()) > 0 || away || len(w.calls) > 12 {
 			t.Fatalf("%s: the lead was given up %d times, after %q", sku, w.again, w.calls)
 		}
 		w.listens(t, false)

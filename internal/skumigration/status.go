@@ -33,7 +33,7 @@ const (
 const ReasonNoSKU = "NoSKU"
 
 // IsDone reports whether there is nothing to do.
-func (v State) IsDone() bool { return v == StateNotNeeded || v == StateDone }
+func (s State) IsDone() bool { return s == StateNotNeeded || s == StateDone }
 
 // Status is the state of a migration.
 type Status struct {
@@ -64,19 +64,19 @@ type UndoInfo struct {
 }
 
 func newUndoInfo(j phase.Journal, snapshot phase.Snapshot) UndoInfo {
-	until, why := j.UndoLimit(snapshot)
-	return UndoInfo{until, why}
+	until, reason := j.UndoLimit(snapshot)
+	return UndoInfo{until, reason}
 }
 
 // String implements fmt.Stringer.
-func (w UndoInfo) String() string {
+func (u UndoInfo) String() string {
 	switch {
-	case w.Until == "":
-		return "It cannot be taken back: " + w.Reason + "."
-	case w.Reason != "":
-		return fmt.Sprintf("Once %s begins it cannot be taken back: %s.", w.Until, w.Reason)
+	case u.Until == "":
+		return "It cannot be taken back: " + u.Reason + "."
+	case u.Reason != "":
+		return fmt.Sprintf("Once %s begins it cannot be taken back: %s.", u.Until, u.Reason)
 	}
-	return fmt.Sprintf("Until %s starts, weir migrate stop --undo reverts all of it; public IPs remain Static.", w.Until)
+	return fmt.Sprintf("Until %s starts, weir migrate stop --undo reverts all of it; public IPs remain Static.", u.Until)
 }
 
 // StatusAddress is a recorded address and its current location.

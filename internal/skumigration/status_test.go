@@ -17,11 +17,11 @@ import (
 func TestVerdicts(t *testing.T) {
 	begun := func(w *world) { w.kept = w.stock() }
 	for _, tt := range []struct {
-		about  string
-		is     func(*world)
-		leader string
-		want   State
-		says   string
+		about    string
+		expect   func(*world)
+		leader   string
+		want     State
+		wantText string
 	}{
 		{"nothing is Basic", func(w *world) { w.balancer.SKU, w.ip.SKU = lb.Standard, lb.Standard }, "me", StateNotNeeded, "Not needed: no load balancer of the cluster is Basic.\n"},
 		{"nobody has begun", func(*world) {}, "me", StateNotStarted, "on load balancer kubernetes, Basic; public IP Basic and Dynamic\n"},
@@ -50,10 +50,10 @@ func TestVerdicts(t *testing.T) {
 		{"rules that came too late", func(w *world) { begun(w); w.kept.TrafficStopped = true; w.balancer.Rules = []lb.Rule{{Name: "ssh"}} }, "me", StateRunning, "Running"},
 	} {
 		w := newWorld()
-		tt.is(w)
+		tt.expect(w)
 		s, err := BuildStatus(t.Context(), w.config(), tt.leader)
-		if err != nil || s.State != tt.want || !strings.Contains(s.Text(), tt.says) {
-			t.Errorf("%s: %s, %v, want %s with %q:\n%s", tt.about, s.State, err, tt.want, tt.says, s.Text())
+		if err != nil || s.State != tt.want || !strings.Contains(s.Text(), tt.wantText) {
+			t.Errorf("%s: %s, %v, want %s with %q:\n%s", tt.about, s.State, err, tt.want, tt.wantText, s.Text())
 		}
 		if len(w.writes()) > 0 {
 			t.Errorf("%s: it has written %q", tt.about, w.calls)
@@ -72,8 +72,8 @@ func TestTheStatusOfAnEnd(t *testing.T) {
 	if err != nil || s.State != StateDone || s.Text() != want {
 		t.Errorf("%v:\n%s", err, s.Text())
 	}
-	var again Status
-	if text, err := s.JSON(); err != nil || json.Unmarshal(text, &again) != nil || again.Text() != want || again.StepsDone != 6 || again.Addresses[0].IP != first {
+	var second Status
+	if text, err := s.JSON(); err != nil || json.Unmarshal(text, &second) != nil || second.Text() != want || second.StepsDone != 6 || second.Addresses[0].IP != first {
 		t.Errorf("for programs: %v\n%s", err, text)
 	}
 	lost := internal(9, 10)

@@ -13,11 +13,11 @@ import (
 // the user withdraws the stop.
 func (m *Migration) runUndo(ctx context.Context, stored phase.Journal, snapshot phase.Snapshot, services []phase.Service, stop phase.UserRequest) (time.Duration, error) {
 	s := phase.NextUndoSteps(stored, snapshot)
-	for _, why := range s.StopReasons {
-		if !m.logged[why] {
-			m.cfg.Log.Warn("migration to Standard load balancers: "+why, "phase", s.Phase)
+	for _, reason := range s.StopReasons {
+		if !m.logged[reason] {
+			m.cfg.Log.Warn("migration to Standard load balancers: "+reason, "phase", s.Phase)
 		}
-		m.logged[why] = true
+		m.logged[reason] = true
 	}
 	switch {
 	case s.Phase == phase.PhaseUndone:
@@ -30,8 +30,8 @@ func (m *Migration) runUndo(ctx context.Context, stored phase.Journal, snapshot 
 		m.cfg.Log.Info("migration to Standard load balancers is taken back: machines join the Basic ones again", "by", stop.By, "at", stop.At, "why", stop.Reason)
 	}
 	updateServiceStatus(ctx, m.cfg, stored, snapshot, services, "it is being undone, and machines join the Basic one again")
-	for _, why := range s.WaitReasons {
-		m.cfg.Log.Info("migration to Standard load balancers waits: "+why, "phase", s.Phase)
+	for _, reason := range s.WaitReasons {
+		m.cfg.Log.Info("migration to Standard load balancers waits: "+reason, "phase", s.Phase)
 	}
 	if err := m.writeSteps(ctx, s); err != nil {
 		return 0, err

@@ -17,8 +17,8 @@ import (
 	"weir.dev/weir/internal/skumigration/phase"
 )
 
-func undo(why string) *phase.UserRequest {
-	w := wish(why)
+func undo(reason string) *phase.UserRequest {
+	w := wish(reason)
 	w.Undo = true
 	return w
 }
@@ -160,7 +160,7 @@ func TestAStopThatIsTakenBackWhileItIsUndone(t *testing.T) {
 
 // A deletion can't be undone. An undo request after a user deleted the load balancer acts as a
 // stop, with a reason.
-func TestWhatIsNotTakenBack(t *testing.T) {
+func TestIrreversibleSteps(t *testing.T) {
 	w := left(t)
 	w.asked.Stop, w.balancer, w.ip.UsedBy = undo(""), nil, ""
 	sent := len(w.toAzure())
@@ -178,7 +178,7 @@ func TestWhatIsNotTakenBack(t *testing.T) {
 }
 
 // Preflight findings block again after an undo.
-func TestWhatKeepsItFromStartingAfterItWasTakenBack(t *testing.T) {
+func TestRestartAfterARollback(t *testing.T) {
 	w := left(t)
 	w.asked.Stop = undo("")
 	if !w.run(t) || w.kept.CompletedUndo == nil {
@@ -192,7 +192,7 @@ func TestWhatKeepsItFromStartingAfterItWasTakenBack(t *testing.T) {
 }
 
 // A migration that failed before a machine left is undone by the next leader.
-func TestWhatWasGivenUpIsTakenBack(t *testing.T) {
+func TestAbandonedMigrationIsRolledBack(t *testing.T) {
 	w := newWorld()
 	w.fails = func(call string) error {
 		if call == "put interface n1" {
@@ -228,7 +228,7 @@ func TestAStrangeJournalIsNotTakenBack(t *testing.T) {
 }
 
 // Services get an event after the undo.
-func TestServicesHearThatItIsUndone(t *testing.T) {
+func TestServicesGetRollbackEvents(t *testing.T) {
 	w := left(t)
 	w.asked.Stop = undo("")
 	w.comesBack(t, "")
@@ -240,25 +240,25 @@ func TestServicesHearThatItIsUndone(t *testing.T) {
 // The status during and after an undo.
 func TestTheStatusOfWhatIsTakenBack(t *testing.T) {
 	w := left(t)
-	says := func(leader string, verdict State, text string) {
+	want := func(leader string, verdict State, text string) {
 		t.Helper()
 		s, err := BuildStatus(t.Context(), w.config(), leader)
 		if err != nil || s.State != verdict || !strings.Contains(s.Text(), text) {
 			t.Errorf("%s, %v, want %s with %q:\n%s", s.State, err, verdict, text, s.Text())
 		}
 	}
-	says("me", StateRunning, "\n2 of 6 steps are done; next is Delete.\nUntil Delete starts, weir migrate stop --undo reverts all of it; public IPs remain Static.\n")
+	want("me", StateRunning, "\n2 of 6 steps are done; next is Delete.\nUntil Delete starts, weir migrate stop --undo reverts all of it; public IPs remain Static.\n")
 	w.asked.Stop = undo("not today")
-	says("me", StateUndoing, "Undoing, requested by jane, at 2001-09-09T01:46:40Z: not today\nMachines join the Basic load balancers again, and nothing else of Weir is written meanwhile.\nnext: Rejoin   network interfaces join again: n1\n")
-	says("", StateNoLeader, "")
+	want("me", StateUndoing, "Undoing, requested by jane, at 2001-09-09T01:46:40Z: not today\nMachines join the Basic load balancers again, and nothing else of Weir is written meanwhile.\nnext: Rejoin   network interfaces join again: n1\n")
+	want("", StateNoLeader, "")
 	if !w.run(t) {
 		t.Fatal(w.said.String())
 	}
-	says("me", StateUndone, "Undone by jane, at 2001-09-09T01:46:40Z: not today\nLoad balancers are Basic, with machines in their pools as before; public IPs that became Static remain Static. weir migrate run starts again.\n")
+	want("me", StateUndone, "Undone by jane, at 2001-09-09T01:46:40Z: not today\nLoad balancers are Basic, with machines in their pools as before; public IPs that became Static remain Static. weir migrate run starts again.\n")
 	w.asked.Run = wish("")
-	says("me", StateNotStarted, "Requested by jane")
+	want("me", StateNotStarted, "Requested by jane")
 	w.asked.Run, w.balancer.Rules = nil, []lb.Rule{{Name: "ssh"}}
-	says("me", StateBlocked, "stops it (ForeignRule)")
+	want("me", StateBlocked, "stops it (ForeignRule)")
 	w.balancer.SKU, w.ip.SKU = lb.Standard, lb.Standard
-	says("me", StateNotNeeded, "")
+	want("me", StateNotNeeded, "")
 }

@@ -112,8 +112,8 @@ func (w *world) config() Config {
 			}
 			return w.showFails
 		},
-		SaveProgress: func(_ context.Context, told phase.Progress) error {
-			w.kepts = append(w.kepts, fmt.Sprintf("%s %s %d/%d %s", told.State, told.Phase, told.StepsDone, told.Steps, strings.Join(told.Reasons, "; ")))
+		SaveProgress: func(_ context.Context, reported phase.Progress) error {
+			w.kepts = append(w.kepts, fmt.Sprintf("%s %s %d/%d %s", reported.State, reported.Phase, reported.StepsDone, reported.Steps, strings.Join(reported.Reasons, "; ")))
 			return nil
 		},
 		Claims: w.owed, AcceptRequests: w.hears, EndLead: func() { w.again++ },
@@ -316,11 +316,11 @@ func (w *world) ClearStartRequest(context.Context) error {
 }
 
 // writes returns the calls that change something.
-func (w *world) writes() (all []string) {
+func (w *world) writes() (names []string) {
 	for _, c := range w.calls {
 		if !strings.HasPrefix(c, "list ") {
-			all = append(all, c)
+			names = append(names, c)
 		}
 	}
-	return all
+	return names
 }

@@ -81,29 +81,29 @@ func retryConflict(err error) error {
 }
 
 // buildRequests may be sent in parallel.
-func (m *Migration) buildRequests(s phase.Steps) (all []func(context.Context) error) {
+func (m *Migration) buildRequests(s phase.Steps) (functions []func(context.Context) error) {
 	for _, ip := range s.PublicIPs {
-		all = append(all, func(ctx context.Context) error {
+		functions = append(functions, func(ctx context.Context) error {
 			_, err := m.cfg.Azure.PutPublicIP(ctx, ip)
 			return wrapError("public IP "+ip.ID.Name, err)
 		})
 	}
 	for _, i := range s.Interfaces {
-		all = append(all, func(ctx context.Context) error {
+		functions = append(functions, func(ctx context.Context) error {
 			_, err := m.cfg.Azure.PutInterface(ctx, i)
 			return wrapError("network interface "+i.ID.Name, err)
 		})
 	}
 	for _, set := range s.ScaleSets {
-		all = append(all, func(ctx context.Context) error { return wrapError("scale set "+set.ID.Name, m.writeScaleSet(ctx, set)) })
+		functions = append(functions, func(ctx context.Context) error { return wrapError("scale set "+set.ID.Name, m.writeScaleSet(ctx, set)) })
 	}
 	for _, b := range s.Delete {
-		all = append(all, func(ctx context.Context) error {
+		functions = append(functions, func(ctx context.Context) error {
 			return wrapError(describeLoadBalancer(b.ID), m.cfg.Azure.DeleteLoadBalancer(ctx, b))
 		})
 	}
 	for _, b := range s.Put {
-		all = append(all, func(ctx context.Context) error {
+		functions = append(functions, func(ctx context.Context) error {
 			_, err := m.cfg.Azure.PutLoadBalancer(ctx, b)
 			m.mu.Lock()
 			m.putErrors[b.ID.Key()] = err
@@ -111,16 +111,16 @@ func (m *Migration) buildRequests(s phase.Steps) (all []func(context.Context) er
 			return wrapError(describeLoadBalancer(b.ID), err)
 		})
 	}
-	return all
+	return functions
 }
 
 func describeLoadBalancer(id lb.LoadBalancerID) string { return "load balancer " + id.Name }
 
-func wrapError(what string, err error) error {
+func wrapError(action string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", what, err)
+	return fmt.Errorf("%s: %w", action, err)
 }
 
 // writeScaleSet is sequential: Azure accepts one write per scale set at a time.

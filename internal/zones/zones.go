@@ -82,12 +82,12 @@ func (r Region) Pick(choices ...Choice) ([]string, error) {
 }
 
 // CheckExisting returns an error if a choice that is set differs from what exists.
-func (c Choice) CheckExisting(what string, existing []string) error {
+func (c Choice) CheckExisting(resource string, existing []string) error {
 	if !c.IsSet || isEquivalent(c.Zones, existing) {
 		return nil
 	}
 	return fmt.Errorf("%s has %s, and %s requests %s. Azure cannot change that: take the annotation back, or delete the Service and create it again, with another address",
-		what, describeZones(existing), c.Source, describeZones(c.Zones))
+		resource, describeZones(existing), c.Source, describeZones(c.Zones))
 }
 
 // CheckEdgeZone returns an error if a choice names availability zones: an edge zone has none.

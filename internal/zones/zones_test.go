@@ -35,10 +35,10 @@ func TestPick(t *testing.T) {
 	annotation := Choice{true, []string{"2"}, "annotation a"}
 	key, off, wrong := Choice{true, []string{"1", "3"}, "key"}, Choice{true, nil, "key"}, Choice{true, []string{"1", "4"}, "key"}
 	for about, tt := range map[string]struct {
-		region  Region
-		choices []Choice
-		want    string
-		says    string
+		region   Region
+		choices  []Choice
+		want     string
+		wantText string
 	}{
 		"all":                         {three, []Choice{{}, {}}, "1 2 3", ""},
 		"those of azure.json":         {three, []Choice{{}, key}, "1 3", ""},
@@ -52,7 +52,7 @@ func TestPick(t *testing.T) {
 		"named for an unknown region": {unknown, []Choice{{}, wrong}, "1 4", ""},
 	} {
 		got, err := tt.region.Pick(tt.choices...)
-		if strings.Join(got, " ") != tt.want || (err == nil) != (tt.says == "") || err != nil && err.Error() != tt.says {
+		if strings.Join(got, " ") != tt.want || (err == nil) != (tt.wantText == "") || err != nil && err.Error() != tt.wantText {
 			t.Errorf("%s: %v, %v", about, got, err)
 		}
 	}
@@ -63,7 +63,7 @@ func TestCheckExisting(t *testing.T) {
 	for _, tt := range []struct {
 		choice   Choice
 		existing string
-		says     string
+		wantText string
 	}{
 		{Choice{}, "1", ""},
 		{Choice{IsSet: true, Zones: []string{"1"}}, "1", ""},
@@ -73,7 +73,7 @@ func TestCheckExisting(t *testing.T) {
 		{Choice{IsSet: true, Zones: []string{"1"}, Source: "annotation a"}, "", "frontend x has no zones"},
 	} {
 		err := tt.choice.CheckExisting("frontend x", strings.Fields(tt.existing))
-		if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
+		if (err == nil) != (tt.wantText == "") || err != nil && !strings.Contains(err.Error(), tt.wantText) {
 			t.Errorf("%+v, %s: %v", tt.choice, tt.existing, err)
 		}
 	}
@@ -85,7 +85,7 @@ func TestRegionsAreReadOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		reads, fails := 0, true
-		all := NewRegions(func(context.Context) (map[string][]string, error) {
+		regions := NewRegions(func(context.Context) (map[string][]string, error) {
 			if reads++; fails {
 				return nil, fmt.Errorf("%w: 403 AuthorizationFailed", ErrRejected)
 			}
@@ -93,7 +93,7 @@ func TestRegionsAreReadOnce(t *testing.T) {
 		}, slog.New(slog.NewTextHandler(&log, nil)))
 		expect := func(location string, known bool, zones string, after int) {
 			t.Helper()
-			got := all.Region(t.Context(), location)
+			got := regions.Region(t.Context(), location)
 			if got.Known != known || strings.Join(got.Zones, " ") != zones || reads != after {
 				t.Errorf("%+v after %d reads, want %s after %d", got, reads, zones, after)
 			}
@@ -101,7 +101,7 @@ func TestRegionsAreReadOnce(t *testing.T) {
 		expect("", false, "", 0)
 		expect("eastus2", false, "", 1)
 		expect("eastus2", false, "", 1)
-		if all.Err() == nil {
+		if regions.Err() == nil {
 			t.Error("a failure is not shown")
 		}
 		time.Sleep(retryDelay)
@@ -113,8 +113,8 @@ func TestRegionsAreReadOnce(t *testing.T) {
 		time.Sleep(24 * time.Hour)
 		expect("westus", true, "", 3)
 		expect("mars", false, "", 3)
-		if all.Err() != nil || strings.Count(log.String(), "zones of the region are not known") != 1 {
-			t.Errorf("%v; %s", all.Err(), log.String())
+		if regions.Err() != nil || strings.Count(log.String(), "zones of the region are not known") != 1 {
+			t.Errorf("%v; %s", regions.Err(), log.String())
 		}
 	})
 }
@@ -124,22 +124,22 @@ func TestOutageOfRegions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		reads := 0
-		all := NewRegions(func(context.Context) (map[string][]string, error) {
+		regions := NewRegions(func(context.Context) (map[string][]string, error) {
 			reads++
 			return nil, errors.New("503 ServiceUnavailable")
 		}, slog.New(slog.NewTextHandler(&log, nil)))
 		for range 6 {
-			_, err := all.Region(t.Context(), "eastus").Pick()
+			_, err := regions.Region(t.Context(), "eastus").Pick()
 			if _, waits := errors.AsType[*OutageError](err); !waits {
 				t.Fatalf("after %d reads: %v", reads, err)
 			}
-			if picked, err := all.Region(t.Context(), "eastus").Pick(Choice{IsSet: true, Zones: []string{"2"}}); err != nil || len(picked) != 1 {
+			if picked, err := regions.Region(t.Context(), "eastus").Pick(Choice{IsSet: true, Zones: []string{"2"}}); err != nil || len(picked) != 1 {
 				t.Fatalf("%v, %v", picked, err)
 			}
 			time.Sleep(outageDelay)
 		}
 		for range 3 {
-			if picked, err := all.Region(t.Context(), "eastus").Pick(); err != nil || len(picked) > 0 {
+			if picked, err := regions.Region(t.Context(), "eastus").Pick(); err != nil || len(picked) > 0 {
 				t.Fatalf("after a minute: %v, %v", picked, err)
 			}
 			time.Sleep(retryDelay)
@@ -154,29 +154,29 @@ func TestOutageOfRegions(t *testing.T) {
 func TestCanceledRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reads := 0
-		all := NewRegions(func(ctx context.Context) (map[string][]string, error) {
+		regions := NewRegions(func(ctx context.Context) (map[string][]string, error) {
 			reads++
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}, slog.New(slog.DiscardHandler))
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		go all.Region(t.Context(), "eastus")
+		go regions.Region(t.Context(), "eastus")
 		synctest.Wait()
 		start := time.Now()
-		if all.Region(short, "eastus").Known || time.Since(start) != time.Second {
+		if regions.Region(short, "eastus").Known || time.Since(start) != time.Second {
 			t.Errorf("it waited %s", time.Since(start))
 		}
 		time.Sleep(readTimeout)
 		synctest.Wait()
-		if all.Err() == nil || reads != 1 {
-			t.Errorf("%v after %d reads", all.Err(), reads)
+		if regions.Err() == nil || reads != 1 {
+			t.Errorf("%v after %d reads", regions.Err(), reads)
 		}
 		canceled, stop := context.WithCancel(t.Context())
 		stop()
 		time.Sleep(retryDelay)
-		if all.Region(canceled, "eastus"); !errors.Is(all.Err(), context.DeadlineExceeded) {
-			t.Errorf("%v", all.Err())
+		if regions.Region(canceled, "eastus"); !errors.Is(regions.Err(), context.DeadlineExceeded) {
+			t.Errorf("%v", regions.Err())
 		}
 	})
 }

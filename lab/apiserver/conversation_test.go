@@ -53,11 +53,11 @@ func (sc Scenario) RunScenario(t *testing.T, cfg *rest.Config) []any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var again []any
-	if err := json.Unmarshal(text, &again); err != nil {
+	var second []any
+	if err := json.Unmarshal(text, &second); err != nil {
 		t.Fatal(err)
 	}
-	return again
+	return second
 }
 
 func (sc Scenario) FileName() string {
@@ -70,11 +70,11 @@ func (sc Scenario) ReadRecorded(t *testing.T) []any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []any
-	if err := json.Unmarshal(text, &all); err != nil {
+	var values []any
+	if err := json.Unmarshal(text, &values); err != nil {
 		t.Fatalf("%s: %v", sc.RecordingPath(), err)
 	}
-	return all
+	return values
 }
 
 func (sc Scenario) RecordingPath() string {
@@ -107,25 +107,25 @@ func (sc Scenario) CompareAnswers(t *testing.T, want, got []any) {
 
 // By path.
 func leafValues(at string, v any) map[string]string {
-	all := map[string]string{}
+	values := map[string]string{}
 	switch v := v.(type) {
 	case map[string]any:
 		for name, below := range v {
-			maps.Copy(all, leafValues(at+"."+name, below))
+			maps.Copy(values, leafValues(at+"."+name, below))
 		}
 		if len(v) > 0 {
-			return all
+			return values
 		}
 	case []any:
 		for i, below := range v {
-			maps.Copy(all, leafValues(fmt.Sprintf("%s[%d]", at, i), below))
+			maps.Copy(values, leafValues(fmt.Sprintf("%s[%d]", at, i), below))
 		}
 		if len(v) > 0 {
-			return all
+			return values
 		}
 	}
-	all[at] = fmt.Sprintf("%#v", v)
-	return all
+	values[at] = fmt.Sprintf("%#v", v)
+	return values
 }
 
 type clientSession struct {
@@ -216,8 +216,8 @@ func objectPath(resource string) string {
 var placeholder = regexp.MustCompile(`\$\{(\w+)\}`)
 
 func (c *clientSession) fillPlaceholders(resource, text string) string {
-	return placeholder.ReplaceAllStringFunc(text, func(what string) string {
-		switch what {
+	return placeholder.ReplaceAllStringFunc(text, func(about string) string {
+		switch about {
 		case "${ns}":
 			return c.ns
 		case "${version}":
@@ -227,7 +227,7 @@ func (c *clientSession) fillPlaceholders(resource, text string) string {
 		case "${uid}":
 			return metadataField(c.last[objectPath(resource)], "uid")
 		}
-		c.t.Fatalf("%s asks for %s", resource, what)
+		c.t.Fatalf("%s asks for %s", resource, about)
 		return ""
 	})
 }
@@ -261,14 +261,14 @@ func (c *clientSession) recordAnswer(method, resource string, body []byte) any {
 
 func (c *clientSession) readEvents(body []byte) []any {
 	c.t.Helper()
-	var all []any
+	var values []any
 	for d := json.NewDecoder(bytes.NewReader(body)); ; {
 		var e struct {
 			Type   string
 			Object map[string]any
 		}
 		if err := d.Decode(&e); errors.Is(err, io.EOF) {
-			return all
+			return values
 		} else if err != nil {
 			c.t.Fatalf("events: %v", err)
 		}
@@ -280,7 +280,7 @@ func (c *clientSession) readEvents(body []byte) []any {
 		if e.Type == "BOOKMARK" {
 			e.Object["metadata"].(map[string]any)["resourceVersion"] = "of any kind"
 		}
-		all = append(all, map[string]any{"type": e.Type, "object": c.normalizeObject(e.Object)})
+		values = append(values, map[string]any{"type": e.Type, "object": c.normalizeObject(e.Object)})
 	}
 }
 
@@ -314,13 +314,13 @@ func (c *clientSession) normalizeStatus(o map[string]any) any {
 	details, _ := o["details"].(map[string]any)
 	plain["kind"], plain["name"] = details["kind"], details["name"]
 	causes, _ := details["causes"].([]any)
-	var all []string
+	var status []string
 	for _, cause := range causes {
 		got := cause.(map[string]any)
-		all = append(all, fmt.Sprint(got["reason"], " ", got["field"]))
+		status = append(status, fmt.Sprint(got["reason"], " ", got["field"]))
 	}
-	slices.Sort(all)
-	plain["causes"] = slices.Compact(all) // some are repeated
+	slices.Sort(status)
+	plain["causes"] = slices.Compact(status) // some are repeated
 	return plain
 }
 

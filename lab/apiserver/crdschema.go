@@ -158,22 +158,22 @@ type boundRule struct {
 }
 
 func bindRules(s *apiextensionsv1.JSONSchemaProps, path ...string) ([]boundRule, error) {
-	var all []boundRule
+	var items []boundRule
 	for _, v := range s.XValidations {
 		r, ok := rules[v.Rule]
 		if !ok {
 			return nil, fmt.Errorf("the rule %q at %q is not one that can be evaluated here: add it to lab/apiserver/crdschema.go", v.Rule, strings.Join(path, "."))
 		}
-		all = append(all, boundRule{validationRule: r, path: slices.Clone(path), text: v.Rule, message: v.Message, at: strings.FieldsFunc(v.FieldPath, func(r rune) bool { return r == '.' })})
+		items = append(items, boundRule{validationRule: r, path: slices.Clone(path), text: v.Rule, message: v.Message, at: strings.FieldsFunc(v.FieldPath, func(r rune) bool { return r == '.' })})
 	}
 	for name, p := range s.Properties {
 		below, err := bindRules(&p, append(slices.Clone(path), name)...)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, below...)
+		items = append(items, below...)
 	}
-	return all, nil
+	return items, nil
 }
 
 func (b boundRule) checkRule(u *unstructured.Unstructured, before object) field.ErrorList {

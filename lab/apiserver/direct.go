@@ -32,13 +32,13 @@ func (s *Server) List(resource, namespace string) ([]runtime.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.stores[r.kind]
-	var all []runtime.Object
+	var objects []runtime.Object
 	for _, at := range st.sortedKeys() {
 		if o := st.objects[at]; namespace == "" || o.GetNamespace() == namespace {
-			all = append(all, o.DeepCopyObject())
+			objects = append(objects, o.DeepCopyObject())
 		}
 	}
-	return all, nil
+	return objects, nil
 }
 
 // Put creates or replaces an object, including its status.
@@ -129,10 +129,10 @@ func (s *Server) directRequest(verb, resource, namespace, name string) (*request
 }
 
 // runLocked holds the lock and returns a copy.
-func (s *Server) runLocked(r *request, what func() (object, error)) (runtime.Object, error) {
+func (s *Server) runLocked(r *request, fn func() (object, error)) (runtime.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o, err := what()
+	o, err := fn()
 	if err != nil {
 		return nil, fmt.Errorf("%s %s %s: %w", r.verb, r.resourceName(), objectKey(r.namespace, r.name), err)
 	}

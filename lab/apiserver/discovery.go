@@ -48,32 +48,32 @@ type versionInfo struct {
 func (v *versionInfo) DeepCopyObject() runtime.Object { next := *v; return &next }
 
 func (s *Server) apiGroups() *metav1.APIGroupList {
-	all := &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
+	groups := &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
 	for gv := range s.kinds {
 		group, v, in := strings.Cut(gv, "/")
 		if !in {
 			continue
 		}
 		got := metav1.GroupVersionForDiscovery{GroupVersion: gv, Version: v}
-		all.Groups = append(all.Groups, metav1.APIGroup{Name: group, Versions: []metav1.GroupVersionForDiscovery{got}, PreferredVersion: got})
+		groups.Groups = append(groups.Groups, metav1.APIGroup{Name: group, Versions: []metav1.GroupVersionForDiscovery{got}, PreferredVersion: got})
 	}
-	slices.SortFunc(all.Groups, func(a, b metav1.APIGroup) int { return strings.Compare(a.Name, b.Name) })
-	return all
+	slices.SortFunc(groups.Groups, func(a, b metav1.APIGroup) int { return strings.Compare(a.Name, b.Name) })
+	return groups
 }
 
 func (s *Server) apiResources(gv string) *metav1.APIResourceList {
-	all := &metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv}
+	resources := &metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv}
 	for _, k := range s.kinds[gv] {
-		all.APIResources = append(all.APIResources, metav1.APIResource{
+		resources.APIResources = append(resources.APIResources, metav1.APIResource{
 			Name: k.resource, SingularName: strings.ToLower(k.gvk.Kind), Namespaced: k.namespaced, Kind: k.gvk.Kind, ShortNames: k.shortNames,
 			Verbs: metav1.Verbs{verbCreate, verbDelete, verbGet, verbList, verbPatch, verbUpdate, verbWatch},
 		})
 		if k.status {
-			all.APIResources = append(all.APIResources, metav1.APIResource{
+			resources.APIResources = append(resources.APIResources, metav1.APIResource{
 				Name: k.resource + "/status", Namespaced: k.namespaced, Kind: k.gvk.Kind, Verbs: metav1.Verbs{verbGet, verbPatch, verbUpdate},
 			})
 		}
 	}
-	slices.SortFunc(all.APIResources, func(a, b metav1.APIResource) int { return strings.Compare(a.Name, b.Name) })
-	return all
+	slices.SortFunc(resources.APIResources, func(a, b metav1.APIResource) int { return strings.Compare(a.Name, b.Name) })
+	return resources
 }

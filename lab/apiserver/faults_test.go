@@ -47,7 +47,7 @@ func configMap(name string) *corev1.ConfigMap {
 }
 
 func TestRequestsAreRefused(t *testing.T) {
-	for status, is := range map[int]func(error) bool{
+	for status, current := range map[int]func(error) bool{
 		http.StatusConflict: apierrors.IsConflict, http.StatusTooManyRequests: apierrors.IsTooManyRequests,
 		http.StatusInternalServerError: apierrors.IsInternalError, http.StatusServiceUnavailable: apierrors.IsServiceUnavailable,
 		http.StatusGatewayTimeout: apierrors.IsTimeout,
@@ -55,7 +55,7 @@ func TestRequestsAreRefused(t *testing.T) {
 		t.Run(http.StatusText(status), func(t *testing.T) {
 			runInBubble(t, func(t *testing.T, s *Server, maps typedcorev1.ConfigMapInterface) {
 				end := s.Inject(Fault{Client: "one", Verb: "create", Resource: "configmaps", Status: status})
-				if _, err := maps.Create(t.Context(), configMap("a"), metav1.CreateOptions{}); !is(err) {
+				if _, err := maps.Create(t.Context(), configMap("a"), metav1.CreateOptions{}); !current(err) {
 					t.Errorf("got %v", err)
 				}
 				if _, err := maps.Get(t.Context(), "a", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
@@ -138,14 +138,14 @@ func startInformer(t *testing.T, s *Server) *recordedInformer {
 	client := newClient(t, s, "one").RESTClient()
 	i := &recordedInformer{SharedIndexInformer: cache.NewSharedIndexInformer(
 		cache.NewListWatchFromClient(client, "configmaps", "default", fields.Everything()), &corev1.ConfigMap{}, 0, cache.Indexers{})}
-	tell := func(what string) func(any) {
+	tell := func(about string) func(any) {
 		return func(o any) {
 			if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
-				what, o = "missed", gone.Obj
+				about, o = "missed", gone.Obj
 			}
 			i.mu.Lock()
 			defer i.mu.Unlock()
-			i.events = append(i.events, what+" "+o.(*corev1.ConfigMap).Name)
+			i.events = append(i.events, about+" "+o.(*corev1.ConfigMap).Name)
 		}
 	}
 	if _, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{

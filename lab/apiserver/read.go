@@ -34,14 +34,14 @@ func (s *Server) listObjects(r *request) (runtime.Object, int, error) {
 	if err := s.checkVersion(r); err != nil {
 		return nil, 0, err
 	}
-	var all []object
+	var objects []object
 	st := s.stores[r.kind]
 	for _, at := range st.sortedKeys() {
 		if o := st.objects[at]; sel.matchesObject(o) {
-			all = append(all, o)
+			objects = append(objects, o)
 		}
 	}
-	return newList(r.kind, all, s.version), http.StatusOK, nil
+	return newList(r.kind, objects, s.version), http.StatusOK, nil
 }
 
 func (s *Server) checkVersion(r *request) error {
@@ -68,13 +68,13 @@ func parseVersion(text string) (uint64, error) {
 	return v, nil
 }
 
-func newList(k *resourceKind, all []object, version uint64) runtime.Object {
+func newList(k *resourceKind, objects []object, version uint64) runtime.Object {
 	at := strconv.FormatUint(version, 10)
 	if k.crd != nil {
-		list := &unstructured.UnstructuredList{Object: map[string]any{}, Items: make([]unstructured.Unstructured, len(all))}
+		list := &unstructured.UnstructuredList{Object: map[string]any{}, Items: make([]unstructured.Unstructured, len(objects))}
 		list.SetGroupVersionKind(k.listKind())
 		list.SetResourceVersion(at)
-		for i, o := range all {
+		for i, o := range objects {
 			list.Items[i] = *o.(*unstructured.Unstructured)
 		}
 		return list
@@ -83,8 +83,8 @@ func newList(k *resourceKind, all []object, version uint64) runtime.Object {
 	if err != nil {
 		panic(err) // the scheme has all list types
 	}
-	items := make([]runtime.Object, len(all))
-	for i, o := range all {
+	items := make([]runtime.Object, len(objects))
+	for i, o := range objects {
 		items[i] = o
 	}
 	if err := meta.SetList(list, items); err != nil {
@@ -101,8 +101,8 @@ func newList(k *resourceKind, all []object, version uint64) runtime.Object {
 }
 
 func toMetadataOnly(o runtime.Object) runtime.Object {
-	if one, ok := o.(object); ok {
-		return objectMetadata(one)
+	if item, ok := o.(object); ok {
+		return objectMetadata(item)
 	}
 	if !meta.IsListType(o) {
 		return o
@@ -111,8 +111,8 @@ func toMetadataOnly(o runtime.Object) runtime.Object {
 	if m, err := meta.ListAccessor(o); err == nil {
 		list.ResourceVersion = m.GetResourceVersion()
 	}
-	_ = meta.EachListItem(o, func(one runtime.Object) error {
-		p := objectMetadata(one.(object))
+	_ = meta.EachListItem(o, func(item runtime.Object) error {
+		p := objectMetadata(item.(object))
 		list.Items = append(list.Items, *p)
 		return nil
 	})

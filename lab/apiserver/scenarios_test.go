@@ -16,10 +16,10 @@ const (
 )
 
 func Scenarios() []Scenario {
-	all := basicScenarios()
-	all = append(all, serviceScenarios()...)
-	all = append(all, customResourceScenarios()...)
-	return append(all, otherScenarios()...)
+	scenarios := basicScenarios()
+	scenarios = append(scenarios, serviceScenarios()...)
+	scenarios = append(scenarios, customResourceScenarios()...)
+	return append(scenarios, otherScenarios()...)
 }
 
 func basicScenarios() []Scenario {

@@ -35,15 +35,15 @@ func newStore() *objectStore {
 	return &objectStore{objects: map[string]object{}, watchers: map[*watcher]struct{}{}}
 }
 
-func (st *objectStore) sortedKeys() []string {
-	if st.order == nil {
-		st.order = make([]string, 0, len(st.objects))
-		for k := range st.objects {
-			st.order = append(st.order, k)
+func (o *objectStore) sortedKeys() []string {
+	if o.order == nil {
+		o.order = make([]string, 0, len(o.objects))
+		for k := range o.objects {
+			o.order = append(o.order, k)
 		}
-		slices.SortFunc(st.order, func(a, b string) int { return strings.Compare(sortKey(a), sortKey(b)) })
+		slices.SortFunc(o.order, func(a, b string) int { return strings.Compare(sortKey(a), sortKey(b)) })
 	}
-	return st.order
+	return o.order
 }
 
 func sortKey(k string) string { return strings.Replace(k, "/", "\x00", 1) }
@@ -70,21 +70,21 @@ func (s *Server) commitObject(k *resourceKind, next, before object, how watch.Ev
 	}
 }
 
-func (st *objectStore) dropEvents(n int) {
+func (o *objectStore) dropEvents(n int) {
 	if n == 0 {
 		return
 	}
-	st.since = st.events[n-1].version
-	st.events = slices.Clone(st.events[n:])
-	st.dropped += n
+	o.since = o.events[n-1].version
+	o.events = slices.Clone(o.events[n:])
+	o.dropped += n
 }
 
 // indexAfter counts dropped events; false if the first one was dropped.
-func (st *objectStore) indexAfter(version uint64) (int, bool) {
-	if version < st.since {
+func (o *objectStore) indexAfter(version uint64) (int, bool) {
+	if version < o.since {
 		return 0, false
 	}
-	i, _ := slices.BinarySearchFunc(st.events, version+1, func(e event, v uint64) int {
+	i, _ := slices.BinarySearchFunc(o.events, version+1, func(e event, v uint64) int {
 		switch {
 		case e.version < v:
 			return -1
@@ -93,5 +93,5 @@ func (st *objectStore) indexAfter(version uint64) (int, bool) {
 		}
 		return 0
 	})
-	return st.dropped + i, true
+	return o.dropped + i, true
 }

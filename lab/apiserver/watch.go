@@ -120,13 +120,13 @@ func (w *watcher) findPosition() error {
 
 func (w *watcher) initialEvents() []event {
 	st := w.s.stores[w.r.kind]
-	var all []event
+	var events []event
 	for _, at := range st.sortedKeys() {
 		if o := st.objects[at]; w.sel.matchesObject(o) {
-			all = append(all, event{kind: watch.Added, object: o})
+			events = append(events, event{kind: watch.Added, object: o})
 		}
 	}
-	return all
+	return events
 }
 
 func expiredError(version, since uint64) error {

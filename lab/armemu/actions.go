@@ -29,18 +29,18 @@ var (
 )
 
 func actionOn(kind *rootKind, name string) *action {
-	var all []*action
+	var actions []*action
 	switch kind {
 	case scaleSetKind:
-		all = []*action{manualUpgrade}
+		actions = []*action{manualUpgrade}
 	case virtualMachineKind, instanceKind:
-		all = []*action{deallocate, startMachine}
+		actions = []*action{deallocate, startMachine}
 	}
-	i := slices.IndexFunc(all, func(a *action) bool { return strings.EqualFold(a.name, name) })
+	i := slices.IndexFunc(actions, func(a *action) bool { return strings.EqualFold(a.name, name) })
 	if i < 0 {
 		return nil
 	}
-	return all[i]
+	return actions[i]
 }
 
 func (e *Emulator) acceptAction(x *exchange) *Problem {
@@ -102,18 +102,18 @@ func (e *Emulator) instanceIDs(set resourceID, body fields) ([]*aggregate, *Prob
 	if !ok || len(list) == 0 {
 		return nil, badJSON(errors.New("instanceIds: want an array of numbers of machines as strings, or of \"*\""))
 	}
-	all := e.scaleSetInstances(set)
+	instances := e.scaleSetInstances(set)
 	if slices.Equal(list, []any{"*"}) {
-		return all, nil
+		return instances, nil
 	}
 	var named []*aggregate
 	for _, v := range list {
 		id, _ := v.(string)
-		i := slices.IndexFunc(all, func(a *aggregate) bool { return a.id.name == id })
+		i := slices.IndexFunc(instances, func(a *aggregate) bool { return a.id.name == id })
 		if i < 0 {
 			return nil, inactiveInstance(id)
 		}
-		named = append(named, all[i])
+		named = append(named, instances[i])
 	}
 	return named, nil
 }

@@ -25,15 +25,15 @@ func poolAdminStates(t testing.TB, emu *armemu.Emulator, id string) string {
 	if err := json.Unmarshal(raw, &pool); err != nil || !ok {
 		t.Fatalf("%s: %t, %v", id, ok, err)
 	}
-	var all []string
+	var states []string
 	for _, a := range pool.Properties.LoadBalancerBackendAddresses {
 		state := "-"
 		if s := a.Properties.AdminState; s != nil {
 			state = string(*s)
 		}
-		all = append(all, *a.Name+"="+state)
+		states = append(states, *a.Name+"="+state)
 	}
-	return strings.Join(all, " ")
+	return strings.Join(states, " ")
 }
 
 func poolEntry(name, target, state string) string {
@@ -89,7 +89,7 @@ func TestAdminStateOfInterfaces(t *testing.T) {
 	balancer := func(list ...string) string {
 		return lb("Standard", internalFrontends+`,"backendAddressPools":[{"name":"q"},`+strings.Replace(poolWith("", list...), "{", `{"name":"p",`, 1)+`]`)
 	}
-	for _, step := range []struct{ what, id, body, want string }{
+	for _, step := range []struct{ about, id, body, want string }{
 		{"nothing was written yet", "", "", "rg_nicip=- rg_twoip=-"},
 		{"by reference", pool, poolWith("", poolEntry("rg_nicip", ref("nic"), "Down"), poolEntry("rg_twoip", ref("two"), "")), "rg_nicip=Down rg_twoip=-"},
 		{"by name, in the load balancer", group + "/loadBalancers/user", balancer(poolEntry("rg_twoip", "", "Down"), poolEntry("rg_nicip", ref("nic"), "None")), "rg_twoip=Down rg_nicip=None"},
@@ -107,11 +107,11 @@ func TestAdminStateOfInterfaces(t *testing.T) {
 		}
 		if step.id != "" {
 			if a := sendRequest(t, emu, method, step.id, step.body); a.status >= 300 {
-				t.Fatalf("%s: %s", step.what, a.raw)
+				t.Fatalf("%s: %s", step.about, a.raw)
 			}
 		}
 		if got := poolAdminStates(t, emu, pool); got != step.want {
-			t.Errorf("%s: %s, want %s", step.what, got, step.want)
+			t.Errorf("%s: %s, want %s", step.about, got, step.want)
 		}
 	}
 	if a := sendRequest(t, emu, http.MethodPut, pool, poolWith(inVNet, poolEntry("rg_nicip", ip(9), ""))); a.status != http.StatusBadRequest {
@@ -198,8 +198,8 @@ func TestNewFlowsToUnknownInterfaces(t *testing.T) {
 		putResource(t, s.emu, poolID, `{"properties":{"backendIPConfigurations":[{"id":"`+setNIC+`"}]}}`)
 		s.emu.SetAlive(netip.MustParseAddr("10.0.0.4"), false)
 		time.Sleep(time.Minute)
-		all := s.emu.Flows(time.Time{}, time.Now())
-		if a := all[0].Addresses[0]; a.IP != "" || !a.Alive || !a.TakesNewFlows {
+		flows := s.emu.Flows(time.Time{}, time.Now())
+		if a := flows[0].Addresses[0]; a.IP != "" || !a.Alive || !a.TakesNewFlows {
 			t.Errorf("%+v", a)
 		}
 	})

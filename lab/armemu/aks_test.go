@@ -23,12 +23,12 @@ func TestTheAKSSeedIsValid(t *testing.T) {
 	if err := emu.Restore(seed); err != nil {
 		t.Fatal(err)
 	}
-	var all []struct{ ID string }
-	if err := json.Unmarshal(seed, &all); err != nil {
+	var resources []struct{ ID string }
+	if err := json.Unmarshal(seed, &resources); err != nil {
 		t.Fatal(err)
 	}
 	written, instances := 0, 0
-	for _, r := range all {
+	for _, r := range resources {
 		switch {
 		case strings.Contains(r.ID, "/virtualMachines/"):
 			instances++

@@ -80,20 +80,20 @@ type rawResponse struct {
 	body   map[string]any
 }
 
-func (a rawResponse) errorCode() string {
-	e, _ := a.body["error"].(map[string]any)
+func (r rawResponse) errorCode() string {
+	e, _ := r.body["error"].(map[string]any)
 	code, _ := e["code"].(string)
 	return code
 }
 
-func (a rawResponse) provisioningState() string {
-	p, _ := a.body["properties"].(map[string]any)
+func (r rawResponse) provisioningState() string {
+	p, _ := r.body["properties"].(map[string]any)
 	s, _ := p["provisioningState"].(string)
 	return s
 }
 
-func (a rawResponse) stringField(key string) string {
-	s, _ := a.body[key].(string)
+func (r rawResponse) stringField(key string) string {
+	s, _ := r.body[key].(string)
 	return s
 }
 

@@ -78,11 +78,11 @@ func (r *flowRule) equalRule(o *flowRule) bool {
 }
 
 func (r *flowRule) nodeLives(nodes map[netip.Addr]nodeLife) []nodeLife {
-	all := make([]nodeLife, len(r.addresses))
+	lives := make([]nodeLife, len(r.addresses))
 	for i := range r.addresses {
-		all[i] = nodes[r.addresses[i].ip]
+		lives[i] = nodes[r.addresses[i].ip]
 	}
-	return all
+	return lives
 }
 
 func (r *flowRule) acceptsNewFlows(nodes []nodeLife, t time.Time) []bool {
@@ -138,7 +138,7 @@ type flowTotals struct {
 }
 
 // sumFlows covers [from, to). Nothing changes between two cuts, so the sum is exact.
-func sumFlows(versions []ruleVersion, all map[netip.Addr]nodeLife, from, to time.Time) flowTotals {
+func sumFlows(versions []ruleVersion, lives map[netip.Addr]nodeLife, from, to time.Time) flowTotals {
 	var sum flowTotals
 	for i, v := range versions {
 		start, end := v.at, to
@@ -151,7 +151,7 @@ func sumFlows(versions []ruleVersion, all map[netip.Addr]nodeLife, from, to time
 		if v.rule == nil || !start.Before(end) {
 			continue
 		}
-		nodes := v.rule.nodeLives(all)
+		nodes := v.rule.nodeLives(lives)
 		cuts := append(v.rule.changeTimes(nodes, start, end), end)
 		for j, at := range cuts[:len(cuts)-1] {
 			sum.addInterval(v.rule.deadShare(nodes, at), cuts[j+1].Sub(at))
@@ -160,30 +160,30 @@ func sumFlows(versions []ruleVersion, all map[netip.Addr]nodeLife, from, to time
 	return sum
 }
 
-func (s *flowTotals) addInterval(dead float64, d time.Duration) {
+func (f *flowTotals) addInterval(dead float64, d time.Duration) {
 	if dead < 0 {
-		s.unserved += d.Seconds()
+		f.unserved += d.Seconds()
 		return
 	}
-	s.misdirected += dead * d.Seconds()
+	f.misdirected += dead * d.Seconds()
 }
 
 // deadShare returns -1 if no address receives new flows.
 func (r *flowRule) deadShare(nodes []nodeLife, t time.Time) float64 {
-	all, dead := 0, 0
+	total, dead := 0, 0
 	for i, takes := range r.acceptsNewFlows(nodes, t) {
 		if !takes {
 			continue
 		}
-		all++
+		total++
 		if !nodes[i].isAlive(t) {
 			dead++
 		}
 	}
-	if all == 0 {
+	if total == 0 {
 		return -1
 	}
-	return float64(dead) / float64(all)
+	return float64(dead) / float64(total)
 }
 
 func (r *flowRule) changeTimes(nodes []nodeLife, start, end time.Time) []time.Time {

@@ -19,7 +19,7 @@ func TestALockedGroupIsReadOnly(t *testing.T) {
 	balancer := `{"location":"eastus","sku":{"name":"Standard"},"properties":{"backendAddressPools":[]}}`
 	for _, tt := range []struct {
 		method, target, body, code string
-		says                       []string
+		wantText                   []string
 	}{
 		{http.MethodGet, lbID, "", "", nil},
 		{http.MethodPut, lbID, balancer, "DenyAssignmentAuthorizationFailed", []string{
@@ -36,7 +36,7 @@ func TestALockedGroupIsReadOnly(t *testing.T) {
 		if got := a.errorCode(); got != tt.code || (tt.code != "") != (a.status == http.StatusForbidden) {
 			t.Errorf("%s %s: %d %s, want %q", tt.method, tt.target, a.status, a.raw, tt.code)
 		}
-		for _, part := range tt.says {
+		for _, part := range tt.wantText {
 			if !strings.Contains(a.raw, part) {
 				t.Errorf("%s %s: no %q in %s", tt.method, tt.target, part, a.raw)
 			}

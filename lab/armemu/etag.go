@@ -36,12 +36,12 @@ func (e *Emulator) renewOtherEtags(written resourceID, before, got *referenceInd
 }
 
 func changedKeys(before, got map[string][]string) []string {
-	all := maps.Clone(got)
-	if all == nil {
-		all = map[string][]string{}
+	keys := maps.Clone(got)
+	if keys == nil {
+		keys = map[string][]string{}
 	}
-	maps.Copy(all, before)
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(key string) bool {
+	maps.Copy(keys, before)
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(keys)), func(key string) bool {
 		return sameIDs(before[key], got[key])
 	})
 }

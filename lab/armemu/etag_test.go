@@ -26,14 +26,14 @@ func readEtag(t *testing.T, emu *armemu.Emulator, id string) string {
 // All parts of the load balancer show the same etag; the response to the PUT has it only in its
 // body.
 func TestEtagChangesTwice(t *testing.T) {
-	for _, write := range []struct{ what, method, id, body string }{
+	for _, write := range []struct{ about, method, id, body string }{
 		{"a pool", http.MethodPut, poolID, poolBody("10.0.0.1")},
 		{"a new pool", http.MethodPut, lbID + "/backendAddressPools/new", poolBody()},
 		{"a pool that goes", http.MethodDelete, lbID + "/backendAddressPools/spare", ""},
 		{"a load balancer with members", http.MethodPut, lbID, lbBody(strings.Replace(poolBody("10.0.0.1"), "{", `{"name":"web",`, 1))},
 		{"a write that fails", http.MethodPut, poolID, `{"fails":1}`},
 	} {
-		t.Run(write.what, func(t *testing.T) {
+		t.Run(write.about, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				emu := newCloud(t, armemu.Options{LatencyScale: 1, Behavior: worlds.BatchedWrites()})
 				if strings.Contains(write.body, "fails") {
@@ -70,8 +70,8 @@ func TestEtagsThatOthersChange(t *testing.T) {
 		putResource(t, emu, otherLB, lb("Standard", ""))
 		apart := strings.Replace(nic(poolID), `,"loadBalancerBackendAddressPools":[{"id":"`+poolID+`"}]`, "", 1)
 		for _, step := range []struct {
-			what, method, id, body string
-			balancer, address      bool // expected etag changes
+			about, method, id, body string
+			balancer, address       bool // expected etag changes
 		}{
 			{"an interface comes that is in no pool", http.MethodPut, nics + "nic", apart, false, false},
 			{"it joins", http.MethodPut, nics + "nic", nic(poolID), true, false},
@@ -87,10 +87,10 @@ func TestEtagsThatOthersChange(t *testing.T) {
 			expectAccepted(t, sendRequest(t, emu, step.method, step.id, step.body))
 			time.Sleep(time.Minute)
 			if changed := readEtag(t, emu, lbID) != balancer; changed != step.balancer {
-				t.Errorf("%s: the load balancer's etag has changed: %t", step.what, changed)
+				t.Errorf("%s: the load balancer's etag has changed: %t", step.about, changed)
 			}
 			if changed := readEtag(t, emu, pips+"a") != address; changed != step.address {
-				t.Errorf("%s: the public IP's etag has changed: %t", step.what, changed)
+				t.Errorf("%s: the public IP's etag has changed: %t", step.about, changed)
 			}
 		}
 	})
@@ -107,8 +107,8 @@ func TestEtagsThatScaleSetsChange(t *testing.T) {
 				"ipConfigurations":[{"name":"ip","properties":{"loadBalancerBackendAddressPools":[` + pools + `]}}]}}]}}}`
 		}
 		for _, step := range []struct {
-			what, method, body string
-			members            int
+			about, method, body string
+			members             int
 		}{
 			{"it joins", http.MethodPut, machine(`{"id":"` + poolID + `"}`), 1},
 			{"it leaves", http.MethodPut, machine(""), 0},
@@ -119,10 +119,10 @@ func TestEtagsThatScaleSetsChange(t *testing.T) {
 			expectAccepted(t, sendRequest(t, emu, step.method, set+"/virtualMachines/0"+version, step.body))
 			time.Sleep(5 * time.Minute)
 			if readEtag(t, emu, lbID) == before {
-				t.Errorf("%s: the load balancer's etag is the same", step.what)
+				t.Errorf("%s: the load balancer's etag is the same", step.about)
 			}
 			if n := strings.Count(poolAdminStates(t, emu, poolID), "="); n != step.members {
-				t.Errorf("%s: the pool shows %d members, want %d", step.what, n, step.members)
+				t.Errorf("%s: the pool shows %d members, want %d", step.about, n, step.members)
 			}
 			if step.members > 0 { // Set Down before; the state must not survive a rejoin.
 				name, _, _ := strings.Cut(poolAdminStates(t, emu, poolID), "=")
@@ -201,7 +201,7 @@ func TestUnchangedWrites(t *testing.T) {
 // A changed body is not a repetition, even if Azure ignores the change.
 func TestWritesThatChange(t *testing.T) {
 	pool := strings.Replace(poolBody("10.0.0.1", "10.0.0.2"), "{", `{"name":"web",`, 1)
-	for _, row := range []struct{ what, id, body string }{
+	for _, row := range []struct{ about, id, body string }{
 		{"another order", poolID, poolBody("10.0.0.2", "10.0.0.1")},
 		{"an admin state", poolID, strings.Replace(poolBody("10.0.0.1", "10.0.0.2"), `"ipAddress"`, `"adminState":"None","ipAddress"`, 1)},
 		{"an address less", poolID, poolBody("10.0.0.1")},
@@ -215,7 +215,7 @@ func TestWritesThatChange(t *testing.T) {
 			expectAccepted(t, sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1", "10.0.0.2")))
 			time.Sleep(5 * time.Minute)
 			if a := sendRequest(t, emu, http.MethodPut, row.id, row.body); a.provisioningState() != "Updating" {
-				t.Errorf("%s: %d %s", row.what, a.status, a.raw)
+				t.Errorf("%s: %d %s", row.about, a.status, a.raw)
 			}
 		})
 	}

@@ -140,8 +140,8 @@ func (f *activeFault) copyPollFault() *pollFault {
 	if f.Polls == nil {
 		return nil
 	}
-	mine := *f.Polls
-	return &mine
+	polls := *f.Polls
+	return &polls
 }
 
 func (p *pollFault) toProblem() *Problem {

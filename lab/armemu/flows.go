@@ -79,7 +79,7 @@ func (e *Emulator) Flows(from, to time.Time) []RuleFlows {
 	if h == nil {
 		h = e.newFlowHistory(to)
 	}
-	all := []RuleFlows{}
+	flows := []RuleFlows{}
 	for _, key := range slices.Sorted(maps.Keys(h.rules)) {
 		versions := h.rules[key]
 		sum := sumFlows(versions, h.nodes, from, to)
@@ -93,13 +93,13 @@ func (e *Emulator) Flows(from, to time.Time) []RuleFlows {
 		}
 		shown := rule.toRuleFlows(h.nodes, to)
 		shown.MisdirectedSeconds, shown.UnservedSeconds = sum.misdirected, sum.unserved
-		all = append(all, shown)
+		flows = append(flows, shown)
 	}
-	return all
+	return flows
 }
 
-func (r *flowRule) toRuleFlows(all map[netip.Addr]nodeLife, t time.Time) RuleFlows {
-	nodes := r.nodeLives(all)
+func (r *flowRule) toRuleFlows(lives map[netip.Addr]nodeLife, t time.Time) RuleFlows {
+	nodes := r.nodeLives(lives)
 	shown := RuleFlows{Rule: r.id, Frontend: r.frontend, Probe: r.probeID, Addresses: []AddressFlows{}}
 	for i, takes := range r.acceptsNewFlows(nodes, t) {
 		a := r.addresses[i]
@@ -122,11 +122,11 @@ func (e *Emulator) newFlowHistory(now time.Time) *flowHistory {
 }
 
 func (e *Emulator) allFlowRules() []*flowRule {
-	var all []*flowRule
+	var rules []*flowRule
 	for _, agg := range e.sortedAggregates() {
-		all = append(all, e.flowRules(agg, "")...)
+		rules = append(rules, e.flowRules(agg, "")...)
 	}
-	return all
+	return rules
 }
 
 // updateDataPlane takes effect at once: flows always match what GET shows.

@@ -78,20 +78,20 @@ func (s *flowScenario) expectFlows(takers string, misdirected, unserved float64)
 
 func (s *flowScenario) expectFlowsBetween(from, to time.Time, takers string, misdirected, unserved float64) {
 	s.Helper()
-	all := s.emu.Flows(from, to)
-	if len(all) != 1 {
-		s.Fatalf("%d rules: %+v", len(all), all)
+	flows := s.emu.Flows(from, to)
+	if len(flows) != 1 {
+		s.Fatalf("%d rules: %+v", len(flows), flows)
 	}
 	var got []string
-	for _, a := range all[0].Addresses {
+	for _, a := range flows[0].Addresses {
 		if a.TakesNewFlows {
 			got = append(got, a.Name)
 		}
 	}
 	equal := func(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
-	if strings.Join(got, " ") != takers || !equal(all[0].MisdirectedSeconds, misdirected) || !equal(all[0].UnservedSeconds, unserved) {
+	if strings.Join(got, " ") != takers || !equal(flows[0].MisdirectedSeconds, misdirected) || !equal(flows[0].UnservedSeconds, unserved) {
 		s.Errorf("after %v: %v take new flows, misdirected %.4f s, unserved %.4f s; want %s, %.4f, %.4f",
-			to.Sub(s.start), got, all[0].MisdirectedSeconds, all[0].UnservedSeconds, takers, misdirected, unserved)
+			to.Sub(s.start), got, flows[0].MisdirectedSeconds, flows[0].UnservedSeconds, takers, misdirected, unserved)
 	}
 }
 
@@ -293,8 +293,8 @@ func TestNewFlowsOfARuleThatGoes(t *testing.T) {
 		}
 		s.waitUntil(7)
 		s.expectFlows("", 6.0/3, 0)
-		if all := s.emu.Flows(time.Now(), time.Now()); len(all) != 0 {
-			t.Errorf("a rule that is gone is there: %+v", all)
+		if flows := s.emu.Flows(time.Now(), time.Now()); len(flows) != 0 {
+			t.Errorf("a rule that is gone is there: %+v", flows)
 		}
 		if err := s.emu.Restore(before); err != nil {
 			t.Fatal(err)
@@ -314,8 +314,8 @@ func TestNewFlowsOfARuleWithoutAPool(t *testing.T) {
 	for _, pool := range []string{lbID, vnetID, lbID + "/backendAddressPools/none", "x", ""} {
 		emu := newCloud(t, armemu.Options{})
 		putResource(t, emu, lbID, strings.ReplaceAll(lbBody(`{"name":"web"}`), poolID, pool))
-		if all := emu.Flows(time.Time{}, time.Now()); len(all) != 1 || len(all[0].Addresses) != 0 {
-			t.Errorf("%q: %+v", pool, all)
+		if flows := emu.Flows(time.Time{}, time.Now()); len(flows) != 1 || len(flows[0].Addresses) != 0 {
+			t.Errorf("%q: %+v", pool, flows)
 		}
 	}
 }

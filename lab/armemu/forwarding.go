@@ -57,7 +57,7 @@ func (e *Emulator) ForwardingRules() []ForwardingRule {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.finishDue(time.Now())
-	all := []ForwardingRule{}
+	rules := []ForwardingRule{}
 	for _, agg := range e.sortedAggregates() {
 		flows := e.flowRules(agg, "")
 		if len(flows) == 0 {
@@ -66,11 +66,11 @@ func (e *Emulator) ForwardingRules() []ForwardingRule {
 		frontends := e.frontendAddresses(agg)
 		for i, r := range objectList(propertyFields(agg.body), lbRules) {
 			if ip := frontends[strings.ToLower(flows[i].frontend)]; ip.IsValid() {
-				all = append(all, agg.forwardingRule(propertyFields(r), flows[i], ip))
+				rules = append(rules, agg.forwardingRule(propertyFields(r), flows[i], ip))
 			}
 		}
 	}
-	return all
+	return rules
 }
 
 func (a *aggregate) forwardingRule(props fields, flow *flowRule, frontend netip.Addr) ForwardingRule {

@@ -154,36 +154,36 @@ func (e *Emulator) finishGroupDeletions(now time.Time) {
 }
 
 func (e *Emulator) deleteGroupResources(g *resourceGroup, at time.Time) {
-	all := e.resourcesInGroup(g)
-	for _, agg := range all {
+	resources := e.resourcesInGroup(g)
+	for _, agg := range resources {
 		e.endOperation(agg, "the resource group is deleted")
 		delete(e.aggregates, agg.id.key())
 	}
-	for _, agg := range all {
+	for _, agg := range resources {
 		e.updateReferences(agg.id, agg.body, nil)
 		e.updateDataPlane(agg.id, at)
 	}
 }
 
 // endOperation: a DELETE succeeds, other operations are canceled.
-func (e *Emulator) endOperation(agg *aggregate, why string) {
+func (e *Emulator) endOperation(agg *aggregate, reason string) {
 	run := agg.op
 	if run == nil {
 		return
 	}
 	run.status = opSucceeded
 	if !run.remove {
-		run.status, run.problem = opCanceled, &Problem{Code: "Canceled", Message: "Operation was canceled: " + why + "."}
+		run.status, run.problem = opCanceled, &Problem{Code: "Canceled", Message: "Operation was canceled: " + reason + "."}
 	}
 	e.removeRunning(run)
 }
 
 func (e *Emulator) snapshotGroups() []snapshotEntry {
-	all := []snapshotEntry{}
+	entries := []snapshotEntry{}
 	for _, key := range slices.Sorted(maps.Keys(e.groups)) {
 		if g := e.groups[key]; g.body != nil {
-			all = append(all, snapshotEntry{ID: g.armID(), Body: encodeJSON(g.renderGroup())})
+			entries = append(entries, snapshotEntry{ID: g.armID(), Body: encodeJSON(g.renderGroup())})
 		}
 	}
-	return all
+	return entries
 }

@@ -87,7 +87,7 @@ func TestLifeOfAResourceGroup(t *testing.T) {
 			if gone.header.Get("Retry-After") != "15" || !strings.Contains(result, "/operationresults/") {
 				t.Errorf("DELETE answers %v", gone.header)
 			}
-			if again := s.expectAnswer(202, "", http.MethodDelete, lower+groupVersion, ""); again.header.Get("Location") != result {
+			if second := s.expectAnswer(202, "", http.MethodDelete, lower+groupVersion, ""); second.header.Get("Location") != result {
 				t.Error("a second DELETE is another operation")
 			}
 			if g := s.expectAnswer(200, "", http.MethodGet, lower+groupVersion, ""); g.provisioningState() != "Deleting" {

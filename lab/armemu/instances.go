@@ -16,14 +16,14 @@ import (
 // them.
 
 func (e *Emulator) scaleSetInstances(set resourceID) []*aggregate {
-	var all []*aggregate
+	var aggregates []*aggregate
 	for _, agg := range e.sortedAggregates() {
 		if parent, below := agg.id.parentID(); below && parent.key() == set.key() {
-			all = append(all, agg)
+			aggregates = append(aggregates, agg)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b *aggregate) int { return cmp.Compare(instanceNumber(a), instanceNumber(b)) })
-	return all
+	slices.SortStableFunc(aggregates, func(a, b *aggregate) int { return cmp.Compare(instanceNumber(a), instanceNumber(b)) })
+	return aggregates
 }
 
 func instanceNumber(agg *aggregate) int {

@@ -77,12 +77,12 @@ func writeLatency(id resourceID, kind Kind, profile Latency, m memberKind, machi
 }
 
 // sample is log-normal.
-func (s latencyRange) sample(random *rand.Rand) float64 {
-	if s.median == 0 || s.p90 <= s.median {
-		return s.median
+func (l latencyRange) sample(random *rand.Rand) float64 {
+	if l.median == 0 || l.p90 <= l.median {
+		return l.median
 	}
 	const z90 = 1.2816 // 90th percentile of the standard normal distribution
-	return min(s.median*math.Exp(math.Log(s.p90/s.median)/z90*random.NormFloat64()), s.maximum)
+	return min(l.median*math.Exp(math.Log(l.p90/l.median)/z90*random.NormFloat64()), l.maximum)
 }
 
 func (e *Emulator) sampleLatency(s latencyRange) time.Duration {

@@ -40,7 +40,7 @@ func TestLatency(t *testing.T) {
 	}
 	pool := strings.Replace(poolBody("10.0.0.1"), "{", `{"name":"web",`, 1)
 	for _, row := range []struct {
-		what             string
+		about            string
 		profile          armemu.Latency
 		prepare          func(*testing.T, *armemu.Emulator)
 		id, body         string
@@ -58,7 +58,7 @@ func TestLatency(t *testing.T) {
 		{"a public IP address", armemu.Busy, nil, pips + "a", lb("Standard", static), 2, 3, 3},
 		{"a virtual network", armemu.Busy, nil, vnetID + "2", `{"location":"eastus"}`, 3.5, 4, 4},
 	} {
-		t.Run(row.what, func(t *testing.T) {
+		t.Run(row.about, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				emu := newCloud(t, armemu.Options{Seed: 5, Latency: row.profile, LatencyScale: 1, Behavior: worlds.BatchedWrites()})
 				if row.prepare != nil {

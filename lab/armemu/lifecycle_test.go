@@ -102,11 +102,11 @@ func TestHideDeleted(t *testing.T) {
 			if a := sendRequest(t, emu, http.MethodGet, group+"/loadBalancers", ""); strings.Contains(a.raw, otherLB+`"`) == hides {
 				t.Errorf("hidden %t: the list has %s", hides, a.raw)
 			}
-			again := sendRequest(t, emu, http.MethodPut, otherLB, withFrontends(privateFrontend("fe", nodesID, "10.0.0.77")), "If-None-Match", "*")
+			second := sendRequest(t, emu, http.MethodPut, otherLB, withFrontends(privateFrontend("fe", nodesID, "10.0.0.77")), "If-None-Match", "*")
 			if hides {
-				expectRejected(t, again, 400, "PrivateIPAddressInUse")
+				expectRejected(t, second, 400, "PrivateIPAddressInUse")
 			} else {
-				expectRejected(t, again, 412, "PreconditionFailed")
+				expectRejected(t, second, 412, "PreconditionFailed")
 			}
 			next := group + "/loadBalancers/next"
 			expectRejected(t, sendRequest(t, emu, http.MethodPut, next, withFrontends(privateFrontend("fe", nodesID, "10.0.0.77"))), 400, "PrivateIPAddressIsAllocated")

@@ -17,17 +17,17 @@ const vmID = computeGroup + "/virtualMachines/vm"
 func TestMachinesHoldUpTheirInterfaces(t *testing.T) {
 	inPool, vm := nic(userPool("p")), `{"location":"eastus","properties":{"networkProfile":{"networkInterfaces":[{"id":"`+nics+`nic"}]}}}`
 	for _, tt := range []struct {
-		what, method, path, body string
-		settled                  bool // the machine's own operation has ended
-		status                   int
-		code, state, ends        string
+		about, method, path, body string
+		settled                   bool // the machine's own operation has ended
+		status                    int
+		code, state, ends         string
 	}{
-		{what: "nothing", status: 200, state: "Updating", ends: "Succeeded"},
-		{what: "it is being changed", method: http.MethodPut, body: vm, status: 429, code: "RetryableError"},
-		{what: "it is being started", method: http.MethodPost, path: "/start", status: 429, code: "RetryableError"},
-		{what: "it is being deleted", method: http.MethodDelete, status: 200, state: "Updating", ends: "Failed"},
-		{what: "it is deallocated", method: http.MethodPost, path: "/deallocate", settled: true, status: 200, state: "Succeeded"},
-		{what: "it is started", method: http.MethodPost, path: "/start", settled: true, status: 200, state: "Updating", ends: "Succeeded"},
+		{about: "nothing", status: 200, state: "Updating", ends: "Succeeded"},
+		{about: "it is being changed", method: http.MethodPut, body: vm, status: 429, code: "RetryableError"},
+		{about: "it is being started", method: http.MethodPost, path: "/start", status: 429, code: "RetryableError"},
+		{about: "it is being deleted", method: http.MethodDelete, status: 200, state: "Updating", ends: "Failed"},
+		{about: "it is deallocated", method: http.MethodPost, path: "/deallocate", settled: true, status: 200, state: "Succeeded"},
+		{about: "it is started", method: http.MethodPost, path: "/start", settled: true, status: 200, state: "Updating", ends: "Succeeded"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true})
@@ -41,10 +41,10 @@ func TestMachinesHoldUpTheirInterfaces(t *testing.T) {
 			}
 			a := sendRequest(t, emu, http.MethodPut, nics+"nic", strings.Replace(inPool, `"location"`, `"tags":{"a":"b"},"location"`, 1))
 			if a.status != tt.status || a.errorCode() != tt.code || a.provisioningState() != tt.state {
-				t.Fatalf("%s: %d %s", tt.what, a.status, a.raw)
+				t.Fatalf("%s: %d %s", tt.about, a.status, a.raw)
 			}
 			if tt.code != "" && !strings.Contains(a.raw, vmID+" used by resource "+nics+"nic is not in Succeeded state") {
-				t.Errorf("%s: %s", tt.what, a.raw)
+				t.Errorf("%s: %s", tt.about, a.raw)
 			}
 			time.Sleep(time.Hour)
 			if tt.ends == "" {
@@ -52,7 +52,7 @@ func TestMachinesHoldUpTheirInterfaces(t *testing.T) {
 			}
 			poll := sendRequest(t, emu, http.MethodGet, a.header.Get("Azure-AsyncOperation"), "")
 			if poll.stringField("status") != tt.ends || tt.ends == "Failed" && !strings.Contains(poll.raw, "marked for deletion") {
-				t.Errorf("%s: %s", tt.what, poll.raw)
+				t.Errorf("%s: %s", tt.about, poll.raw)
 			}
 		})
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // The messages are recorded ones.
-func TestWordsForWhatIsMissing(t *testing.T) {
+func TestMissingPropertyMessages(t *testing.T) {
 	emu := newCloud(t, armemu.Options{Throttle: armemu.AzureLimits()})
 	putResource(t, emu, strings.Replace(group, "Network", "Compute", 1)+"/virtualMachineScaleSets/set", `{"location":"eastus"}`)
 	const reads = "x-ms-ratelimit-remaining-subscription-reads"

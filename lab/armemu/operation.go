@@ -248,7 +248,7 @@ func (e *Emulator) pollOperation(x *exchange) *Problem {
 }
 
 func operationName(id resourceID, kind Kind) string {
-	verb, what := "Put", id.root.operation
+	verb, noun := "Put", id.root.operation
 	switch kind {
 	case KindDelete:
 		verb = "Delete"
@@ -256,9 +256,9 @@ func operationName(id resourceID, kind Kind) string {
 		verb = "Post"
 	}
 	if id.child != nil {
-		what = id.child.operation
+		noun = id.child.operation
 	}
-	return verb + what + "Operation"
+	return verb + noun + "Operation"
 }
 
 func urlSignature(namespace, id string) url.Values {

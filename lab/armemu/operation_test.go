@@ -29,7 +29,7 @@ func TestDoneAtOnce(t *testing.T) {
 		sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
 	}
 	for _, row := range []struct {
-		what     string
+		about    string
 		prepare  func(*testing.T, *armemu.Emulator)
 		id, body string
 		done     bool
@@ -50,7 +50,7 @@ func TestDoneAtOnce(t *testing.T) {
 		{"a public IP", nil, pips + "a", lb("Standard", static), false, true},
 		{"a network", nil, vnetID + "2", `{"location":"eastus"}`, false, true},
 	} {
-		t.Run(row.what, func(t *testing.T) {
+		t.Run(row.about, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				emu := newCloud(t, armemu.Options{LatencyScale: 1, Behavior: worlds.BatchedWrites()})
 				if row.prepare != nil {

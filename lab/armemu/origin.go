@@ -33,7 +33,7 @@ func (e *Emulator) Entries(of string) []PoolEntry {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.finishDue(time.Now())
-	var all []PoolEntry
+	var entries []PoolEntry
 	for _, agg := range e.sortedAggregates() {
 		for _, pool := range objectList(propertyFields(agg.body), pools) {
 			id := agg.id.withChild(poolKind, stringField(pool, "name")).String()
@@ -46,11 +46,11 @@ func (e *Emulator) Entries(of string) []PoolEntry {
 					continue // a network interface
 				}
 				by, _ := a[originKey].(addressOrigin)
-				all = append(all, PoolEntry{Pool: id, Name: stringField(a, "name"), IP: ip, AddedBy: by.addedBy, Down: isDown(a), DownBy: by.downBy})
+				entries = append(entries, PoolEntry{Pool: id, Name: stringField(a, "name"), IP: ip, AddedBy: by.addedBy, Down: isDown(a), DownBy: by.downBy})
 			}
 		}
 	}
-	return all
+	return entries
 }
 
 // addressOrigin is stored with the address, so reverting a write reverts it too. It is never rendered.

@@ -16,15 +16,15 @@ import (
 
 func formatOrigins(emu *armemu.Emulator) string {
 	names := map[string]string{"": "hand", armemu.CallerID("token"): "weir", armemu.CallerID("other"): "other"}
-	var all []string
+	var origins []string
 	for _, e := range emu.Entries(strings.ToUpper(poolID)) {
 		text := e.Name + " by " + names[e.AddedBy]
 		if e.Down {
 			text += ", Down by " + names[e.DownBy]
 		}
-		all = append(all, text)
+		origins = append(origins, text)
 	}
-	return strings.Join(all, "; ")
+	return strings.Join(origins, "; ")
 }
 
 // Removing and adding an address again changes its origin; repeating it does not.

@@ -59,7 +59,7 @@ func TestSupersedeDiscardTakesTheEarlierWriteBack(t *testing.T) {
 }
 
 func TestSupersedeDiscardLateTakesTheEarlierWriteBackAtItsEnd(t *testing.T) {
-	for _, again := range []bool{false, true} {
+	for _, second := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true, Behavior: behavior.Behavior{Overlap: behavior.SupersedeDiscardLate}})
 			first := sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
@@ -73,7 +73,7 @@ func TestSupersedeDiscardLateTakesTheEarlierWriteBackAtItsEnd(t *testing.T) {
 				t.Errorf("the operation that was overtaken: %s", a.raw)
 			}
 			want := 0
-			if again {
+			if second {
 				sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
 				want = 1
 			}
@@ -82,9 +82,9 @@ func TestSupersedeDiscardLateTakesTheEarlierWriteBackAtItsEnd(t *testing.T) {
 				t.Errorf("in the end: %s", a.raw)
 			}
 			if got := poolIPs(t, emu, poolID); len(got) != want {
-				t.Errorf("written again: %t, it holds %v in the end", again, got)
+				t.Errorf("written again: %t, it holds %v in the end", second, got)
 			}
-			if etag := sendRequest(t, emu, http.MethodGet, lbID, "").stringField("etag"); !again && etag == rest.stringField("etag") {
+			if etag := sendRequest(t, emu, http.MethodGet, lbID, "").stringField("etag"); !second && etag == rest.stringField("etag") {
 				t.Error("the etag stays")
 			}
 		})
@@ -107,23 +107,23 @@ func TestSupersededOperationNamesItsSuccessor(t *testing.T) {
 	})
 }
 
-func TestWhatLocksAskFor(t *testing.T) {
+func TestLockRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{Seed: 2, LatencyScale: 1, Latency: armemu.Busy, Behavior: behavior.Behavior{Overlap: behavior.Lock}})
 		sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
 		for range 5 {
 			a := sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.2"))
-			asked := a.header.Get("Retry-After")
-			if a.status != 429 || asked == "" || !strings.Contains(a.raw, "The call can be retried in "+asked+" seconds.") {
-				t.Errorf("%d, Retry-After %q: %s", a.status, asked, a.raw)
+			requested := a.header.Get("Retry-After")
+			if a.status != 429 || requested == "" || !strings.Contains(a.raw, "The call can be retried in "+requested+" seconds.") {
+				t.Errorf("%d, Retry-After %q: %s", a.status, requested, a.raw)
 			}
 			time.Sleep(1500 * time.Millisecond)
 		}
 		expectAccepted(t, sendRequest(t, emu, http.MethodPut, pips+"a", lb("Standard", static)))
 		a := sendRequest(t, emu, http.MethodPut, otherLB, withFrontends(publicFrontend("fe", "a")))
 		expectRejected(t, a, 429, "ReferencedResourceNotProvisioned")
-		if asked := a.header.Get("Retry-After"); asked != "" || !strings.Contains(a.raw, "PutPublicIpAddressOperation") {
-			t.Errorf("Retry-After %q: %s", asked, a.raw)
+		if requested := a.header.Get("Retry-After"); requested != "" || !strings.Contains(a.raw, "PutPublicIpAddressOperation") {
+			t.Errorf("Retry-After %q: %s", requested, a.raw)
 		}
 	})
 }
@@ -139,13 +139,13 @@ func TestMixedOverlap(t *testing.T) {
 		})
 		return all
 	}
-	one := answers(1)
+	single := answers(1)
 	for _, status := range []string{"200", "429", "409"} {
-		if n := strings.Count(one, status); n < 10 {
-			t.Errorf("%d of 60 writes are answered %s: %s", n, status, one)
+		if n := strings.Count(single, status); n < 10 {
+			t.Errorf("%d of 60 writes are answered %s: %s", n, status, single)
 		}
 	}
-	if one != answers(1) || one == answers(2) {
+	if single != answers(1) || single == answers(2) {
 		t.Error("the answers do not come from the seed")
 	}
 }

@@ -11,9 +11,9 @@ import (
 
 func TestPermissions(t *testing.T) {
 	for _, tt := range []struct {
-		role   *Role
-		status int
-		says   string
+		role     *Role
+		status   int
+		wantText string
 	}{
 		{nil, http.StatusOK, `"actions":["*"]`},
 		{&Role{Actions: []string{"a/read", "Microsoft.Authorization/*"}, NotActions: []string{"b/write"}}, http.StatusOK, `{"actions":["a/read","Microsoft.Authorization/*"],"notActions":["b/write"]}`},
@@ -30,7 +30,7 @@ func TestPermissions(t *testing.T) {
 			t.Fatal(err)
 		}
 		text, err := io.ReadAll(resp.Body)
-		if _ = resp.Body.Close(); err != nil || resp.StatusCode != tt.status || !strings.Contains(string(text), tt.says) {
+		if _ = resp.Body.Close(); err != nil || resp.StatusCode != tt.status || !strings.Contains(string(text), tt.wantText) {
 			t.Errorf("%+v: %d, %v: %s", tt.role, resp.StatusCode, err, text)
 		}
 		if calls := e.Calls(); len(calls) != 1 || len(calls[0].Actions) != 1 || calls[0].Actions[0] != readPermissions {

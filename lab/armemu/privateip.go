@@ -131,18 +131,18 @@ func firstUsable(p netip.Prefix, taken map[netip.Addr]bool) netip.Addr {
 	return netip.Addr{}
 }
 
-func (s *validationTarget) ipConfigs(yield func(id string, props fields) bool) {
-	for id, props := range instanceIPConfigs(s.self.String(), propertyFields(s.body)) {
+func (v *validationTarget) ipConfigs(yield func(id string, props fields) bool) {
+	for id, props := range instanceIPConfigs(v.self.String(), propertyFields(v.body)) {
 		if !yield(id, props) {
 			return
 		}
 	}
-	k := s.self.root.ipConfigs
+	k := v.self.root.ipConfigs
 	if k == nil {
 		return
 	}
-	prefix := s.self.String() + "/" + k.collection + "/"
-	for _, c := range objectList(propertyFields(s.body), k.collection) {
+	prefix := v.self.String() + "/" + k.collection + "/"
+	for _, c := range objectList(propertyFields(v.body), k.collection) {
 		if !yield(prefix+stringField(c, "name"), propertyFields(c)) {
 			return
 		}

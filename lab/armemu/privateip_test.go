@@ -145,22 +145,22 @@ func TestSeedReadsBackAsItWas(t *testing.T) {
 	putResource(t, source, group+"/networkSecurityGroups/nsg", `{"location":"eastus","properties":{"securityRules":[{"name":"r","properties":{"priority":500}}]}}`)
 	putResource(t, source, computeGroup+"/virtualMachineScaleSets/set", `{"location":"eastus"}`)
 	putResource(t, source, computeGroup+"/virtualMachineScaleSets/set/virtualMachines/0", `{"location":"eastus"}`)
-	var all []struct {
+	var resources []struct {
 		ID   string          `json:"id"`
 		Body json.RawMessage `json:"body"`
 	}
-	if err := json.Unmarshal(source.Snapshot(), &all); err != nil {
+	if err := json.Unmarshal(source.Snapshot(), &resources); err != nil {
 		t.Fatal(err)
 	}
 	for _, child := range []string{nodesID, userPool("p")} {
 		body, _ := source.Get(child)
-		all = append(all, struct {
+		resources = append(resources, struct {
 			ID   string          `json:"id"`
 			Body json.RawMessage `json:"body"`
 		}{child, body})
 	}
-	slices.Reverse(all)
-	seed, err := json.Marshal(all)
+	slices.Reverse(resources)
+	seed, err := json.Marshal(resources)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestSeedReadsBackAsItWas(t *testing.T) {
 	if w := sendAdmin(emu, http.MethodPut, "/_emu/snapshot", string(seed)); w.Code != http.StatusNoContent {
 		t.Fatal(w.Body)
 	}
-	for _, r := range all {
+	for _, r := range resources {
 		got, ok := emu.Get(r.ID)
 		if !ok {
 			t.Errorf("%s is missing", r.ID)

@@ -82,8 +82,8 @@ func isVisibleTo(agg *aggregate, subscription string) bool {
 }
 
 func listsSubscription(body fields, list, subscription string) bool {
-	all, _ := objectField(propertyFields(body), list)["subscriptions"].([]any)
-	return slices.ContainsFunc(all, func(v any) bool {
+	subscriptions, _ := objectField(propertyFields(body), list)["subscriptions"].([]any)
+	return slices.ContainsFunc(subscriptions, func(v any) bool {
 		id, _ := v.(string)
 		return id == "*" || strings.EqualFold(id, subscription)
 	})

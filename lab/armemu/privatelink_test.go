@@ -140,8 +140,8 @@ func TestPrivateLinkService(t *testing.T) {
 				t.Errorf("no %s in %s", shown, a.raw)
 			}
 		}
-		if again := sendRequest(t, emu, http.MethodPut, id, body); again.status != http.StatusOK || again.provisioningState() != "Succeeded" {
-			t.Errorf("the same again: %d %s", again.status, again.raw)
+		if second := sendRequest(t, emu, http.MethodPut, id, body); second.status != http.StatusOK || second.provisioningState() != "Succeeded" {
+			t.Errorf("the same again: %d %s", second.status, second.raw)
 		}
 
 		connection, err := emu.Connect(id, endpoint)

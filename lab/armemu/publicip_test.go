@@ -123,8 +123,8 @@ func TestLifeOfAPublicIP(t *testing.T) {
 		if _, err := gone.PollUntilDone(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
-		if again := create(); *again.Properties.IPAddress != "198.18.0.2" {
-			t.Errorf("the second one has the address %s", *again.Properties.IPAddress)
+		if second := create(); *second.Properties.IPAddress != "198.18.0.2" {
+			t.Errorf("the second one has the address %s", *second.Properties.IPAddress)
 		}
 	})
 }

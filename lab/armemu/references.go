@@ -47,63 +47,63 @@ func (e *Emulator) references() *referenceIndex {
 	return l
 }
 
-func (l *referenceIndex) addResource(id resourceID, body fields) {
+func (r *referenceIndex) addResource(id resourceID, body fields) {
 	props := propertyFields(body)
-	addReference(l.securityGroup, referenceID(props, securityGroupKey), id.String())
+	addReference(r.securityGroup, referenceID(props, securityGroupKey), id.String())
 	for _, f := range objectList(props, privateLinkFrontends) {
-		addReference(l.privateLinks, strings.ToLower(stringField(f, "id")), id.String())
+		addReference(r.privateLinks, strings.ToLower(stringField(f, "id")), id.String())
 	}
 	switch {
 	case id.root.ipConfigs != nil:
 		for _, c := range objectList(props, id.root.ipConfigs.collection) {
-			l.addIPConfig(id.withChild(id.root.ipConfigs, stringField(c, "name")).String(), propertyFields(c))
+			r.addIPConfig(id.withChild(id.root.ipConfigs, stringField(c, "name")).String(), propertyFields(c))
 		}
 	case id.root == publicIPKind:
-		addReference(l.prefix, referenceID(props, "publicIPPrefix"), id.String())
+		addReference(r.prefix, referenceID(props, "publicIPPrefix"), id.String())
 	case id.root == virtualNetworkKind:
 		for _, s := range objectList(props, subnets) {
-			addReference(l.securityGroup, referenceID(propertyFields(s), securityGroupKey), id.withChild(subnetKind, stringField(s, "name")).String())
+			addReference(r.securityGroup, referenceID(propertyFields(s), securityGroupKey), id.withChild(subnetKind, stringField(s, "name")).String())
 		}
 	case id.root == scaleSetKind:
-		addReference(l.health, strings.ToLower(healthProbe(body)), id.String())
+		addReference(r.health, strings.ToLower(healthProbe(body)), id.String())
 		for _, c := range instanceIPConfigs("", props) {
 			for _, pool := range objectList(c, nicPools) {
-				addReference(l.model, strings.ToLower(stringField(pool, "id")), id.String())
+				addReference(r.model, strings.ToLower(stringField(pool, "id")), id.String())
 			}
 		}
 	case id.root == instanceKind:
-		l.addInstance(id.String(), props)
+		r.addInstance(id.String(), props)
 	case id.root == virtualMachineKind:
 		nics := objectList(objectField(props, "networkProfile"), "networkInterfaces")
 		for _, nic := range nics {
-			addReference(l.nic, strings.ToLower(stringField(nic, "id")), id.String())
+			addReference(r.nic, strings.ToLower(stringField(nic, "id")), id.String())
 			marked, _ := propertyFields(nic)["primary"].(bool)
-			l.primary[strings.ToLower(stringField(nic, "id"))] = marked || len(nics) == 1
+			r.primary[strings.ToLower(stringField(nic, "id"))] = marked || len(nics) == 1
 		}
 	}
 }
 
-func (l *referenceIndex) addInstance(id string, props fields) {
+func (r *referenceIndex) addInstance(id string, props fields) {
 	for config, c := range instanceIPConfigs(id, props) {
-		l.addIPConfig(config, c)
+		r.addIPConfig(config, c)
 	}
 }
 
 const securityGroupKey = "networkSecurityGroup"
 
-func (l *referenceIndex) addIPConfig(id string, props fields) {
-	addReference(l.publicIP, referenceID(props, "publicIPAddress"), id)
-	addReference(l.prefix, referenceID(props, "publicIPPrefix"), id)
+func (r *referenceIndex) addIPConfig(id string, props fields) {
+	addReference(r.publicIP, referenceID(props, "publicIPAddress"), id)
+	addReference(r.prefix, referenceID(props, "publicIPPrefix"), id)
 	for _, pool := range objectList(props, nicPools) {
-		addReference(l.pool, strings.ToLower(stringField(pool, "id")), id)
+		addReference(r.pool, strings.ToLower(stringField(pool, "id")), id)
 	}
 	subnet := referenceID(props, "subnet")
-	addReference(l.subnet, subnet, id)
+	addReference(r.subnet, subnet, id)
 	if addr, err := netip.ParseAddr(stringField(props, "privateIPAddress")); err == nil && subnet != "" {
-		if l.privateIPs[subnet] == nil {
-			l.privateIPs[subnet] = map[netip.Addr]string{}
+		if r.privateIPs[subnet] == nil {
+			r.privateIPs[subnet] = map[netip.Addr]string{}
 		}
-		l.privateIPs[subnet][addr] = id
+		r.privateIPs[subnet][addr] = id
 	}
 }
 
@@ -131,12 +131,12 @@ func excludeOwn(ids []string, own resourceID) []string {
 }
 
 // poolNICs includes seeded entries.
-func (l *referenceIndex) poolNICs(pool resourceID, body fields) []string {
+func (r *referenceIndex) poolNICs(pool resourceID, body fields) []string {
 	var ids []string
 	for _, c := range objectList(propertyFields(body), nicConfigs) {
 		ids = append(ids, stringField(c, "id"))
 	}
-	for _, id := range l.pool[pool.key()] {
+	for _, id := range r.pool[pool.key()] {
 		if !slices.ContainsFunc(ids, func(have string) bool { return strings.EqualFold(have, id) }) {
 			ids = append(ids, id)
 		}

@@ -57,29 +57,29 @@ func (e *Emulator) enforceRetryAfter(x *exchange) *Problem {
 	}
 }
 
-func (p *retryAfterTracker) recordEarly(x *exchange, a retryAfterEntry, now time.Time) {
+func (t *retryAfterTracker) recordEarly(x *exchange, a retryAfterEntry, now time.Time) {
 	if a.ignored || now.Sub(a.at) < inFlightGrace {
 		return
 	}
 	x.call.Early = a.until.Sub(now).String()
-	if len(p.early) < maxEarlyCalls {
-		p.early = append(p.early, fmt.Sprintf("%s %s at %s: %s before the Retry-After of a %d, which was answered %s ago",
+	if len(t.early) < maxEarlyCalls {
+		t.early = append(t.early, fmt.Sprintf("%s %s at %s: %s before the Retry-After of a %d, which was answered %s ago",
 			x.req.Method, x.req.URL.Path, now.UTC().Format(time.RFC3339), x.call.Early, a.status, now.Sub(a.at)))
 	}
 }
 
-func (p *retryAfterTracker) recordRetryAfter(x *exchange, r *response, now time.Time) {
+func (t *retryAfterTracker) recordRetryAfter(x *exchange, r *response, now time.Time) {
 	until, named := parseRetryAfter(r.header, now)
-	if r.closeConnection || r.status < http.StatusBadRequest || !named || !until.After(p.active[x.retryAfterKey()].until) {
+	if r.closeConnection || r.status < http.StatusBadRequest || !named || !until.After(t.active[x.retryAfterKey()].until) {
 		return
 	}
-	if p.active == nil {
-		p.active = map[retryAfterKey]retryAfterEntry{}
+	if t.active == nil {
+		t.active = map[retryAfterKey]retryAfterEntry{}
 	}
-	if len(p.active) >= maxRetryAfters {
-		maps.DeleteFunc(p.active, func(_ retryAfterKey, a retryAfterEntry) bool { return !a.until.After(now) })
+	if len(t.active) >= maxRetryAfters {
+		maps.DeleteFunc(t.active, func(_ retryAfterKey, a retryAfterEntry) bool { return !a.until.After(now) })
 	}
-	p.active[x.retryAfterKey()] = retryAfterEntry{at: now, until: until, status: r.status, class: x.requestClass(), isScripted: x.fault != nil}
+	t.active[x.retryAfterKey()] = retryAfterEntry{at: now, until: until, status: r.status, class: x.requestClass(), isScripted: x.fault != nil}
 }
 
 func (x *exchange) retryAfterKey() retryAfterKey {

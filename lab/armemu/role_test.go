@@ -53,7 +53,7 @@ func TestARoleThatIsNone(t *testing.T) {
 	}
 }
 
-func TestWhatARequestAsksFor(t *testing.T) {
+func TestRequestedPermissions(t *testing.T) {
 	const lbs, ip = "Microsoft.Network/loadBalancers", "Microsoft.Network/publicIPAddresses"
 	const sets = "Microsoft.Compute/virtualMachineScaleSets"
 	elsewhere := `{"id":"` + group + `/x/y"}`

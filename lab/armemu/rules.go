@@ -150,7 +150,7 @@ func (p *proposal) subjects() []*validationTarget {
 	return out
 }
 
-func (s *validationTarget) addresses() []fields { return objectList(propertyFields(s.body), addresses) }
+func (v *validationTarget) addresses() []fields { return objectList(propertyFields(v.body), addresses) }
 
 func (e *Emulator) resourceExists(id string) bool {
 	parsed, err := parseID(id)

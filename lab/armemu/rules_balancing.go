@@ -62,9 +62,9 @@ func balancingRules() []Rule {
 	}
 }
 
-func (s *validationTarget) eachRule(f func(id string, props fields) string) string {
-	prefix := s.self.String() + "/" + lbRules + "/"
-	for _, r := range objectList(propertyFields(s.body), lbRules) {
+func (v *validationTarget) eachRule(f func(id string, props fields) string) string {
+	prefix := v.self.String() + "/" + lbRules + "/"
+	for _, r := range objectList(propertyFields(v.body), lbRules) {
 		if wrong := f(prefix+stringField(r, "name"), propertyFields(r)); wrong != "" {
 			return wrong
 		}
@@ -177,8 +177,8 @@ func rulePools(props fields) []string {
 
 func checkRulePools(s *validationTarget) string {
 	return s.eachRule(func(id string, props fields) string {
-		one, list := referenceID(props, "backendAddressPool"), objectList(props, pools)
-		if one == "" || len(list) == 0 || len(list) == 1 && strings.EqualFold(stringField(list[0], "id"), one) {
+		single, list := referenceID(props, "backendAddressPool"), objectList(props, pools)
+		if single == "" || len(list) == 0 || len(list) == 1 && strings.EqualFold(stringField(list[0], "id"), single) {
 			return ""
 		}
 		return fmt.Sprintf("Load balancing rule %s has BackendAddressPool and BackendAddressPools with different values.", id)
@@ -193,9 +193,9 @@ func backendPortOnceFloating(s *validationTarget) string {
 	return s.checkBackendPort(true, "Load balancing rules %s and %s with floating IP enabled use the same protocol %s and backend port %d and frontend IP, and must not be used with the same backend address pool %s.")
 }
 
-func (s *validationTarget) checkBackendPort(floating bool, message string) string {
+func (v *validationTarget) checkBackendPort(floating bool, message string) string {
 	seen := map[string]string{}
-	return s.eachRule(func(id string, props fields) string {
+	return v.eachRule(func(id string, props fields) string {
 		port, ok := intField(props, "backendPort")
 		if !ok || (props["enableFloatingIP"] == true) != floating {
 			return ""

@@ -30,7 +30,7 @@ func balancingViolations() []ruleViolation {
 		floating = `,"enableFloatingIP":true`
 		ha       = `"frontendPort":0,"backendPort":0`
 	)
-	one := func(props string) string { return ruleSet(rule("r", "pub", "p", "Tcp", props)) }
+	single := func(props string) string { return ruleSet(rule("r", "pub", "p", "Tcp", props)) }
 	nat := func(port string, rules ...string) string {
 		return loadBalancerWithRules(`"loadBalancingRules":[`+strings.Join(rules, ",")+`]`, `"inboundNatRules":[{"name":"n","properties":{
 			"frontendIPConfiguration":{"id":"`+otherLB+`/frontendIPConfigurations/pub"},"protocol":"tcp","frontendPort":`+port+`,"backendPort":22}}]`)
@@ -41,13 +41,13 @@ func balancingViolations() []ruleViolation {
 	}
 	withoutFrontend := func(body string) string { return strings.Replace(body, publicFrontend("pub", "a")+",", "", 1) }
 	cases := []ruleViolation{
-		{rule: "rule-ports", bad: one(`"frontendPort":65535,"backendPort":80`), good: one(`"frontendPort":65534,"backendPort":80`), message: "65535"},
-		{rule: "rule-ports", bad: one(`"frontendPort":80,"backendPort":65536`), good: one(`"frontendPort":80,"backendPort":65535`), message: "loadBalancingRules/r has invalid value of BackendPort (65536). The value must be between 1 and 65535."},
+		{rule: "rule-ports", bad: single(`"frontendPort":65535,"backendPort":80`), good: single(`"frontendPort":65534,"backendPort":80`), message: "65535"},
+		{rule: "rule-ports", bad: single(`"frontendPort":80,"backendPort":65536`), good: single(`"frontendPort":80,"backendPort":65535`), message: "loadBalancingRules/r has invalid value of BackendPort (65536). The value must be between 1 and 65535."},
 		{rule: "rule-ports", bad: ruleSet(rule("r", "priv", "p", "Tcp", ha)), good: ruleSet(rule("r", "priv", "p", "Tcp", p80)), message: "FrontendPort (0)"},
-		{rule: "rule-idle-timeout", bad: one(p80 + `,"idleTimeoutInMinutes":3`), good: one(p80 + `,"idleTimeoutInMinutes":4`), message: "(3)"},
-		{rule: "rule-idle-timeout", bad: one(p80 + `,"idleTimeoutInMinutes":101`), good: one(p80 + `,"idleTimeoutInMinutes":100`), message: "(101)"},
+		{rule: "rule-idle-timeout", bad: single(p80 + `,"idleTimeoutInMinutes":3`), good: single(p80 + `,"idleTimeoutInMinutes":4`), message: "(3)"},
+		{rule: "rule-idle-timeout", bad: single(p80 + `,"idleTimeoutInMinutes":101`), good: single(p80 + `,"idleTimeoutInMinutes":100`), message: "(101)"},
 		{rule: "ha-ports-whole", bad: ruleSet(rule("r", "priv", "p", "All", p80)), good: ruleSet(rule("r", "priv", "p", "All", ha)), message: "protocol All"},
-		{rule: "rule-pools-agree", bad: one(p80 + `,"backendAddressPools":[{"id":"` + otherLB + `/backendAddressPools/q"}]`), good: one(p80 + `,"backendAddressPools":[{"id":"` + otherLB + `/backendAddressPools/P"}]`), message: "loadBalancingRules/r"},
+		{rule: "rule-pools-agree", bad: single(p80 + `,"backendAddressPools":[{"id":"` + otherLB + `/backendAddressPools/q"}]`), good: single(p80 + `,"backendAddressPools":[{"id":"` + otherLB + `/backendAddressPools/P"}]`), message: "loadBalancingRules/r"},
 		{rule: "ha-ports-internal", bad: ruleSet(rule("r", "pub", "p", "All", ha)), good: ruleSet(rule("r", "priv", "p", "All", ha)), message: "loadBalancingRules/r"},
 		{rule: "ha-ports-internal", bad: strings.Replace(withoutFrontend(ruleSet(rule("r", "priv", "p", "All", ha))), "Standard", "Basic", 1), good: withoutFrontend(ruleSet(rule("r", "priv", "p", "All", ha))), message: "loadBalancingRules/r"},
 		{rule: "frontend-port-once", bad: ruleSet(rule("r", "pub", "p", "Tcp", p80), rule("s", "pub", "q", "TCP", p80)), good: ruleSet(rule("r", "pub", "p", "Tcp", p80), rule("s", "pub", "q", "Udp", p80)), message: "loadBalancingRules/s"},
@@ -58,7 +58,7 @@ func balancingViolations() []ruleViolation {
 		{rule: "snat-disabled-beside-outbound-rule", bad: outbound(rule("r", "pub", "p", "Tcp", p80)), good: outbound(rule("r", "pub", "p", "Tcp", p80+`,"disableOutboundSnat":true`)), message: "outbound rule o"},
 		{rule: "references-exist", bad: withoutFrontend(outbound()), good: outbound(), message: "frontendipconfigurations/pub referenced by resource " + otherLB + "/outboundRules/o"},
 		{rule: "references-exist", bad: withoutFrontend(nat("22")), good: nat("22"), message: "frontendipconfigurations/pub referenced by resource " + otherLB + "/inboundNatRules/n"},
-		{rule: "references-exist", bad: strings.ReplaceAll(one(p80), otherLB+"/backendAddressPools/p", lbID+"/backendAddressPools/web"), good: one(p80), message: "kubernetes/backendaddresspools/web"},
+		{rule: "references-exist", bad: strings.ReplaceAll(single(p80), otherLB+"/backendAddressPools/p", lbID+"/backendAddressPools/web"), good: single(p80), message: "kubernetes/backendaddresspools/web"},
 		{rule: "probe-interval", bad: withProbe(`"protocol":"Tcp","port":80,"intervalInSeconds":4`), good: withProbe(`"protocol":"Tcp","port":80,"intervalInSeconds":5`), message: "(4). The value must be between 5 and 2147483646."},
 		{rule: "probe-interval", bad: withProbe(`"protocol":"Tcp","port":80,"intervalInSeconds":2147483647`), good: withProbe(`"protocol":"Tcp","port":80,"intervalInSeconds":2147483646`), message: "2147483647"},
 		{rule: "probe-port", bad: withProbe(`"protocol":"Tcp","port":0`), good: withProbe(`"protocol":"Tcp","port":65535`), message: "probes/hp has invalid value of Port (0)"},

@@ -74,16 +74,16 @@ func checkBasicSet(s *validationTarget) string {
 	return ""
 }
 
-func (s *validationTarget) skuResources() (all []*aggregate) {
-	for _, m := range s.memberships() {
-		all = append(all, m.loadBalancer)
+func (v *validationTarget) skuResources() (aggregates []*aggregate) {
+	for _, m := range v.memberships() {
+		aggregates = append(aggregates, m.loadBalancer)
 	}
-	for _, props := range s.ipConfigs {
-		if ip := s.e.aggregates[referenceID(props, "publicIPAddress")]; ip != nil {
-			all = append(all, ip)
+	for _, props := range v.ipConfigs {
+		if ip := v.e.aggregates[referenceID(props, "publicIPAddress")]; ip != nil {
+			aggregates = append(aggregates, ip)
 		}
 	}
-	return all
+	return aggregates
 }
 
 func checkSetSKU(s *validationTarget) string {

@@ -206,14 +206,14 @@ func checkFrontendZonesChange(s *validationTarget) string {
 	return ""
 }
 
-func (s *validationTarget) eachStaticIP(f func(id string, addr netip.Addr, subnet string, p netip.Prefix) string) string {
-	for id, props := range s.ipConfigs {
+func (v *validationTarget) eachStaticIP(f func(id string, addr netip.Addr, subnet string, p netip.Prefix) string) string {
+	for id, props := range v.ipConfigs {
 		subnet := referenceID(props, "subnet")
 		addr, err := netip.ParseAddr(stringField(props, "privateIPAddress"))
 		if subnet == "" || !isStatic(props) || err != nil {
 			continue
 		}
-		if p := s.e.subnetPrefix(subnet, ipVersion(props)); p.IsValid() {
+		if p := v.e.subnetPrefix(subnet, ipVersion(props)); p.IsValid() {
 			if wrong := f(id, addr, subnet, p); wrong != "" {
 				return wrong
 			}

@@ -61,18 +61,18 @@ type membership struct {
 	loadBalancer *aggregate
 }
 
-func (s *validationTarget) memberships() []membership {
-	var all []membership
-	for id, props := range s.ipConfigs {
+func (v *validationTarget) memberships() []membership {
+	var memberships []membership
+	for id, props := range v.ipConfigs {
 		nic, _, _ := strings.Cut(id, "/"+ipConfigKind.collection+"/")
 		for _, ref := range objectList(props, nicPools) {
 			pool, err := parseID(stringField(ref, "id"))
-			if agg := s.e.aggregates[pool.poolLoadBalancerKey()]; err == nil && agg != nil {
-				all = append(all, membership{id, nic, pool, agg})
+			if agg := v.e.aggregates[pool.poolLoadBalancerKey()]; err == nil && agg != nil {
+				memberships = append(memberships, membership{id, nic, pool, agg})
 			}
 		}
 	}
-	return all
+	return memberships
 }
 
 func (r resourceID) poolLoadBalancerKey() string {
@@ -92,10 +92,10 @@ func nicPoolNotMixed(s *validationTarget) string {
 	return ""
 }
 
-func (s *validationTarget) eachLoadBalancerPair(f func(nic string, a, b *aggregate) string) string {
-	all := s.memberships()
-	for i, m := range all {
-		for _, other := range all[:i] {
+func (v *validationTarget) eachLoadBalancerPair(f func(nic string, a, b *aggregate) string) string {
+	memberships := v.memberships()
+	for i, m := range memberships {
+		for _, other := range memberships[:i] {
 			if other.nic != m.nic || other.loadBalancer == m.loadBalancer {
 				continue
 			}
@@ -131,10 +131,10 @@ func checkSKU(s *validationTarget) string {
 	if wrong := s.eachLoadBalancerPair(func(_ string, a, b *aggregate) string { return differ(a, b) }); wrong != "" {
 		return wrong
 	}
-	all := s.memberships()
+	memberships := s.memberships()
 	for _, props := range s.ipConfigs {
-		if pip := s.e.aggregates[referenceID(props, "publicIPAddress")]; pip != nil && len(all) > 0 {
-			if wrong := differ(all[0].loadBalancer, pip); wrong != "" {
+		if pip := s.e.aggregates[referenceID(props, "publicIPAddress")]; pip != nil && len(memberships) > 0 {
+			if wrong := differ(memberships[0].loadBalancer, pip); wrong != "" {
 				return wrong
 			}
 		}

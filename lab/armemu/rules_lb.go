@@ -144,9 +144,9 @@ func hasLocation(s *validationTarget) string {
 	return ""
 }
 
-func (s *validationTarget) eachCollection(f func(collection string, list []fields) string) string {
-	for _, k := range s.self.root.children {
-		if wrong := f(k.collection, objectList(propertyFields(s.body), k.collection)); wrong != "" {
+func (v *validationTarget) eachCollection(f func(collection string, list []fields) string) string {
+	for _, k := range v.self.root.children {
+		if wrong := f(k.collection, objectList(propertyFields(v.body), k.collection)); wrong != "" {
 			return wrong
 		}
 	}
@@ -272,24 +272,24 @@ func findNICUser(s *validationTarget, pool resourceID) string {
 	return ""
 }
 
-func (s *validationTarget) eachRemovedChild(k *childKind, f func(*validationTarget, resourceID) string) string {
-	remaining := newNameIndex(objectList(propertyFields(s.body), k.collection))
-	for _, c := range objectList(propertyFields(s.before), k.collection) {
-		if _, found := lookUpName(remaining, stringField(c, "name")); found && s.on == KindPut {
+func (v *validationTarget) eachRemovedChild(k *childKind, f func(*validationTarget, resourceID) string) string {
+	remaining := newNameIndex(objectList(propertyFields(v.body), k.collection))
+	for _, c := range objectList(propertyFields(v.before), k.collection) {
+		if _, found := lookUpName(remaining, stringField(c, "name")); found && v.on == KindPut {
 			continue
 		}
-		if wrong := f(s, s.self.withChild(k, stringField(c, "name"))); wrong != "" {
+		if wrong := f(v, v.self.withChild(k, stringField(c, "name"))); wrong != "" {
 			return wrong
 		}
 	}
 	return ""
 }
 
-func (s *validationTarget) findScaleSet(pool resourceID) string {
-	if sets := s.e.references().model[pool.key()]; len(sets) > 0 {
+func (v *validationTarget) findScaleSet(pool resourceID) string {
+	if sets := v.e.references().model[pool.key()]; len(sets) > 0 {
 		return sets[0]
 	}
-	for _, by := range s.e.references().pool[pool.key()] {
+	for _, by := range v.e.references().pool[pool.key()] {
 		set, _, inSet := strings.Cut(by, "/virtualMachines/")
 		if inSet && strings.Contains(by, "/virtualMachineScaleSets/") {
 			return set

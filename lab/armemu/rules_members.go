@@ -44,18 +44,18 @@ func memberRules() []Rule {
 	}
 }
 
-func (s *validationTarget) isPoolRequest() bool { return s.id.child == poolKind }
+func (v *validationTarget) isPoolRequest() bool { return v.id.child == poolKind }
 
-func (s *validationTarget) requestedPool() fields {
-	if s.isPoolRequest() {
-		return s.requestBody
+func (v *validationTarget) requestedPool() fields {
+	if v.isPoolRequest() {
+		return v.requestBody
 	}
-	return findChild(s.requestBody, s.self)
+	return findChild(v.requestBody, v.self)
 }
 
-func (s *validationTarget) entriesByIPConfig() map[string]fields {
+func (v *validationTarget) entriesByIPConfig() map[string]fields {
 	by := map[string]fields{}
-	for _, a := range poolEntries(s.e.references(), s.self, findChild(s.before, s.self)) {
+	for _, a := range poolEntries(v.e.references(), v.self, findChild(v.before, v.self)) {
 		if isNIC(a) {
 			by[nicIPConfigID(a)] = a
 		}

@@ -29,9 +29,9 @@ func addressPrefixes(props fields) []string {
 	if space := objectField(props, "addressSpace"); space != nil {
 		props = space
 	}
-	one, many := singleAndList(fields{"properties": props}, "addressPrefix", "addressPrefixes")
-	if one != "" {
-		many = append([]string{one}, many...)
+	single, many := singleAndList(fields{"properties": props}, "addressPrefix", "addressPrefixes")
+	if single != "" {
+		many = append([]string{single}, many...)
 	}
 	return many
 }
@@ -86,23 +86,23 @@ func checkNetworkInUse(s *validationTarget) string {
 }
 
 // referencedNetwork also matches children of the subject.
-func (s *validationTarget) referencedNetwork(props fields) string {
+func (v *validationTarget) referencedNetwork(props fields) string {
 	for _, key := range []string{"subnet", "virtualNetwork"} {
 		id := referenceID(props, key)
-		if id == s.self.key() || strings.HasPrefix(id, s.self.key()+"/") {
+		if id == v.self.key() || strings.HasPrefix(id, v.self.key()+"/") {
 			return id
 		}
 	}
 	return ""
 }
 
-func (s *validationTarget) networkInUse(key, by string) string {
+func (v *validationTarget) networkInUse(key, by string) string {
 	id, err := parseID(key)
 	if err != nil || id.child == nil {
-		return fmt.Sprintf("Virtual network %s is in use by %s and cannot be deleted.", s.self.name, by)
+		return fmt.Sprintf("Virtual network %s is in use by %s and cannot be deleted.", v.self.name, by)
 	}
 	name := id.childName
-	if agg := s.e.aggregates[id.rootKey()]; agg != nil {
+	if agg := v.e.aggregates[id.rootKey()]; agg != nil {
 		if there := findChild(agg.body, id); there != nil {
 			name = stringField(there, "name")
 		}

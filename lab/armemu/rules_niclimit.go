@@ -91,7 +91,7 @@ func checkMemberRuleLimit(s *validationTarget) string {
 	for _, agg := range list {
 		for pool, n := range countPoolRules(agg.body) {
 			for _, config := range s.e.references().pool[pool] {
-				if _, ours := sums[config]; ours {
+				if _, changed := sums[config]; changed {
 					sums[config] += n
 				}
 			}

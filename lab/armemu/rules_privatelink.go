@@ -107,9 +107,9 @@ func privateLinkUseRules() []Rule {
 	}
 }
 
-func (s *validationTarget) eachFrontend(f func(id string, balancer *aggregate, frontend fields) string) string {
-	for _, ref := range objectList(propertyFields(s.body), privateLinkFrontends) {
-		balancer, frontend := s.e.findFrontend(strings.ToLower(stringField(ref, "id")))
+func (v *validationTarget) eachFrontend(f func(id string, balancer *aggregate, frontend fields) string) string {
+	for _, ref := range objectList(propertyFields(v.body), privateLinkFrontends) {
+		balancer, frontend := v.e.findFrontend(strings.ToLower(stringField(ref, "id")))
 		if wrong := f(stringField(ref, "id"), balancer, frontend); wrong != "" {
 			return wrong
 		}
@@ -171,15 +171,15 @@ func checkPoolWithLink(s *validationTarget) string {
 	return ""
 }
 
-func (s *validationTarget) privateLinks() []string {
-	var all []string
-	for key, ids := range s.e.references().privateLinks {
-		if strings.HasPrefix(key, s.self.rootKey()+frontendPathSegment) {
-			all = append(all, ids...)
+func (v *validationTarget) privateLinks() []string {
+	var links []string
+	for key, ids := range v.e.references().privateLinks {
+		if strings.HasPrefix(key, v.self.rootKey()+frontendPathSegment) {
+			links = append(links, ids...)
 		}
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	slices.Sort(links)
+	return slices.Compact(links)
 }
 
 func checkLinkIPConfigs(s *validationTarget) string {

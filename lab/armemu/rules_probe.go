@@ -47,10 +47,10 @@ func probeRules() []Rule {
 	}
 }
 
-func (s *validationTarget) eachProbe(f func(id string, props fields) string) string {
-	k := s.self.root.findChild(lbProbes)
-	for _, p := range objectList(propertyFields(s.body), lbProbes) {
-		if wrong := f(s.self.withChild(k, stringField(p, "name")).String(), propertyFields(p)); wrong != "" {
+func (v *validationTarget) eachProbe(f func(id string, props fields) string) string {
+	k := v.self.root.findChild(lbProbes)
+	for _, p := range objectList(propertyFields(v.body), lbProbes) {
+		if wrong := f(v.self.withChild(k, stringField(p, "name")).String(), propertyFields(p)); wrong != "" {
 			return wrong
 		}
 	}

@@ -110,10 +110,10 @@ func checkDNSLabel(s *validationTarget) string {
 }
 
 // mayShareLabel: for how far beyond one Service Azure would share a label, there is no source.
-func (s *validationTarget) mayShareLabel(other *aggregate) bool {
+func (v *validationTarget) mayShareLabel(other *aggregate) bool {
 	version := func(body fields) int { return ipFamily(stringField(propertyFields(body), "publicIPAddressVersion")) }
-	return s.e.opts.Behavior.DNSLabelFamilies == behavior.Accepted && version(other.body) != version(s.body) &&
-		sameName(other.id.subscription, s.self.subscription) && sameName(other.id.group, s.self.group)
+	return v.e.opts.Behavior.DNSLabelFamilies == behavior.Accepted && version(other.body) != version(v.body) &&
+		sameName(other.id.subscription, v.self.subscription) && sameName(other.id.group, v.self.group)
 }
 
 func checkDNSLabelInUse(s *validationTarget) string {
@@ -179,11 +179,11 @@ func standardIPLimit(s *validationTarget) string {
 	return ""
 }
 
-func (s *validationTarget) countInRegion(k *rootKind) int {
+func (v *validationTarget) countInRegion(k *rootKind) int {
 	n := 0
-	for _, agg := range s.e.aggregates {
-		if agg.id.root == k && sameName(agg.id.subscription, s.self.subscription) &&
-			sameName(stringField(agg.body, "location"), stringField(s.body, "location")) {
+	for _, agg := range v.e.aggregates {
+		if agg.id.root == k && sameName(agg.id.subscription, v.self.subscription) &&
+			sameName(stringField(agg.body, "location"), stringField(v.body, "location")) {
 			n++
 		}
 	}

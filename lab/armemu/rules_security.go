@@ -92,7 +92,7 @@ func securityGroupRules() []Rule {
 	}
 }
 
-func singleAndList(r fields, key, plural string) (one string, many []string) {
+func singleAndList(r fields, key, plural string) (single string, many []string) {
 	list, _ := propertyFields(r)[plural].([]any)
 	for _, v := range list {
 		s, _ := v.(string)
@@ -102,9 +102,9 @@ func singleAndList(r fields, key, plural string) (one string, many []string) {
 }
 
 func rulePrefixes(r fields, side string) []string {
-	one, many := singleAndList(r, side+"AddressPrefix", side+"AddressPrefixes")
-	if one != "" {
-		return append([]string{one}, many...)
+	single, many := singleAndList(r, side+"AddressPrefix", side+"AddressPrefixes")
+	if single != "" {
+		return append([]string{single}, many...)
 	}
 	return many
 }
@@ -150,8 +150,8 @@ func securityRuleComplete(s *validationTarget, r fields) string {
 			one, many string
 			or        int
 		}{{side + "AddressPrefix", side + "AddressPrefixes", asgs}, {side + "PortRange", side + "PortRanges", 0}} {
-			one, many := singleAndList(r, kind.one, kind.many)
-			if n := min(len(one), 1) + min(len(many), 1) + min(kind.or, 1); n != 1 {
+			single, many := singleAndList(r, kind.one, kind.many)
+			if n := min(len(single), 1) + min(len(many), 1) + min(kind.or, 1); n != 1 {
 				return fmt.Sprintf("Security rule %s/%s/%s has to have either %s or %s.", s.self, securityRules, stringField(r, "name"), kind.one, kind.many)
 			}
 		}
@@ -265,8 +265,8 @@ func securityRuleOverlap(_ *validationTarget, r fields) string {
 
 func securityRulePort(_ *validationTarget, r fields) string {
 	for _, side := range ruleSides {
-		one, many := singleAndList(r, side+"PortRange", side+"PortRanges")
-		for _, text := range append(many, one) {
+		single, many := singleAndList(r, side+"PortRange", side+"PortRanges")
+		for _, text := range append(many, single) {
 			if text == "" || text == "*" {
 				continue
 			}

@@ -68,9 +68,9 @@ func checkOneInternal(s *validationTarget) string {
 }
 
 // poolConfigs returns the IP configurations of network interfaces in the pools of a load balancer.
-func (e *Emulator) poolConfigs(balancer *aggregate) (all []string) {
+func (e *Emulator) poolConfigs(balancer *aggregate) (configs []string) {
 	for _, p := range objectList(propertyFields(balancer.body), pools) {
-		all = append(all, e.references().pool[balancer.id.withChild(poolKind, stringField(p, "name")).key()]...)
+		configs = append(configs, e.references().pool[balancer.id.withChild(poolKind, stringField(p, "name")).key()]...)
 	}
-	return all
+	return configs
 }

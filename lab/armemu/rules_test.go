@@ -163,8 +163,8 @@ func TestValidationTable(t *testing.T) {
 	for _, r := range armemu.Rules() {
 		codes[r.Name], untested[r.Name] = cmp.Or(r.Under, r.Code), true
 	}
-	all := slices.Concat(poolViolations(), memberViolations(), rootViolations(), frontendViolations(), balancingViolations(), publicIPViolations(), interfaceViolations(), membershipViolations(), basicViolations(), availabilitySetViolations(), backendPortViolations(), healthViolations(), globalViolations(), securityViolations(), networkViolations(), deleteViolations(), privateLinkViolations(), zoneViolations(), edgeZoneViolations())
-	for _, b := range all {
+	violations := slices.Concat(poolViolations(), memberViolations(), rootViolations(), frontendViolations(), balancingViolations(), publicIPViolations(), interfaceViolations(), membershipViolations(), basicViolations(), availabilitySetViolations(), backendPortViolations(), healthViolations(), globalViolations(), securityViolations(), networkViolations(), deleteViolations(), privateLinkViolations(), zoneViolations(), edgeZoneViolations())
+	for _, b := range violations {
 		delete(untested, b.rule)
 		t.Run(b.rule, func(t *testing.T) { b.runViolation(t, codes[b.rule]) })
 	}
@@ -173,29 +173,29 @@ func TestValidationTable(t *testing.T) {
 	}
 }
 
-func (b ruleViolation) runViolation(t *testing.T, code string) {
-	if b.method == "" {
-		b.method = http.MethodPut
+func (r ruleViolation) runViolation(t *testing.T, code string) {
+	if r.method == "" {
+		r.method = http.MethodPut
 	}
-	if b.id == "" {
-		b.id = poolID
+	if r.id == "" {
+		r.id = poolID
 	}
-	if b.goodID == "" {
-		b.goodID = b.id
+	if r.goodID == "" {
+		r.goodID = r.id
 	}
-	emu := newCloud(t, armemu.Options{Behavior: worlds.BatchedWrites(), Zones: b.zones})
-	if b.prepare != nil {
-		b.prepare(t, emu)
+	emu := newCloud(t, armemu.Options{Behavior: worlds.BatchedWrites(), Zones: r.zones})
+	if r.prepare != nil {
+		r.prepare(t, emu)
 	}
 	before := string(emu.Snapshot())
-	a := sendRequest(t, emu, b.method, b.id, b.bad)
-	if a.status != http.StatusBadRequest || a.errorCode() != code || strings.Contains(a.raw, `"details":[`) == strings.Contains(b.id, "Microsoft.Compute") || !strings.Contains(a.raw, strings.ReplaceAll(b.message, `"`, `\"`)) {
-		t.Errorf("got %d %.600s\nwant 400 %s naming %s", a.status, a.raw, code, b.message)
+	a := sendRequest(t, emu, r.method, r.id, r.bad)
+	if a.status != http.StatusBadRequest || a.errorCode() != code || strings.Contains(a.raw, `"details":[`) == strings.Contains(r.id, "Microsoft.Compute") || !strings.Contains(a.raw, strings.ReplaceAll(r.message, `"`, `\"`)) {
+		t.Errorf("got %d %.600s\nwant 400 %s naming %s", a.status, a.raw, code, r.message)
 	}
 	if string(emu.Snapshot()) != before {
 		t.Error("a refused write changed the cloud")
 	}
-	if a := sendRequest(t, emu, b.method, b.goodID, b.good); a.status >= 300 {
+	if a := sendRequest(t, emu, r.method, r.goodID, r.good); a.status >= 300 {
 		t.Errorf("what keeps the rule is refused: %d %.600s", a.status, a.raw)
 	}
 }

@@ -52,16 +52,16 @@ func (e *Emulator) scaleInstances(set *aggregate, at time.Time) {
 	if set.id.root != scaleSetKind || !given || isFlexible(set.body) || objectField(propertyFields(set.body), machineProfile) == nil {
 		return
 	}
-	all := e.scaleSetInstances(set.id)
+	instances := e.scaleSetInstances(set.id)
 	next := 0
-	if len(all) > 0 {
-		next = instanceNumber(all[len(all)-1]) + 1
+	if len(instances) > 0 {
+		next = instanceNumber(instances[len(instances)-1]) + 1
 	}
-	for range want - len(all) {
+	for range want - len(instances) {
 		e.createInstance(set, next, at)
 		next++
 	}
-	for _, agg := range slices.Backward(all[min(max(want, 0), len(all)):]) {
+	for _, agg := range slices.Backward(instances[min(max(want, 0), len(instances)):]) {
 		e.endOperation(agg, "the scale set is made smaller")
 		delete(e.aggregates, agg.id.key())
 		e.updateReferences(agg.id, agg.body, nil)

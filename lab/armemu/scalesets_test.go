@@ -133,23 +133,23 @@ func TestScaleSetsRefuseConcurrentWrites(t *testing.T) {
 	tag := `{"location":"eastus","tags":{"a":"b"}}`
 	upgrade := `{"instanceIds":["*"]}`
 	type request struct{ method, id, body string }
-	set, one, other := request{http.MethodPatch, setID, `{"tags":{}}`}, request{http.MethodPut, instanceID("0"), tag}, request{http.MethodPut, instanceID("1"), tag}
+	set, single, other := request{http.MethodPatch, setID, `{"tags":{}}`}, request{http.MethodPut, instanceID("0"), tag}, request{http.MethodPut, instanceID("1"), tag}
 	action := request{http.MethodPost, setID + "/manualupgrade", upgrade}
 	for _, step := range []struct {
 		first, second request
 		status        int
 	}{
 		{set, set, 409},
-		{set, one, 409},
+		{set, single, 409},
 		{set, action, 409},
-		{one, set, 409},
-		{one, one, 409},
-		{one, action, 409},
-		{action, one, 409},
+		{single, set, 409},
+		{single, single, 409},
+		{single, action, 409},
+		{action, single, 409},
 		{action, action, 409},
-		{one, other, 200},
+		{single, other, 200},
 		{set, request{http.MethodDelete, setID, ""}, 202},
-		{one, request{http.MethodDelete, instanceID("0"), ""}, 202},
+		{single, request{http.MethodDelete, instanceID("0"), ""}, 202},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newScaleSetScenario(t, "Manual", 2)

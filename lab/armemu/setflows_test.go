@@ -15,15 +15,15 @@ import (
 
 // In pool order.
 func newFlowAddresses(emu *armemu.Emulator) string {
-	var all []string
+	var addresses []string
 	for _, rule := range emu.Flows(time.Time{}, time.Now()) {
 		for _, a := range rule.Addresses {
 			if a.TakesNewFlows {
-				all = append(all, a.IP)
+				addresses = append(addresses, a.IP)
 			}
 		}
 	}
-	return strings.Join(all, " ")
+	return strings.Join(addresses, " ")
 }
 
 func TestNewFlowsToScaleSets(t *testing.T) {

@@ -86,16 +86,16 @@ func TestTheSDKUpgradesAScaleSet(t *testing.T) {
 			t.Errorf("the pool shows %q", members)
 		}
 		nics := clients.NewInterfacesClient()
-		one, err := nics.GetVirtualMachineScaleSetNetworkInterface(t.Context(), "rg", "set", "1", "n", nil)
+		single, err := nics.GetVirtualMachineScaleSetNetworkInterface(t.Context(), "rg", "set", "1", "n", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		config := one.Properties.IPConfigurations[0].Properties
-		if *config.PrivateIPAddress == "" || *config.LoadBalancerBackendAddressPools[0].ID != poolID || *one.Properties.VirtualMachine.ID != instanceID("1") {
+		config := single.Properties.IPConfigurations[0].Properties
+		if *config.PrivateIPAddress == "" || *config.LoadBalancerBackendAddressPools[0].ID != poolID || *single.Properties.VirtualMachine.ID != instanceID("1") {
 			t.Errorf("the interface is %+v", *config)
 		}
-		if all := scaleSetIPs(t.Context(), t, nics); len(all) != 2 || all[0] == all[1] {
-			t.Errorf("addresses %q", all)
+		if ips := scaleSetIPs(t.Context(), t, nics); len(ips) != 2 || ips[0] == ips[1] {
+			t.Errorf("addresses %q", ips)
 		}
 		_, err = nics.GetVirtualMachineScaleSetNetworkInterface(t.Context(), "rg", "set", "1", "other", nil)
 		wantError(t, err, 404, "NotFound")
@@ -106,7 +106,7 @@ func TestTheSDKUpgradesAScaleSet(t *testing.T) {
 	})
 }
 
-func scaleSetIPs(ctx context.Context, t *testing.T, nics *armnetwork.InterfacesClient) (all []string) {
+func scaleSetIPs(ctx context.Context, t *testing.T, nics *armnetwork.InterfacesClient) (ips []string) {
 	t.Helper()
 	for pager := nics.NewListVirtualMachineScaleSetNetworkInterfacesPager("rg", "set", nil); pager.More(); {
 		page, err := pager.NextPage(ctx)
@@ -114,10 +114,10 @@ func scaleSetIPs(ctx context.Context, t *testing.T, nics *armnetwork.InterfacesC
 			t.Fatal(err)
 		}
 		for _, nic := range page.Value {
-			all = append(all, *nic.Properties.IPConfigurations[0].Properties.PrivateIPAddress)
+			ips = append(ips, *nic.Properties.IPConfigurations[0].Properties.PrivateIPAddress)
 		}
 	}
-	return all
+	return ips
 }
 
 func TestTheSDKMovesAnInterface(t *testing.T) {

@@ -129,11 +129,11 @@ func (e *Emulator) Snapshot() []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.finishDue(time.Now())
-	all := e.snapshotGroups()
+	groups := e.snapshotGroups()
 	for _, agg := range e.sortedAggregates() {
-		all = append(all, snapshotEntry{ID: agg.id.String(), Body: encodeJSON(e.snapshotBody(agg))})
+		groups = append(groups, snapshotEntry{ID: agg.id.String(), Body: encodeJSON(e.snapshotBody(agg))})
 	}
-	return encodeJSON(all)
+	return encodeJSON(groups)
 }
 
 // Revision returns a number that grows whenever Get or Snapshot may return something else.
@@ -147,18 +147,18 @@ func (e *Emulator) Revision() int {
 // Restore replaces all resources and drops all operations. Resources become Succeeded. Children may
 // be listed separately. An invalid snapshot changes nothing.
 func (e *Emulator) Restore(snapshot []byte) error {
-	var all []snapshotEntry
-	if err := json.Unmarshal(snapshot, &all); err != nil {
+	var entries []snapshotEntry
+	if err := json.Unmarshal(snapshot, &entries); err != nil {
 		return fmt.Errorf(`snapshot: want a JSON array of {"id", "body"}: %w`, err)
 	}
-	slices.SortStableFunc(all, func(a, b snapshotEntry) int { return strings.Count(a.ID, "/") - strings.Count(b.ID, "/") })
+	slices.SortStableFunc(entries, func(a, b snapshotEntry) int { return strings.Count(a.ID, "/") - strings.Count(b.ID, "/") })
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	fresh := New(e.opts)
 	fresh.restoring = true
 	fresh.random, fresh.lastPublicIP = e.random, e.lastPublicIP
 	var errs []error
-	for _, r := range all {
+	for _, r := range entries {
 		errs = append(errs, fresh.installResource(r.ID, r.Body, true))
 	}
 	if err := errors.Join(errs...); err != nil {

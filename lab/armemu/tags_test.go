@@ -27,11 +27,11 @@ func TestReferenceCountsItsTags(t *testing.T) {
 	counts := tagged(t, string(raw)+"\n"+string(rules))
 	var b strings.Builder
 	b.WriteString("| | documented | observed | assumed |\n|---|---|---|---|\n")
-	for _, row := range []struct{ what, column string }{
+	for _, row := range []struct{ about, column string }{
 		{"Behaviours and permissions", "Is"}, {"Validation rules", "Rule is"}, {"Their error codes", "Code is"},
 	} {
 		n := counts[row.column]
-		fmt.Fprintf(&b, "| %s | %d | %d | %d |\n", row.what, n[armemu.Documented], n[armemu.Observed], n[armemu.Assumed])
+		fmt.Fprintf(&b, "| %s | %d | %d | %d |\n", row.about, n[armemu.Documented], n[armemu.Observed], n[armemu.Assumed])
 	}
 	fmt.Fprintf(&b, "\nBeside these, %d questions are open; the emulator answers each of them either way.\n", len(behavior.AllProperties()))
 	referencepage.ExpectSection(t, page, "counts", b.String())
@@ -71,9 +71,9 @@ func tagged(t *testing.T, page string) map[string]map[armemu.Certainty]int {
 
 func leastCertain(t *testing.T, line, cell string) armemu.Certainty {
 	t.Helper()
-	all := []armemu.Certainty{armemu.Assumed, armemu.Observed, armemu.Documented}
-	if i := slices.IndexFunc(all, func(tag armemu.Certainty) bool { return strings.Contains(cell, string(tag)) }); i >= 0 {
-		return all[i]
+	certainties := []armemu.Certainty{armemu.Assumed, armemu.Observed, armemu.Documented}
+	if i := slices.IndexFunc(certainties, func(tag armemu.Certainty) bool { return strings.Contains(cell, string(tag)) }); i >= 0 {
+		return certainties[i]
 	}
 	t.Errorf("no tag in %q of %s", cell, line)
 	return ""

@@ -95,21 +95,21 @@ func (e *Emulator) takeToken(x *exchange) *Problem {
 		return nil
 	}
 	total := Bucket{Size: bucket.Size * limits.Global, PerSecond: bucket.PerSecond * limits.Global}
-	mine := e.limits.refillBucket(bucketKey{subscription: x.route.subscription, caller: x.callerID, class: class}, bucket, x.now)
-	all := e.limits.refillBucket(bucketKey{subscription: x.route.subscription, class: class}, total, x.now)
+	caller := e.limits.refillBucket(bucketKey{subscription: x.route.subscription, caller: x.callerID, class: class}, bucket, x.now)
+	callers := e.limits.refillBucket(bucketKey{subscription: x.route.subscription, class: class}, total, x.now)
 	var problem *Problem
 	switch {
-	case mine.tokens < 1:
-		problem = mine.throttleError(bucket, fmt.Sprintf("subscription actor '%s'", x.callerID), class)
-	case limits.Global > 0 && all.tokens < 1:
-		problem = all.throttleError(total, fmt.Sprintf("subscription '%s'", x.route.subscription), class)
+	case caller.tokens < 1:
+		problem = caller.throttleError(bucket, fmt.Sprintf("subscription actor '%s'", x.callerID), class)
+	case limits.Global > 0 && callers.tokens < 1:
+		problem = callers.throttleError(total, fmt.Sprintf("subscription '%s'", x.route.subscription), class)
 	default:
-		mine.tokens--
-		all.tokens--
+		caller.tokens--
+		callers.tokens--
 	}
-	x.header.Set("x-ms-ratelimit-remaining-subscription-"+class, strconv.Itoa(int(mine.tokens)))
+	x.header.Set("x-ms-ratelimit-remaining-subscription-"+class, strconv.Itoa(int(caller.tokens)))
 	if limits.Global > 0 {
-		x.header.Set("x-ms-ratelimit-remaining-subscription-global-"+class, strconv.Itoa(int(all.tokens)))
+		x.header.Set("x-ms-ratelimit-remaining-subscription-global-"+class, strconv.Itoa(int(callers.tokens)))
 	}
 	return problem
 }
@@ -126,10 +126,10 @@ func (l *limiter) refillBucket(key bucketKey, b Bucket, now time.Time) *bucketSt
 }
 
 // throttleError returns the same error for the global bucket (assumed).
-func (l *bucketState) throttleError(b Bucket, actor, class string) *Problem {
+func (s *bucketState) throttleError(b Bucket, actor, class string) *Problem {
 	wait := 5 * time.Minute
 	if b.PerSecond > 0 {
-		wait = max(time.Duration((1-l.tokens)/b.PerSecond*float64(time.Second)), 1)
+		wait = max(time.Duration((1-s.tokens)/b.PerSecond*float64(time.Second)), 1)
 	}
 	return &Problem{
 		Status: http.StatusTooManyRequests, Code: "SubscriptionRequestsThrottled", RetryAfter: wait, Gateway: true,

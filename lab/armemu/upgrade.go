@@ -52,25 +52,25 @@ func (e *Emulator) planUpgradeBatches(op *operation, p *proposal) []upgradeBatch
 	if p.id.root != scaleSetKind || p.on != KindPut || modelHash(p.before) == modelHash(p.root) || isFlexible(p.root) {
 		return nil
 	}
-	all := keysOf(e.scaleSetInstances(p.id))
+	keys := keysOf(e.scaleSetInstances(p.id))
 	switch {
 	case sameName(mode, "Automatic"):
-		return []upgradeBatch{{op.deadline, all}}
+		return []upgradeBatch{{op.deadline, keys}}
 	case sameName(mode, "Rolling"):
-		return e.splitBatches(op.deadline, objectField(policy, "rollingUpgradePolicy"), all)
+		return e.splitBatches(op.deadline, objectField(policy, "rollingUpgradePolicy"), keys)
 	}
 	return nil
 }
 
 // splitBatches assumes that every batch becomes healthy; the next one starts after the pause.
-func (e *Emulator) splitBatches(from time.Time, policy fields, all []string) []upgradeBatch {
+func (e *Emulator) splitBatches(from time.Time, policy fields, batches []string) []upgradeBatch {
 	percent, given := intField(policy, "maxBatchInstancePercent")
 	if !given || percent < 1 {
 		percent = 20
 	}
-	size := max(len(all)*min(percent, 100)/100, 1)
+	size := max(len(batches)*min(percent, 100)/100, 1)
 	var rolls []upgradeBatch
-	for batch := range slices.Chunk(all, size) {
+	for batch := range slices.Chunk(batches, size) {
 		from = from.Add(e.sampleLatency(instanceLatency))
 		rolls = append(rolls, upgradeBatch{from, batch})
 		from = from.Add(e.scaleDuration(parseISO8601(stringField(policy, "pauseTimeBetweenBatches"))))

@@ -53,7 +53,7 @@ func (e *Emulator) serveUsages(x *exchange) *Problem {
 	n := e.countUsage(r.subscription, r.location)
 	values := []any{}
 	for _, of := range []struct {
-		name, says string
+		name, text string
 		limit      int
 	}{
 		{"StaticPublicIPAddresses", "Static Public IP Addresses", maxPublicIPs},
@@ -68,7 +68,7 @@ func (e *Emulator) serveUsages(x *exchange) *Problem {
 			"unit":         "Count",
 			"currentValue": n[of.name],
 			"limit":        of.limit,
-			"name":         fields{"value": of.name, "localizedValue": of.says},
+			"name":         fields{"value": of.name, "localizedValue": of.text},
 		})
 	}
 	x.done, x.status, x.body = true, http.StatusOK, fields{"value": values}

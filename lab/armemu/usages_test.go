@@ -11,9 +11,9 @@ import (
 
 func TestUsages(t *testing.T) {
 	for _, tt := range []struct {
-		role   *Role
-		status int
-		says   string
+		role     *Role
+		status   int
+		wantText string
 	}{
 		{nil, http.StatusOK, `"currentValue":1,"id":"/subscriptions/s/providers/Microsoft.Network/locations/eastus/usages/IPv4StandardSkuPublicIpAddresses","limit":2,`},
 		{nil, http.StatusOK, `"currentValue":2,"id":"/subscriptions/s/providers/Microsoft.Network/locations/eastus/usages/PublicIPAddresses","limit":1000,`},
@@ -43,7 +43,7 @@ func TestUsages(t *testing.T) {
 			t.Fatal(err)
 		}
 		text, err := io.ReadAll(resp.Body)
-		if _ = resp.Body.Close(); err != nil || resp.StatusCode != tt.status || !strings.Contains(string(text), tt.says) {
+		if _ = resp.Body.Close(); err != nil || resp.StatusCode != tt.status || !strings.Contains(string(text), tt.wantText) {
 			t.Errorf("%+v: %d, %v: %s", tt, resp.StatusCode, err, text)
 		}
 	}

@@ -33,38 +33,38 @@ type recordingTransport struct {
 	start time.Time
 }
 
-func (tr *recordingTransport) Do(req *http.Request) (*http.Response, error) {
-	fmt.Fprintf(&tr.text, "== %v %s %s\n", time.Since(tr.start), req.Method, req.URL.RequestURI())
+func (r *recordingTransport) Do(req *http.Request) (*http.Response, error) {
+	fmt.Fprintf(&r.text, "== %v %s %s\n", time.Since(r.start), req.Method, req.URL.RequestURI())
 	if req.Body != nil {
 		body, err := io.ReadAll(req.Body)
 		if err != nil {
 			return nil, err
 		}
 		req.Body = io.NopCloser(bytes.NewReader(body))
-		tr.writeBody(body)
+		r.writeBody(body)
 	}
-	resp, err := tr.inner.Do(req)
+	resp, err := r.inner.Do(req)
 	if err != nil {
-		fmt.Fprintf(&tr.text, "-> %v\n\n", err)
+		fmt.Fprintf(&r.text, "-> %v\n\n", err)
 		return nil, err
 	}
-	fmt.Fprintf(&tr.text, "-> %s\n", resp.Status)
+	fmt.Fprintf(&r.text, "-> %s\n", resp.Status)
 	for _, name := range []string{"Azure-Asyncoperation", "Etag", "Location", "Retry-After"} {
 		if v := resp.Header.Get(name); v != "" {
-			fmt.Fprintf(&tr.text, "%s: %s\n", name, v)
+			fmt.Fprintf(&r.text, "%s: %s\n", name, v)
 		}
 	}
 	body, err := io.ReadAll(resp.Body)
 	resp.Body = io.NopCloser(bytes.NewReader(body))
-	tr.writeBody(body)
-	tr.text.WriteString("\n")
+	r.writeBody(body)
+	r.text.WriteString("\n")
 	return resp, err
 }
 
-func (tr *recordingTransport) writeBody(raw []byte) {
+func (r *recordingTransport) writeBody(raw []byte) {
 	var pretty bytes.Buffer
 	if len(raw) > 0 && json.Indent(&pretty, raw, "", "  ") == nil {
-		tr.text.WriteString(pretty.String() + "\n")
+		r.text.WriteString(pretty.String() + "\n")
 	}
 }
 

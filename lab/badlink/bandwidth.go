@@ -13,15 +13,15 @@ type bandwidth struct {
 	free time.Time
 }
 
-func (l *bandwidth) waitFor(bytes, perSecond int) {
-	l.mu.Lock()
+func (b *bandwidth) waitFor(bytes, perSecond int) {
+	b.mu.Lock()
 	now := time.Now()
-	if l.free.Before(now) {
-		l.free = now
+	if b.free.Before(now) {
+		b.free = now
 	}
-	l.free = l.free.Add(time.Duration(bytes) * time.Second / time.Duration(perSecond))
-	wait := l.free.Sub(now)
-	l.mu.Unlock()
+	b.free = b.free.Add(time.Duration(bytes) * time.Second / time.Duration(perSecond))
+	wait := b.free.Sub(now)
+	b.mu.Unlock()
 	time.Sleep(wait)
 }
 

@@ -83,12 +83,12 @@ type connection struct {
 
 // nonLoopbackAddress skips loopback addresses, where Weir does not provision clusters.
 func nonLoopbackAddress() (string, error) {
-	all, err := net.InterfaceAddrs()
+	addrs, err := net.InterfaceAddrs()
 	if err != nil {
 		return "", err
 	}
 	found := ""
-	for _, a := range all {
+	for _, a := range addrs {
 		got, err := netip.ParsePrefix(a.String())
 		if err != nil || !got.Addr().IsGlobalUnicast() {
 			continue

@@ -22,20 +22,20 @@ import (
 // pipeListener is an in-process listener, for virtual time.
 type pipeListener chan net.Conn
 
-func (w pipeListener) Accept() (net.Conn, error) {
-	if c, open := <-w; open {
+func (p pipeListener) Accept() (net.Conn, error) {
+	if c, open := <-p; open {
 		return c, nil
 	}
 	return nil, net.ErrClosed
 }
 
-func (w pipeListener) Close() error { close(w); return nil }
+func (p pipeListener) Close() error { close(p); return nil }
 
-func (w pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
+func (p pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-func (w pipeListener) dialPipe() net.Conn {
+func (p pipeListener) dialPipe() net.Conn {
 	near, in := net.Pipe()
-	w <- in
+	p <- in
 	return near
 }
 
@@ -57,9 +57,9 @@ func startLink(t *testing.T, n Network, seed uint64, bytes int) (pipeListener, *
 	return w, l
 }
 
-func (w pipeListener) fetchBytes(t *testing.T) int64 {
+func (p pipeListener) fetchBytes(t *testing.T) int64 {
 	t.Helper()
-	c := w.dialPipe()
+	c := p.dialPipe()
 	defer func() { _ = c.Close() }()
 	if _, err := c.Write([]byte("?")); err != nil {
 		return 0
@@ -84,8 +84,8 @@ func TestTheNetworkIsSlow(t *testing.T) {
 			}
 			return time.Since(began).Round(100 * time.Millisecond)
 		}
-		if one, two := took(1), took(2); one != 10*time.Second || two != 20*time.Second {
-			t.Errorf("50 kB over 5 kB/s took %s, and twice side by side %s", one, two)
+		if single, two := took(1), took(2); single != 10*time.Second || two != 20*time.Second {
+			t.Errorf("50 kB over 5 kB/s took %s, and twice side by side %s", single, two)
 		}
 		time.AfterFunc(5*time.Second, func() { l.SetNetwork(Network{BytesPerSecond: 50_000}) })
 		if got := took(1); got < 5*time.Second || got > 6200*time.Millisecond {
@@ -114,11 +114,11 @@ func TestTheNetworkResets(t *testing.T) {
 		})
 		return broken
 	}
-	first, again, other := plays(30, 1), plays(30, 1), plays(30, 2)
+	first, second, other := plays(30, 1), plays(30, 1), plays(30, 2)
 	if n := strings.Count(first, " "); n < 90 || n > 150 {
 		t.Errorf("%d of 400 were broken off, of 30 percent", n)
 	}
-	if first != again || first == other {
+	if first != second || first == other {
 		t.Error("the seed does not decide which")
 	}
 	if none, all := plays(0, 1), plays(100, 1); none != "" || strings.Count(all, " ") != 400 {
@@ -209,8 +209,8 @@ func TestAdmin(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	var heard []Network
-	admin := l.Admin(func(n Network) { heard = append(heard, n) })
+	var received []Network
+	admin := l.Admin(func(n Network) { received = append(received, n) })
 	asks := func(method, body string) (int, string) {
 		w := httptest.NewRecorder()
 		admin.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, "/", bytes.NewReader([]byte(body))))
@@ -219,7 +219,7 @@ func TestAdmin(t *testing.T) {
 	for _, row := range []struct {
 		method, body string
 		code         int
-		says         string
+		wantText     string
 	}{
 		{"GET", "", 200, `{"away":false,"bytesPerSecond":5000,"resetPercent":30,"connections":0,"refused":0,"reset":0,"bytes":0}`},
 		{"PATCH", `{"away":true}`, 200, `{"away":true,"bytesPerSecond":5000,"resetPercent":30,`},
@@ -231,11 +231,11 @@ func TestAdmin(t *testing.T) {
 		{"GET", "", 200, `{"away":true,"bytesPerSecond":1000,"resetPercent":0,`},
 		{"DELETE", "", 405, ""},
 	} {
-		if code, says := asks(row.method, row.body); code != row.code || !strings.Contains(says, row.says) {
-			t.Errorf("%s %s: %d %s, want %d %s", row.method, row.body, code, says, row.code, row.says)
+		if code, want := asks(row.method, row.body); code != row.code || !strings.Contains(want, row.wantText) {
+			t.Errorf("%s %s: %d %s, want %d %s", row.method, row.body, code, want, row.code, row.wantText)
 		}
 	}
-	if want := []Network{{true, 5000, 30}, {true, 1000, 0}}; fmt.Sprint(heard) != fmt.Sprint(want) {
-		t.Errorf("heard %v", heard)
+	if want := []Network{{true, 5000, 30}, {true, 1000, 0}}; fmt.Sprint(received) != fmt.Sprint(want) {
+		t.Errorf("heard %v", received)
 	}
 }

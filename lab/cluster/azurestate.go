@@ -149,14 +149,14 @@ func (s *Stage) readAzure() (azureState, error) {
 
 func decodeAzure(raw []byte) (azureState, error) {
 	c := azureState{text: string(raw), addresses: map[string]publicIP{}, interfaceMembers: map[string]map[string]string{}, firstConfigIDs: &[]string{}}
-	var all []struct {
+	var resources []struct {
 		ID   string          `json:"id"`
 		Body json.RawMessage `json:"body"`
 	}
-	if err := json.Unmarshal(raw, &all); err != nil {
+	if err := json.Unmarshal(raw, &resources); err != nil {
 		return c, fmt.Errorf("snapshot: %w", err)
 	}
-	for _, r := range all {
+	for _, r := range resources {
 		kind := strings.ToLower(r.ID)
 		var err error
 		switch {
@@ -200,34 +200,34 @@ func (f frontend) publicLabel() string {
 	return "private " + f.Name
 }
 
-func (c azureState) frontendAddress(f frontend) string {
+func (s azureState) frontendAddress(f frontend) string {
 	if f.Properties.PublicIP != nil {
-		return c.addresses[strings.ToLower(f.Properties.PublicIP.ID)].Properties.IP
+		return s.addresses[strings.ToLower(f.Properties.PublicIP.ID)].Properties.IP
 	}
 	return f.Properties.Private
 }
 
 // formatLines renders Azure's state, one line per frontend, rule, pool, probe or public IP.
-func (c azureState) formatLines(foreign func(pool string, ip string) bool) []string {
-	var all []string
-	for _, b := range c.balancers {
+func (s azureState) formatLines(foreign func(pool string, ip string) bool) []string {
+	var lines []string
+	for _, b := range s.balancers {
 		if b.Name != unmanagedName && b.Name != outboundName {
-			all = append(all, b.formatLines(foreign)...)
+			lines = append(lines, b.formatLines(foreign)...)
 		}
 	}
-	for _, p := range c.addresses {
-		all = append(all, fmt.Sprintf("public IP %s of %q", p.Name, p.Tags["k8s-azure-service"]))
+	for _, p := range s.addresses {
+		lines = append(lines, fmt.Sprintf("public IP %s of %q", p.Name, p.Tags["k8s-azure-service"]))
 	}
-	return all
+	return lines
 }
 
 func (b loadBalancer) formatLines(foreign func(pool string, ip string) bool) []string {
-	all := []string{"load balancer " + b.Name}
+	lines := []string{"load balancer " + b.Name}
 	frontends, pools, probes := map[string]string{}, map[string]string{}, map[string]probe{}
 	used := map[string]bool{}
 	for _, f := range b.Properties.Frontends {
 		frontends[f.Name] = f.publicLabel()
-		all = append(all, b.Name+": frontend "+f.publicLabel())
+		lines = append(lines, b.Name+": frontend "+f.publicLabel())
 	}
 	for _, p := range b.Properties.Pools {
 		members := p.managedMembers(func(ip string) bool { return foreign(b.Name+"/"+p.Name, ip) })
@@ -240,21 +240,21 @@ func (b loadBalancer) formatLines(foreign func(pool string, ip string) bool) []s
 	for _, r := range b.Properties.Rules {
 		p := r.Properties
 		used["pool "+p.Pool.lastSegment()], used["probe "+p.Probe.lastSegment()] = true, true
-		all = append(all, fmt.Sprintf("%s: %s %s %d to %d%s%s, idle %d, %s, probe %s, members %s", b.Name, frontends[p.Frontend.lastSegment()],
+		lines = append(lines, fmt.Sprintf("%s: %s %s %d to %d%s%s, idle %d, %s, probe %s, members %s", b.Name, frontends[p.Frontend.lastSegment()],
 			strings.ToUpper(p.Protocol), p.FrontendPort, p.BackendPort, textIf(p.Floating, " floating"), textIf(p.Reset, " reset"), p.Idle,
 			p.Distribution, formatProbe(p.Probe, probes), pools[p.Pool.lastSegment()]))
 	}
 	for name, members := range pools {
 		if !used["pool "+name] {
-			all = append(all, fmt.Sprintf("%s: pool %s without a rule, members %s", b.Name, name, members))
+			lines = append(lines, fmt.Sprintf("%s: pool %s without a rule, members %s", b.Name, name, members))
 		}
 	}
 	for name := range probes {
 		if !used["probe "+name] {
-			all = append(all, fmt.Sprintf("%s: probe %s without a rule", b.Name, name))
+			lines = append(lines, fmt.Sprintf("%s: probe %s without a rule", b.Name, name))
 		}
 	}
-	return all
+	return lines
 }
 
 // managedMembers returns the pool members that are not foreign.
@@ -280,17 +280,17 @@ func textIf(isTrue bool, text string) string {
 	return ""
 }
 
-func formatProbe(r *reference, all map[string]probe) string {
+func formatProbe(r *reference, probes map[string]probe) string {
 	if r == nil {
 		return "none"
 	}
-	p := all[r.lastSegment()].Properties
+	p := probes[r.lastSegment()].Properties
 	return fmt.Sprintf("%s %d%s %ds×%d", strings.ToUpper(p.Protocol), p.Port, p.Path, p.Interval, p.Threshold)
 }
 
 // isAllowed reports whether the security group allows a flow from the Internet.
-func (c azureState) isAllowed(from, to netip.Addr, protocol string, port int32) bool {
-	for _, r := range c.rules {
+func (s azureState) isAllowed(from, to netip.Addr, protocol string, port int32) bool {
+	for _, r := range s.rules {
 		p := r.Properties
 		if p.Direction != "Inbound" || p.Protocol != "*" && !strings.EqualFold(p.Protocol, protocol) {
 			continue

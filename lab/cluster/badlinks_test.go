@@ -73,7 +73,7 @@ func TestABadValueIsOneEvent(t *testing.T) {
 				failOn(s.AddService("shop/web", requestLinkService))
 				failOn(s.WaitInSync(10 * time.Minute))
 				s.Sleep(time.Minute)
-				before, told := s.azureWrites(), len(s.eventsOf("web"))
+				before, reported := s.azureWrites(), len(s.eventsOf("web"))
 				spoil := func(svc *corev1.Service) {
 					requestLinkService(svc)
 					setAnnotation(svc, annotation+"azure-pls-"+bad.field, bad.value)
@@ -88,7 +88,7 @@ func TestABadValueIsOneEvent(t *testing.T) {
 				if after := s.azureWrites(); len(after) != len(before) {
 					failOn(fmt.Errorf("written are %q", after[len(before):]))
 				}
-				failOn(s.expectRejectedOnce("web", told, bad))
+				failOn(s.expectRejectedOnce("web", reported, bad))
 				failOn(s.expectRejectedOnce("api", 0, bad))
 				failOn(s.ChangeService("shop/web", func(svc *corev1.Service) { setAnnotation(svc, annotation+"azure-pls-"+bad.field, "") }))
 				failOn(s.DeleteService("shop/api"))
@@ -119,20 +119,20 @@ func (s *Stage) expectRejectedOnce(name string, before int, bad badLink) error {
 func (s *Stage) eventsOf(name string) []corev1.Event {
 	f, err := s.readObjects()
 	failOn(err)
-	var all []corev1.Event
+	var events []corev1.Event
 	for _, e := range f.events {
 		if e.InvolvedObject.Kind == "Service" && e.InvolvedObject.Name == name {
-			all = append(all, e)
+			events = append(events, e)
 		}
 	}
-	return all
+	return events
 }
 
 // azureWrites returns the write requests to Azure.
 func (s *Stage) azureWrites() []string {
-	var all []string
+	var writes []string
 	for _, c := range s.emulator.Calls(func(c armemu.Call) bool { return c.Method != http.MethodGet }) {
-		all = append(all, fmt.Sprintf("%s %s: %d", c.Method, c.Path, c.Status))
+		writes = append(writes, fmt.Sprintf("%s %s: %d", c.Method, c.Path, c.Status))
 	}
-	return all
+	return writes
 }

@@ -103,7 +103,7 @@ type basicBalancer struct {
 // The machines' subnet has the security group, which Standard load balancers need for inbound
 // traffic.
 func (s *Stage) addBasicBalancers(of []basicService) (pools []any, err error) {
-	all := map[string]*basicBalancer{}
+	balancers := map[string]*basicBalancer{}
 	if err := s.setSubnetGroup(idOf(securityGroup)); err != nil {
 		return nil, err
 	}
@@ -116,8 +116,8 @@ func (s *Stage) addBasicBalancers(of []basicService) (pools []any, err error) {
 			return nil, err
 		}
 		name := b.loadBalancerKey()
-		if all[name] == nil {
-			all[name] = &basicBalancer{at: network + "loadBalancers/" + name, pools: map[string]bool{}, brought: map[string]string{}}
+		if balancers[name] == nil {
+			balancers[name] = &basicBalancer{at: network + "loadBalancers/" + name, pools: map[string]bool{}, brought: map[string]string{}}
 		}
 		families := []corev1.IPFamily{corev1.IPv4Protocol}
 		if b.dual {
@@ -125,7 +125,7 @@ func (s *Stage) addBasicBalancers(of []basicService) (pools []any, err error) {
 		}
 		for _, family := range families {
 			ip := basicAddress(of, n, family)
-			if err := s.addBasicFrontend(all[name], b, svc, family, ip); err != nil {
+			if err := s.addBasicFrontend(balancers[name], b, svc, family, ip); err != nil {
 				return nil, err
 			}
 			svc.Status.LoadBalancer.Ingress = append(svc.Status.LoadBalancer.Ingress, corev1.LoadBalancerIngress{IP: ip})
@@ -134,8 +134,8 @@ func (s *Stage) addBasicBalancers(of []basicService) (pools []any, err error) {
 			return nil, err
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		b := all[name]
+	for _, name := range slices.Sorted(maps.Keys(balancers)) {
+		b := balancers[name]
 		var named []any
 		for _, pool := range slices.Sorted(maps.Keys(b.pools)) {
 			named = append(named, map[string]any{"name": pool})

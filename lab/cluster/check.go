@@ -31,50 +31,50 @@ func (s *Stage) CheckInSync() error {
 	if err != nil {
 		return err
 	}
-	var all []error
+	var errs []error
 	want := f.formatLines()
-	all = append(all, diffLines(want, slices.DeleteFunc(c.formatLines(s.isForeign), func(line string) bool {
+	errs = append(errs, diffLines(want, slices.DeleteFunc(c.formatLines(s.isForeign), func(line string) bool {
 		return !slices.Contains(want, line) && (f.isUnusedNodePool(line) || s.isRetained(c, line))
 	}))...)
-	all = append(all, s.checkStatuses(f, c)...)
-	all = append(all, s.checkFlows(f, c)...)
-	all = append(all, checkBackendPools(f, c)...)
-	all = append(all, s.checkLeftovers(f, c)...)
-	all = append(all, s.checkUnmanaged(f, c)...)
-	all = append(all, f.checkPlacements()...)
-	all = append(all, s.checkUnmanagedPools(f, c)...)
-	all = append(all, s.checkEvictionTaints(f)...)
+	errs = append(errs, s.checkStatuses(f, c)...)
+	errs = append(errs, s.checkFlows(f, c)...)
+	errs = append(errs, checkBackendPools(f, c)...)
+	errs = append(errs, s.checkLeftovers(f, c)...)
+	errs = append(errs, s.checkUnmanaged(f, c)...)
+	errs = append(errs, f.checkPlacements()...)
+	errs = append(errs, s.checkUnmanagedPools(f, c)...)
+	errs = append(errs, s.checkEvictionTaints(f)...)
 	if !s.opts.NoOutboundPool {
-		all = append(all, c.checkOutbound()...)
+		errs = append(errs, c.checkOutbound()...)
 	}
-	all = append(all, s.checkMemberTypes(c)...)
-	all = append(all, s.checkLinkServices(f, c)...)
-	return errors.Join(all...)
+	errs = append(errs, s.checkMemberTypes(c)...)
+	errs = append(errs, s.checkLinkServices(f, c)...)
+	return errors.Join(errs...)
 }
 
 func diffLines(want, got []string) []error {
-	var all []error
+	var errs []error
 	slices.Sort(want)
 	slices.Sort(got)
 	for _, line := range want {
 		if !slices.Contains(got, line) {
-			all = append(all, fmt.Errorf("lacking in Azure: %s", line))
+			errs = append(errs, fmt.Errorf("lacking in Azure: %s", line))
 		}
 	}
 	for _, line := range got {
 		if !slices.Contains(want, line) {
-			all = append(all, fmt.Errorf("too much in Azure: %s", line))
+			errs = append(errs, fmt.Errorf("too much in Azure: %s", line))
 		}
 	}
-	return all
+	return errs
 }
 
 // addressOf returns the address of the frontend with this label.
-func (c azureState) addressOf(label string) string {
-	for _, b := range c.balancers {
+func (s azureState) addressOf(label string) string {
+	for _, b := range s.balancers {
 		for _, f := range b.Properties.Frontends {
 			if f.publicLabel() == label {
-				return c.frontendAddress(f)
+				return s.frontendAddress(f)
 			}
 		}
 	}
@@ -83,7 +83,7 @@ func (c azureState) addressOf(label string) string {
 
 // checkStatuses compares Service statuses with Azure.
 func (s *Stage) checkStatuses(f objects, c azureState) []error {
-	var all []error
+	var errs []error
 	for i := range f.services {
 		svc := &f.services[i]
 		var want, got []string
@@ -98,54 +98,54 @@ func (s *Stage) checkStatuses(f objects, c azureState) []error {
 		slices.Sort(want)
 		slices.Sort(got)
 		if !slices.Equal(want, got) {
-			all = append(all, fmt.Errorf("the status of %s/%s shows %v, and its addresses are %v", svc.Namespace, svc.Name, got, want))
+			errs = append(errs, fmt.Errorf("the status of %s/%s shows %v, and its addresses are %v", svc.Namespace, svc.Name, got, want))
 		}
 		if !isManaged(svc) && slices.ContainsFunc(svc.Finalizers, func(n string) bool { return strings.HasPrefix(n, "weir.dev/") }) {
-			all = append(all, fmt.Errorf("%s/%s is not Weir's, and has its finalizer", svc.Namespace, svc.Name))
+			errs = append(errs, fmt.Errorf("%s/%s is not Weir's, and has its finalizer", svc.Namespace, svc.Name))
 		}
 	}
-	return all
+	return errs
 }
 
 // checkFlows tests flows against the security group.
 func (s *Stage) checkFlows(f objects, c azureState) []error {
-	var all []error
+	var errs []error
 	for flow, want := range f.sampledFlows(c.addressOf) {
 		if isAllowed := c.isAllowed(flow.from, flow.to, flow.protocol, flow.port); isAllowed != want {
-			all = append(all, fmt.Errorf("the security group admits %s: %t, want %t", flow, isAllowed, want))
+			errs = append(errs, fmt.Errorf("the security group admits %s: %t, want %t", flow, isAllowed, want))
 		}
 	}
-	slices.SortFunc(all, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return all
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errs
 }
 
 // checkBackendPools compares the BackendPools with the Services that need one.
 func checkBackendPools(f objects, c azureState) []error {
-	var all []error
+	var errs []error
 	for i := range f.pools {
 		p := &f.pools[i]
 		synced := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionSynced)
 		switch {
 		case p.Spec.LoadBalancer.Name == unmanagedName: // reported by another check
 		case p.DeletionTimestamp != nil:
-			all = append(all, fmt.Errorf("BackendPool %s/%s is still being deleted", p.Namespace, p.Name))
+			errs = append(errs, fmt.Errorf("BackendPool %s/%s is still being deleted", p.Namespace, p.Name))
 		case synced != nil && synced.Reason == v1alpha1.ReasonPoolNotFound && p.Spec.Nodes != nil && !f.usesNodePool(p.Spec.LoadBalancer.Name, poolFamily(p.Spec.PoolName)) && !c.hasPool(poolKey(p)):
 			// no traffic: its load balancer was recreated without this pool
 		case synced == nil || synced.Reason != v1alpha1.ReasonInSync && !p.Spec.Paused:
-			all = append(all, fmt.Errorf("BackendPool %s/%s is not in sync: %s", p.Namespace, p.Name, formatJSON(synced)))
+			errs = append(errs, fmt.Errorf("BackendPool %s/%s is not in sync: %s", p.Namespace, p.Name, formatJSON(synced)))
 		case p.Spec.ServiceRef != nil && !slices.ContainsFunc(f.services, func(svc corev1.Service) bool {
 			return svc.Namespace == p.Namespace && svc.Name == p.Spec.ServiceRef.Name
 		}):
-			all = append(all, fmt.Errorf("BackendPool %s/%s has no Service %s", p.Namespace, p.Name, p.Spec.ServiceRef.Name))
+			errs = append(errs, fmt.Errorf("BackendPool %s/%s has no Service %s", p.Namespace, p.Name, p.Spec.ServiceRef.Name))
 		}
 	}
-	return all
+	return errs
 }
 
 // usesNodePool reports whether a Service uses the pool of all nodes on a load balancer.
-func (f objects) usesNodePool(balancer string, family corev1.IPFamily) bool {
-	return slices.ContainsFunc(f.services, func(svc corev1.Service) bool {
-		return isManaged(&svc) && f.loadBalancerName(&svc) == balancer && !isLocal(&svc) && slices.Contains(svc.Spec.IPFamilies, family)
+func (o objects) usesNodePool(balancer string, family corev1.IPFamily) bool {
+	return slices.ContainsFunc(o.services, func(svc corev1.Service) bool {
+		return isManaged(&svc) && o.loadBalancerName(&svc) == balancer && !isLocal(&svc) && slices.Contains(svc.Spec.IPFamilies, family)
 	})
 }
 
@@ -156,7 +156,7 @@ func formatJSON(synced any) string {
 
 // checkLeftovers finds resources of Services that are deleted or no longer managed.
 func (s *Stage) checkLeftovers(f objects, c azureState) []error {
-	var all []error
+	var errs []error
 	alive := map[string]bool{}
 	for i := range f.services {
 		svc := &f.services[i]
@@ -164,12 +164,12 @@ func (s *Stage) checkLeftovers(f objects, c azureState) []error {
 			alive[ownerName(svc)] = true
 		}
 		if svc.DeletionTimestamp != nil {
-			all = append(all, fmt.Errorf("%s/%s is still being deleted, with %v", svc.Namespace, svc.Name, svc.Finalizers))
+			errs = append(errs, fmt.Errorf("%s/%s is still being deleted, with %v", svc.Namespace, svc.Name, svc.Finalizers))
 		}
 	}
 	for owner, key := range s.serviceOwners {
 		if !alive[owner] && strings.Contains(c.text, owner) && !s.isFrontendShared(owner, c) {
-			all = append(all, fmt.Errorf("something in Azure is of %s (%s), which has no load balancer any more", key, owner))
+			errs = append(errs, fmt.Errorf("something in Azure is of %s (%s), which has no load balancer any more", key, owner))
 		}
 	}
 	hosts := map[string]bool{}
@@ -192,11 +192,11 @@ func (s *Stage) checkLeftovers(f objects, c azureState) []error {
 		}
 		for _, to := range append(r.Properties.Destinations, r.Properties.Destination) {
 			if to != "" && !hosts[to] {
-				all = append(all, fmt.Errorf("security rule %s is about %s, which is nobody's", r.Name, to))
+				errs = append(errs, fmt.Errorf("security rule %s is about %s, which is nobody's", r.Name, to))
 			}
 		}
 	}
-	return all
+	return errs
 }
 
 // isFrontendShared reports whether a frontend keeps the name of its first Service because others share its
@@ -219,43 +219,43 @@ func (s *Stage) isFrontendShared(owner string, c azureState) bool {
 
 // checkUnmanaged checks that resources of other owners are unchanged.
 func (s *Stage) checkUnmanaged(f objects, c azureState) []error {
-	var all []error
+	var errs []error
 	for member := range s.foreign {
 		if s.mustRemain(member) && !c.hasMember(member) {
-			all = append(all, fmt.Errorf("%s has lost %s, which others had put there", member.pool, member.ip))
+			errs = append(errs, fmt.Errorf("%s has lost %s, which others had put there", member.pool, member.ip))
 		}
 	}
 	if !slices.ContainsFunc(c.rules, func(r securityRule) bool { return r.Name == "ssh" }) {
-		all = append(all, errors.New("the security group has lost the rule ssh, which others had put there"))
+		errs = append(errs, errors.New("the security group has lost the rule ssh, which others had put there"))
 	}
 	for _, e := range f.events {
 		if hasToken(e.Message) {
-			all = append(all, fmt.Errorf("an event tells a token: %s", e.Message))
+			errs = append(errs, fmt.Errorf("an event tells a token: %s", e.Message))
 		}
 	}
 	for _, shown := range []any{f.services, f.nodes, f.pools} {
 		if text, _ := json.Marshal(shown); hasToken(string(text)) {
-			all = append(all, fmt.Errorf("an object tells a token: %s", text))
+			errs = append(errs, fmt.Errorf("an object tells a token: %s", text))
 		}
 	}
-	return append(all, s.checkUserIPs()...)
+	return append(errs, s.checkUserIPs()...)
 }
 
 // checkUserIPs checks that public IPs created by users exist.
 func (s *Stage) checkUserIPs() []error {
-	var all []error
+	var errs []error
 	for _, id := range slices.Sorted(maps.Keys(s.userIPs)) {
 		var p publicIP
 		if raw, ok := s.emulator.Get(id); ok {
 			if err := json.Unmarshal(raw, &p); err != nil {
-				return append(all, fmt.Errorf("%s: %w", id, err))
+				return append(errs, fmt.Errorf("%s: %w", id, err))
 			}
 		}
 		if got := p.Properties.IP; got != s.userIPs[id] {
-			all = append(all, fmt.Errorf("public IP %s, which people made, was %s and is %q", id, s.userIPs[id], got))
+			errs = append(errs, fmt.Errorf("public IP %s, which people made, was %s and is %q", id, s.userIPs[id], got))
 		}
 	}
-	return all
+	return errs
 }
 
 // traffic counts requests.
@@ -312,12 +312,12 @@ func (s *Stage) CheckIdleHour(reads int) error {
 	s.trafficSince()
 	s.Sleep(time.Hour)
 	writes, n := s.trafficSince()
-	var all []error
+	var errs []error
 	if len(writes) > 0 {
-		all = append(all, fmt.Errorf("%d writes in an hour in which nothing changed:\n%s", len(writes), strings.Join(writes[:min(len(writes), 20)], "\n")))
+		errs = append(errs, fmt.Errorf("%d writes in an hour in which nothing changed:\n%s", len(writes), strings.Join(writes[:min(len(writes), 20)], "\n")))
 	}
 	if n > reads {
-		all = append(all, fmt.Errorf("%d reads in an hour in which nothing changed, want %d at most", n, reads))
+		errs = append(errs, fmt.Errorf("%d reads in an hour in which nothing changed, want %d at most", n, reads))
 	}
-	return errors.Join(append(all, s.CheckInSync())...)
+	return errors.Join(append(errs, s.CheckInSync())...)
 }

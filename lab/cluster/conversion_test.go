@@ -139,24 +139,24 @@ func setDualStack(svc *corev1.Service) {
 func (s *Stage) events(reason string) string {
 	f, err := s.readObjects()
 	failOn(err)
-	var all []string
+	var events []string
 	for _, e := range f.events {
 		if e.Reason == reason {
-			all = append(all, e.Message)
+			events = append(events, e.Message)
 		}
 	}
-	return strings.Join(all, "\n")
+	return strings.Join(events, "\n")
 }
 
 func (s *Stage) expectEvent(reason, text string) {
-	if told := s.events(reason); !strings.Contains(told, text) {
-		failOn(fmt.Errorf("told of %s: %q, want %q", reason, told, text))
+	if reported := s.events(reason); !strings.Contains(reported, text) {
+		failOn(fmt.Errorf("told of %s: %q, want %q", reason, reported, text))
 	}
 }
 
 // A pool with foreign members is not converted until they are removed, and still follows the nodes;
 // a dry run reports the conversion and prevents it.
-func TestWhatKeepsAPoolOfTheOtherKind(t *testing.T) {
+func TestRetainedPoolOfAnotherKind(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
 	}
@@ -225,7 +225,7 @@ func (s *Stage) checkRuleNodes(nodes int) error {
 
 // A Private Link Service makes Azure reject addresses, so the interim pool never fills: new
 // Services, ports and nodes keep using the pool of interfaces.
-func TestWhatIsNewWhileThePoolOfTheOtherKindCannotGo(t *testing.T) {
+func TestNewServicesDuringAConversion(t *testing.T) {
 	published := func(c *config.Config) { useInterfaces(c); c.DisableSubnetPolicies = true }
 	runStage(t, Options{Configure: published, Machines: true, CheckRuleMembers: true, Role: shipped.AzureRoles()}, func(s *Stage) {
 		for n := range 3 {

@@ -85,11 +85,11 @@ func isLocal(svc *corev1.Service) bool {
 	return svc.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }
 
-func (f objects) loadBalancerName(svc *corev1.Service) string {
+func (o objects) loadBalancerName(svc *corev1.Service) string {
 	if isInternal(svc) {
-		return f.recordedPlacement(svc) + "-internal"
+		return o.recordedPlacement(svc) + "-internal"
 	}
-	return f.recordedPlacement(svc)
+	return o.recordedPlacement(svc)
 }
 
 func familySuffix(svc *corev1.Service, family corev1.IPFamily) string {
@@ -115,49 +115,49 @@ func publicIPName(svc *corev1.Service, family corev1.IPFamily) string {
 }
 
 // formatLines renders the desired Azure state in the format of azureState.formatLines.
-func (f objects) formatLines() []string {
+func (o objects) formatLines() []string {
 	set := map[string]bool{}
-	for _, name := range f.userIPs {
+	for _, name := range o.userIPs {
 		set[fmt.Sprintf("public IP %s of %q", name, "")] = true
 	}
-	for i := range f.services {
-		svc := &f.services[i]
+	for i := range o.services {
+		svc := &o.services[i]
 		if !isManaged(svc) {
 			continue
 		}
-		at := f.loadBalancerName(svc)
+		at := o.loadBalancerName(svc)
 		set["load balancer "+at] = true
 		for _, family := range svc.Spec.IPFamilies {
 			label := frontendLabel(svc, family)
 			set[at+": frontend "+label] = true
-			if !isInternal(svc) && !slices.Contains(f.userIPs, publicIPName(svc, family)) {
+			if !isInternal(svc) && !slices.Contains(o.userIPs, publicIPName(svc, family)) {
 				set[fmt.Sprintf("public IP %s of %q", publicIPName(svc, family), svc.Namespace+"/"+svc.Name)] = true
 			}
-			members := f.formatMembers(f.serviceAddresses(svc, family))
+			members := o.formatMembers(o.serviceAddresses(svc, family))
 			for _, p := range svc.Spec.Ports {
 				set[at+": "+label+" "+formatRule(svc, p)+", members "+members] = true
 			}
 		}
 	}
-	var all []string
+	var lines []string
 	for line := range set {
-		all = append(all, line)
+		lines = append(lines, line)
 	}
-	return all
+	return lines
 }
 
 // isUnusedNodePool reports whether a line is about a pool of all nodes without a rule. It is deleted with
 // its load balancer; if it has a BackendPool, it still follows the nodes.
-func (f objects) isUnusedNodePool(line string) bool {
+func (o objects) isUnusedNodePool(line string) bool {
 	balancer, rest, _ := strings.Cut(line, ": pool ")
 	name, members, unused := strings.Cut(rest, " without a rule, members ")
 	family := poolFamily(name)
 	if !unused || name != clusterName && family != corev1.IPv6Protocol {
 		return false
 	}
-	for i := range f.pools {
-		if p := &f.pools[i]; p.Spec.LoadBalancer.Name == balancer && p.Spec.PoolName == name {
-			return members == f.formatMembers(f.loadBalancerNodes(strings.TrimSuffix(balancer, "-internal"), family))
+	for i := range o.pools {
+		if p := &o.pools[i]; p.Spec.LoadBalancer.Name == balancer && p.Spec.PoolName == name {
+			return members == o.formatMembers(o.loadBalancerNodes(strings.TrimSuffix(balancer, "-internal"), family))
 		}
 	}
 	return true
@@ -198,43 +198,43 @@ func formatRule(svc *corev1.Service, p corev1.ServicePort) string {
 }
 
 // formatMembers renders the members of a pool; draining members are Down.
-func (f objects) formatMembers(members []string) string {
-	down := f.downAddresses(members)
-	var all []string
+func (o objects) formatMembers(members []string) string {
+	down := o.downAddresses(members)
+	var names []string
 	for _, m := range members {
 		if slices.Contains(down, m) {
 			m += "(Down)"
 		}
-		all = append(all, m)
+		names = append(names, m)
 	}
-	return strings.Join(all, " ")
+	return strings.Join(names, " ")
 }
 
 // serviceAddresses returns the addresses that receive traffic for a Service.
-func (f objects) serviceAddresses(svc *corev1.Service, family corev1.IPFamily) []string {
-	if isLocal(svc) && !f.interfaces { // the health probe checks each node
-		return f.hostingAddresses(svc, family)
+func (o objects) serviceAddresses(svc *corev1.Service, family corev1.IPFamily) []string {
+	if isLocal(svc) && !o.interfaces { // the health probe checks each node
+		return o.hostingAddresses(svc, family)
 	}
-	return f.loadBalancerNodes(f.recordedPlacement(svc), family)
+	return o.loadBalancerNodes(o.recordedPlacement(svc), family)
 }
 
 // hostingAddresses returns the addresses of nodes with an endpoint of the Service.
-func (f objects) hostingAddresses(svc *corev1.Service, family corev1.IPFamily) []string {
-	return f.filterNodes(family, func(n *corev1.Node) bool { return f.hasEndpoint(n.Name, svc, family) })
+func (o objects) hostingAddresses(svc *corev1.Service, family corev1.IPFamily) []string {
+	return o.filterNodes(family, func(n *corev1.Node) bool { return o.hasEndpoint(n.Name, svc, family) })
 }
 
 // loadBalancerNodes returns the addresses of all nodes behind a load balancer.
-func (f objects) loadBalancerNodes(configuration string, family corev1.IPFamily) []string {
-	return f.filterNodes(family, func(n *corev1.Node) bool {
-		return len(f.configurations) == 0 || n.Labels[placementLabel] == configuration
+func (o objects) loadBalancerNodes(configuration string, family corev1.IPFamily) []string {
+	return o.filterNodes(family, func(n *corev1.Node) bool {
+		return len(o.configurations) == 0 || n.Labels[placementLabel] == configuration
 	})
 }
 
 // filterNodes returns the addresses of nodes that are not excluded.
-func (f objects) filterNodes(family corev1.IPFamily, which func(*corev1.Node) bool) []string {
-	var all []string
-	for i := range f.nodes {
-		n := &f.nodes[i]
+func (o objects) filterNodes(family corev1.IPFamily, which func(*corev1.Node) bool) []string {
+	var nodes []string
+	for i := range o.nodes {
+		n := &o.nodes[i]
 		if _, excluded := n.Labels[corev1.LabelNodeExcludeBalancers]; excluded || !which(n) {
 			continue
 		}
@@ -242,16 +242,16 @@ func (f objects) filterNodes(family corev1.IPFamily, which func(*corev1.Node) bo
 			return a.Type == corev1.NodeInternalIP && isInFamily(a.Address, family)
 		})
 		if at >= 0 {
-			all = append(all, n.Status.Addresses[at].Address)
+			nodes = append(nodes, n.Status.Addresses[at].Address)
 		}
 	}
-	slices.Sort(all)
-	return all
+	slices.Sort(nodes)
+	return nodes
 }
 
 // hasEndpoint reports whether a node has an endpoint of the Service that accepts traffic.
-func (f objects) hasEndpoint(node string, svc *corev1.Service, family corev1.IPFamily) bool {
-	for _, slice := range f.slices {
+func (o objects) hasEndpoint(node string, svc *corev1.Service, family corev1.IPFamily) bool {
+	for _, slice := range o.slices {
 		if slice.Namespace != svc.Namespace || slice.Labels[discoveryv1.LabelServiceName] != svc.Name || string(slice.AddressType) != string(family) {
 			continue
 		}
@@ -266,11 +266,11 @@ func (f objects) hasEndpoint(node string, svc *corev1.Service, family corev1.IPF
 
 // sourceRanges returns the source ranges of a Service; none means all.
 func sourceRanges(svc *corev1.Service) []netip.Prefix {
-	var all []netip.Prefix
+	var prefixes []netip.Prefix
 	for _, text := range svc.Spec.LoadBalancerSourceRanges {
-		all = append(all, netip.MustParsePrefix(text))
+		prefixes = append(prefixes, netip.MustParsePrefix(text))
 	}
-	return all
+	return prefixes
 }
 
 // sampledSources are source addresses of the tested flows.
@@ -291,10 +291,10 @@ func (f flow) String() string {
 
 // sampledFlows returns the tested flows to public Services and whether they are allowed. A flow that one
 // Service allows is not denied by another at the same address.
-func (f objects) sampledFlows(addressOf func(label string) string) map[flow]bool {
-	all := map[flow]bool{}
-	for i := range f.services {
-		svc := &f.services[i]
+func (o objects) sampledFlows(addressOf func(label string) string) map[flow]bool {
+	flows := map[flow]bool{}
+	for i := range o.services {
+		svc := &o.services[i]
 		if !isManaged(svc) || isInternal(svc) {
 			continue
 		}
@@ -302,7 +302,7 @@ func (f objects) sampledFlows(addressOf func(label string) string) map[flow]bool
 			for _, p := range svc.Spec.Ports {
 				to, port := []string{addressOf(frontendLabel(svc, family))}, p.Port
 				if svc.Annotations[annotation+"azure-disable-load-balancer-floating-ip"] == "true" {
-					to, port = f.serviceAddresses(svc, family), p.NodePort
+					to, port = o.serviceAddresses(svc, family), p.NodePort
 				}
 				for _, text := range to {
 					ip, err := netip.ParseAddr(text)
@@ -310,15 +310,15 @@ func (f objects) sampledFlows(addressOf func(label string) string) map[flow]bool
 						continue // reported by another check
 					}
 					for _, from := range sampledSources[family] {
-						one := flow{from, ip, string(p.Protocol), port}
+						sample := flow{from, ip, string(p.Protocol), port}
 						ranges := sourceRanges(svc)
-						all[one] = all[one] || len(ranges) == 0 || slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Contains(from) })
+						flows[sample] = flows[sample] || len(ranges) == 0 || slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Contains(from) })
 						other := flow{from, ip, string(p.Protocol), 9} // a port without a Service
-						all[other] = false
+						flows[other] = false
 					}
 				}
 			}
 		}
 	}
-	return all
+	return flows
 }

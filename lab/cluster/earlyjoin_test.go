@@ -18,7 +18,7 @@ func (s *Stage) membersOf(pool string) string {
 	body, _ := s.emulator.Get(network + "loadBalancers/" + clusterName)
 	var b loadBalancer
 	failOn(json.Unmarshal(body, &b))
-	var all []string
+	var members []string
 	for _, p := range b.Properties.Pools {
 		for _, a := range p.Properties.Addresses {
 			if p.Name != pool {
@@ -31,11 +31,11 @@ func (s *Stage) membersOf(pool string) string {
 			if a.Properties.Admin == "Down" {
 				text += "!"
 			}
-			all = append(all, text)
+			members = append(members, text)
 		}
 	}
-	slices.Sort(all)
-	return strings.Join(all, " ")
+	slices.Sort(members)
+	return strings.Join(members, " ")
 }
 
 func (s *Stage) expectMembers(when, want string) {
@@ -86,7 +86,7 @@ func TestANodeThatStartsIsAMemberForAWhile(t *testing.T) {
 }
 
 // A node joins early only because of the health check of this Service.
-func TestWhereNoNodeJoinsEarly(t *testing.T) {
+func TestPoolsWithoutEarlyMembers(t *testing.T) {
 	edit := func(change func(probes, rules []any) ([]any, []any)) func(s *Stage) {
 		return func(s *Stage) {
 			id := network + "loadBalancers/" + clusterName

@@ -67,7 +67,7 @@ func TestAServiceThatNothingAnswersFor(t *testing.T) {
 		failOn(s.WaitInSync(2 * time.Minute))
 		s.Sleep(settleTime)
 		svc := &corev1.Service{}
-		says := func(after time.Duration, reason string, written bool) {
+		want := func(after time.Duration, reason string, written bool) {
 			t.Helper()
 			before := svc.ResourceVersion
 			s.Sleep(after)
@@ -77,19 +77,19 @@ func TestAServiceThatNothingAnswersFor(t *testing.T) {
 				t.Errorf("%+v, from version %s to %s; want %s, written %t", c, before, svc.ResourceVersion, reason, written)
 			}
 		}
-		says(0, servicelb.ConditionReasonProgrammed, true)
+		want(0, servicelb.ConditionReasonProgrammed, true)
 		for range 10 {
 			failOn(s.SetEndpoints("shop/web", map[int]bool{0: false}))
-			says(20*time.Second, servicelb.ConditionReasonProgrammed, false)
+			want(20*time.Second, servicelb.ConditionReasonProgrammed, false)
 			failOn(s.SetEndpoints("shop/web", map[int]bool{0: true}))
-			says(20*time.Second, servicelb.ConditionReasonProgrammed, false)
+			want(20*time.Second, servicelb.ConditionReasonProgrammed, false)
 		}
 		failOn(s.SetEndpoints("shop/web", map[int]bool{}))
-		says(29*time.Second, servicelb.ConditionReasonProgrammed, false)
-		says(2*time.Second, servicelb.ConditionReasonNoEndpoints, true)
-		says(10*time.Minute, servicelb.ConditionReasonNoEndpoints, false)
+		want(29*time.Second, servicelb.ConditionReasonProgrammed, false)
+		want(2*time.Second, servicelb.ConditionReasonNoEndpoints, true)
+		want(10*time.Minute, servicelb.ConditionReasonNoEndpoints, false)
 		failOn(s.SetEndpoints("shop/web", map[int]bool{0: true}))
-		says(2*time.Second, servicelb.ConditionReasonProgrammed, true)
+		want(2*time.Second, servicelb.ConditionReasonProgrammed, true)
 	})
 }
 

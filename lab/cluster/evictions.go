@@ -75,32 +75,32 @@ func (s *Stage) recordTaintsCleared(n *corev1.Node) {
 // checkEvictionTaints finds nodes with an announced eviction but no taint. A taint cleared by a user ends the
 // announcement.
 func (s *Stage) checkEvictionTaints(f objects) []error {
-	var all []error
+	var errs []error
 	for i := range f.nodes {
 		n := &f.nodes[i]
 		if f.adminStates && s.evictionNotices[string(n.UID)] && !slices.ContainsFunc(n.Spec.Taints, isEviction) {
-			all = append(all, fmt.Errorf("the eviction of node %s was announced, and it has no taint", n.Name))
+			errs = append(errs, fmt.Errorf("the eviction of node %s was announced, and it has no taint", n.Name))
 		}
 	}
-	return all
+	return errs
 }
 
 // downAddresses returns the addresses that take no new flows: those out of service, and of those with an
 // announced eviction the first ones, as long as enough members stay up.
-func (f objects) downAddresses(members []string) []string {
+func (o objects) downAddresses(members []string) []string {
 	type leaving struct {
 		name, address string
 		at            time.Time
 	}
-	var all []string
+	var addresses []string
 	var announced []leaving
-	for i := range f.nodes {
-		n := &f.nodes[i]
+	for i := range o.nodes {
+		n := &o.nodes[i]
 		at := slices.IndexFunc(n.Status.Addresses, func(a corev1.NodeAddress) bool { return slices.Contains(members, a.Address) })
 		switch {
-		case !f.adminStates || at < 0:
+		case !o.adminStates || at < 0:
 		case slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService }):
-			all = append(all, n.Status.Addresses[at].Address)
+			addresses = append(addresses, n.Status.Addresses[at].Address)
 		case slices.ContainsFunc(n.Spec.Taints, isEviction):
 			var record struct{ At time.Time }
 			_ = json.Unmarshal([]byte(n.Annotations[preemptionAnnotation]), &record) // invalid JSON: no time
@@ -109,13 +109,13 @@ func (f objects) downAddresses(members []string) []string {
 	}
 	slices.SortFunc(announced, func(a, b leaving) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.name, b.name)) })
 	stay := 0
-	if f.minAvailablePercent > 0 {
-		stay = max(1, (len(members)*f.minAvailablePercent+99)/100)
+	if o.minAvailablePercent > 0 {
+		stay = max(1, (len(members)*o.minAvailablePercent+99)/100)
 	}
-	for _, l := range announced[:min(len(announced), max(0, len(members)-len(all)-stay))] {
-		all = append(all, l.address)
+	for _, l := range announced[:min(len(announced), max(0, len(members)-len(addresses)-stay))] {
+		addresses = append(addresses, l.address)
 	}
-	return all
+	return addresses
 }
 
 // isInFamily reports whether an address belongs to a family.

@@ -21,24 +21,24 @@ var features = []struct {
 
 // applyFeatures draws the themes of a schedule from a separate random source, so other steps do not
 // change.
-func (d *scheduleBuilder) applyFeatures(ofInterfaces bool) {
+func (b *scheduleBuilder) applyFeatures(ofInterfaces bool) {
 	for _, t := range features {
-		if d.IntN(t.oneIn) == 0 && (!ofInterfaces || !t.ofAddresses) {
-			t.draw(d)
+		if b.IntN(t.oneIn) == 0 && (!ofInterfaces || !t.ofAddresses) {
+			t.draw(b)
 		}
 	}
 }
 
 // mergeSteps inserts steps at random positions and keeps their order.
-func (d *scheduleBuilder) mergeSteps(others []Step) []Step {
-	var all []Step
-	for _, step := range d.steps {
-		for len(others) > 0 && d.IntN(len(others)+len(d.steps)) >= len(d.steps) {
-			all, others = append(all, others[0]), others[1:]
+func (b *scheduleBuilder) mergeSteps(others []Step) []Step {
+	var steps []Step
+	for _, step := range b.steps {
+		for len(others) > 0 && b.IntN(len(others)+len(b.steps)) >= len(b.steps) {
+			steps, others = append(steps, others[0]), others[1:]
 		}
-		all = append(all, step)
+		steps = append(steps, step)
 	}
-	return append(all, others...)
+	return append(steps, others...)
 }
 
 // ignoreIfMatch is an Azure that ignores If-Match on pools. Foreign writes can be lost and requests of dead

@@ -158,10 +158,10 @@ func measureNeighbor(t *testing.T, make func(*corev1.Service), step func(s *Stag
 		for start := time.Now(); time.Since(start) < 30*time.Second; {
 			n.passTime()
 		}
-		var all []time.Duration
+		var durations []time.Duration
 		for i := range neighborChanges {
 			start := time.Now()
-			all = append(all, n.moveEndpoint((i+1)%3))
+			durations = append(durations, n.moveEndpoint((i+1)%3))
 			for time.Since(start) < changeEvery {
 				n.passTime()
 			}
@@ -169,8 +169,8 @@ func measureNeighbor(t *testing.T, make func(*corev1.Service), step func(s *Stag
 		for i := range 3 {
 			worst.service = max(worst.service, n.addService(fmt.Sprintf("blog/new-%d", i)))
 		}
-		slices.Sort(all)
-		worst.endpoint, worst.median = all[len(all)-1], all[len(all)/2]
+		slices.Sort(durations)
+		worst.endpoint, worst.median = durations[len(durations)-1], durations[len(durations)/2]
 		writes := s.emulator.Calls(armemu.ByKind(armemu.KindPut, armemu.KindDelete))
 		t.Logf("endpoint: %s at most, median %s; new Service: %s at most; %d writes", worst.endpoint, worst.median, worst.service, len(writes))
 	})

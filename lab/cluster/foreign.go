@@ -39,11 +39,11 @@ func (s *Stage) mustRemain(m foreignMember) bool {
 // hasRecord reports whether a BackendPool records Weir's members of the pool. Without a record the
 // next BackendPool treats all members as Weir's.
 func (s *Stage) hasRecord(pool string) (bool, error) {
-	var all v1alpha1.BackendPoolList
-	if err := s.userClient.List(ctx, &all); err != nil {
+	var list v1alpha1.BackendPoolList
+	if err := s.userClient.List(ctx, &list); err != nil {
 		return false, err
 	}
-	return slices.ContainsFunc(all.Items, func(p v1alpha1.BackendPool) bool {
+	return slices.ContainsFunc(list.Items, func(p v1alpha1.BackendPool) bool {
 		return poolKey(&p) == pool && p.DeletionTimestamp == nil && meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionSynced)
 	}), nil
 }
@@ -123,7 +123,7 @@ type retainedFrontend struct {
 
 // retainedFrontends returns the single rule-less frontend of each load balancer that foreign members retain.
 func (s *Stage) retainedFrontends(c azureState) []retainedFrontend {
-	var all []retainedFrontend
+	var frontends []retainedFrontend
 	for member := range s.foreign {
 		name, _, _ := strings.Cut(member.pool, "/")
 		at := slices.IndexFunc(c.balancers, func(b loadBalancer) bool { return b.Name == name })
@@ -131,20 +131,20 @@ func (s *Stage) retainedFrontends(c azureState) []retainedFrontend {
 			continue
 		}
 		f := c.balancers[at].Properties.Frontends[0]
-		all = append(all, retainedFrontend{f.Name, []string{name + ": frontend " + f.publicLabel(), fmt.Sprintf("public IP %s of %q", f.Properties.PublicIP.lastSegment(), "")}})
+		frontends = append(frontends, retainedFrontend{f.Name, []string{name + ": frontend " + f.publicLabel(), fmt.Sprintf("public IP %s of %q", f.Properties.PublicIP.lastSegment(), "")}})
 	}
-	return all
+	return frontends
 }
 
-func (c azureState) hasPool(name string) bool {
-	return slices.ContainsFunc(c.balancers, func(b loadBalancer) bool {
+func (s azureState) hasPool(name string) bool {
+	return slices.ContainsFunc(s.balancers, func(b loadBalancer) bool {
 		return slices.ContainsFunc(b.Properties.Pools, func(p pool) bool { return b.Name+"/"+p.Name == name })
 	})
 }
 
 // hasMember reports whether the pool contains the address.
-func (c azureState) hasMember(m foreignMember) bool {
-	for _, b := range c.balancers {
+func (s azureState) hasMember(m foreignMember) bool {
+	for _, b := range s.balancers {
 		for _, p := range b.Properties.Pools {
 			for _, a := range p.Properties.Addresses {
 				if b.Name+"/"+p.Name == m.pool && a.Properties.IP == m.ip {

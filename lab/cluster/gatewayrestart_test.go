@@ -50,7 +50,7 @@ func TestRoutesOfAMissingClass(t *testing.T) {
 		failOn(s.AddNode(0))
 		s.Start()
 		gw := createEdge(s, api)
-		was, err := s.publicIPs()
+		before, err := s.publicIPs()
 		failOn(err)
 		failOn(api.Delete(ctx, &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "weir"}}))
 		s.Sleep(2 * time.Minute)
@@ -66,10 +66,10 @@ func TestRoutesOfAMissingClass(t *testing.T) {
 		failOn(api.Delete(ctx, &gatewayv1.TCPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: "blog", Name: "web"}}))
 		s.awaitRules(0)
 		s.Sleep(2 * time.Minute)
-		failOn(s.keptAddresses(was))
+		failOn(s.keptAddresses(before))
 		createWeirClass(api)
 		s.Sleep(2 * time.Minute)
-		failOn(s.keptAddresses(was))
+		failOn(s.keptAddresses(before))
 	})
 }
 

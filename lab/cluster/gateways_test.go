@@ -59,14 +59,14 @@ func installGatewayAPI(t *testing.T, s *Stage, dir string) client.Client {
 
 // removeRules removes the validation rules of a definition: this API server evaluates only those of Weir's own.
 func removeRules(node any) {
-	switch is := node.(type) {
+	switch current := node.(type) {
 	case map[string]any:
-		delete(is, "x-kubernetes-validations")
-		for _, child := range is {
+		delete(current, "x-kubernetes-validations")
+		for _, child := range current {
 			removeRules(child)
 		}
 	case []any:
-		for _, child := range is {
+		for _, child := range current {
 			removeRules(child)
 		}
 	}

@@ -41,22 +41,22 @@ func createOrUpdate[T client.Object](a gatewayTenant, obj T, edit func(T)) error
 }
 
 // runAction performs and describes a random action on an object of the attacker. Names are reused.
-func (a gatewayTenant) runAction() (string, error) {
-	meta := metav1.ObjectMeta{Namespace: "shop", Name: oneOf(a.Rand, "edge", "web")}
-	namespace := gatewayv1.Namespace(oneOf(a.Rand, "blog", "blog", "shop"))
-	service := gatewayv1.ObjectName(oneOf(a.Rand, "shared", "secret", "web"))
-	switch a.IntN(6) {
+func (t gatewayTenant) runAction() (string, error) {
+	meta := metav1.ObjectMeta{Namespace: "shop", Name: oneOf(t.Rand, "edge", "web")}
+	namespace := gatewayv1.Namespace(oneOf(t.Rand, "blog", "blog", "shop"))
+	service := gatewayv1.ObjectName(oneOf(t.Rand, "shared", "secret", "web"))
+	switch t.IntN(6) {
 	case 0, 1:
 		parent := gatewayv1.ParentReference{Namespace: &namespace, Name: "edge"}
-		if a.IntN(2) == 0 {
-			parent.SectionName = new(gatewayv1.SectionName(oneOf(a.Rand, "own", "all")))
+		if t.IntN(2) == 0 {
+			parent.SectionName = new(gatewayv1.SectionName(oneOf(t.Rand, "own", "all")))
 		}
-		of := gatewayv1.Namespace(oneOf(a.Rand, "blog", "blog", "shop"))
-		return fmt.Sprintf("route %s of Gateway %s/edge to %s/%s", meta.Name, namespace, of, service), a.setRoute(meta, parent, of, service)
+		of := gatewayv1.Namespace(oneOf(t.Rand, "blog", "blog", "shop"))
+		return fmt.Sprintf("route %s of Gateway %s/edge to %s/%s", meta.Name, namespace, of, service), t.setRoute(meta, parent, of, service)
 	case 2:
-		return "route " + meta.Name + " is deleted", a.gateways.Delete(ctx, &gatewayv1.TCPRoute{ObjectMeta: meta})
+		return "route " + meta.Name + " is deleted", t.gateways.Delete(ctx, &gatewayv1.TCPRoute{ObjectMeta: meta})
 	case 3:
-		return "a grant for all of blog, and for itself", createOrUpdate(a, &gatewayv1.ReferenceGrant{ObjectMeta: meta}, func(g *gatewayv1.ReferenceGrant) {
+		return "a grant for all of blog, and for itself", createOrUpdate(t, &gatewayv1.ReferenceGrant{ObjectMeta: meta}, func(g *gatewayv1.ReferenceGrant) {
 			g.Spec.From = nil
 			for _, of := range []gatewayv1.Namespace{"blog", "shop"} {
 				g.Spec.From = append(g.Spec.From, gatewayv1.ReferenceGrantFrom{Group: gatewayv1.GroupName, Kind: "TCPRoute", Namespace: of})
@@ -64,70 +64,70 @@ func (a gatewayTenant) runAction() (string, error) {
 			g.Spec.To = []gatewayv1.ReferenceGrantTo{{Kind: "Service"}}
 		})
 	case 4:
-		return "Gateway " + meta.Name + " is deleted", a.gateways.Delete(ctx, &gatewayv1.Gateway{ObjectMeta: meta})
+		return "Gateway " + meta.Name + " is deleted", t.gateways.Delete(ctx, &gatewayv1.Gateway{ObjectMeta: meta})
 	}
-	return "Gateway " + meta.Name, a.setGateway(meta, oneOf(a.Rand, "", a.edgeOfBlog().Status.Addresses[0].Value))
+	return "Gateway " + meta.Name, t.setGateway(meta, oneOf(t.Rand, "", t.edgeOfBlog().Status.Addresses[0].Value))
 }
 
-func (a gatewayTenant) setRoute(meta metav1.ObjectMeta, parent gatewayv1.ParentReference, of gatewayv1.Namespace, service gatewayv1.ObjectName) error {
+func (t gatewayTenant) setRoute(meta metav1.ObjectMeta, parent gatewayv1.ParentReference, of gatewayv1.Namespace, service gatewayv1.ObjectName) error {
 	backend := backendOf(string(service))
 	backend.Namespace = &of
-	return createOrUpdate(a, &gatewayv1.TCPRoute{ObjectMeta: meta}, func(r *gatewayv1.TCPRoute) {
+	return createOrUpdate(t, &gatewayv1.TCPRoute{ObjectMeta: meta}, func(r *gatewayv1.TCPRoute) {
 		r.Spec.ParentRefs, r.Spec.Rules = []gatewayv1.ParentReference{parent}, []gatewayv1.TCPRouteRule{{BackendRefs: []gatewayv1.BackendRef{backend}}}
 	})
 }
 
-func (a gatewayTenant) setGateway(meta metav1.ObjectMeta, address string) error {
-	return createOrUpdate(a, &gatewayv1.Gateway{ObjectMeta: meta}, func(gw *gatewayv1.Gateway) {
+func (t gatewayTenant) setGateway(meta metav1.ObjectMeta, address string) error {
+	return createOrUpdate(t, &gatewayv1.Gateway{ObjectMeta: meta}, func(gw *gatewayv1.Gateway) {
 		gw.Spec.GatewayClassName, gw.Spec.Listeners = "weir", nil
 		for i, name := range []gatewayv1.SectionName{"own", "all"} {
 			gw.Spec.Listeners = append(gw.Spec.Listeners, gatewayv1.Listener{Name: name, Port: gatewayv1.PortNumber(80 + i), Protocol: gatewayv1.TCPProtocolType}) //nolint:gosec // a port
 		}
 		metav1.SetMetaDataAnnotation(&gw.ObjectMeta, annotation+"azure-load-balancer-ipv4", address)
-		metav1.SetMetaDataAnnotation(&gw.ObjectMeta, annotation+"azure-allowed-ip-ranges", oneOf(a.Rand, "", "203.0.113.0/24"))
+		metav1.SetMetaDataAnnotation(&gw.ObjectMeta, annotation+"azure-allowed-ip-ranges", oneOf(t.Rand, "", "203.0.113.0/24"))
 		gw.Labels = map[string]string{"gateway.networking.k8s.io/gateway-name": "edge"}
 	})
 }
 
-func (a gatewayTenant) edgeOfBlog() *gatewayv1.Gateway {
+func (t gatewayTenant) edgeOfBlog() *gatewayv1.Gateway {
 	gw := &gatewayv1.Gateway{}
-	failOn(a.gateways.Get(ctx, parseKey("blog/edge"), gw))
+	failOn(t.gateways.Get(ctx, parseKey("blog/edge"), gw))
 	return gw
 }
 
 // renderBlog renders what the Gateway of blog has: its listeners, frontend, rules with their probes and pools, and the clients
 // that the security group admits.
-func (a gatewayTenant) renderBlog() (all []string) {
-	gw := a.edgeOfBlog()
-	c, err := a.readAzure()
+func (t gatewayTenant) renderBlog() (names []string) {
+	gw := t.edgeOfBlog()
+	c, err := t.readAzure()
 	failOn(err)
 	for _, l := range gw.Status.Listeners {
 		text, err := json.Marshal(l)
 		failOn(err)
-		all = append(all, "listener "+string(text))
+		names = append(names, "listener "+string(text))
 	}
 	owner := ownerOfGateway(gw)
 	for _, b := range c.balancers {
 		for _, f := range b.Properties.Frontends {
 			if f.Name == owner {
-				all = append(all, fmt.Sprintf("frontend %s of %s: %s", f.Name, b.Name, c.frontendAddress(f)))
+				names = append(names, fmt.Sprintf("frontend %s of %s: %s", f.Name, b.Name, c.frontendAddress(f)))
 			}
 		}
 		for _, r := range b.Properties.Rules {
 			if strings.HasPrefix(r.Name, owner) {
 				text, err := json.Marshal(r)
 				failOn(err)
-				all = append(all, "rule "+string(text))
+				names = append(names, "rule "+string(text))
 			}
 		}
 	}
 	to := netip.MustParseAddr(gw.Status.Addresses[0].Value)
 	for _, from := range []string{"192.0.2.1", "203.0.113.1"} {
 		for _, port := range []int32{80, 443, 8443} {
-			all = append(all, fmt.Sprintf("admits %s at %d: %t", from, port, c.isAllowed(netip.MustParseAddr(from), to, "Tcp", port)))
+			names = append(names, fmt.Sprintf("admits %s at %d: %t", from, port, c.isAllowed(netip.MustParseAddr(from), to, "Tcp", port)))
 		}
 	}
-	return all
+	return names
 }
 
 func ownerOfGateway(gw *gatewayv1.Gateway) string {
@@ -136,9 +136,9 @@ func ownerOfGateway(gw *gatewayv1.Gateway) string {
 
 // checkBackends returns an error for a rule of another Gateway to a Service of blog that blog does not share, copies of
 // it included.
-func (a gatewayTenant) checkBackends(shared ...string) (wrong []error) {
+func (t gatewayTenant) checkBackends(shared ...string) (wrong []error) {
 	var services corev1.ServiceList
-	failOn(a.userClient.List(ctx, &services, client.InNamespace("blog")))
+	failOn(t.userClient.List(ctx, &services, client.InNamespace("blog")))
 	names := map[int32]string{}
 	for i := range services.Items {
 		s, name := &services.Items[i], services.Items[i].Name
@@ -149,9 +149,9 @@ func (a gatewayTenant) checkBackends(shared ...string) (wrong []error) {
 			names[s.Spec.Ports[0].NodePort] = s.Name
 		}
 	}
-	c, err := a.readAzure()
+	c, err := t.readAzure()
 	failOn(err)
-	owner := ownerOfGateway(a.edgeOfBlog())
+	owner := ownerOfGateway(t.edgeOfBlog())
 	for _, b := range c.balancers {
 		for _, r := range b.Properties.Rules {
 			if name := names[r.Properties.BackendPort]; name != "" && !strings.HasPrefix(r.Name, owner) {
@@ -206,15 +206,15 @@ func playGatewayTenants(t *testing.T, s *Stage, seed uint64, dir string) {
 	s.Sleep(5 * time.Minute)
 	before := a.renderBlog()
 	for step := range 60 {
-		what, err := a.runAction()
-		s.logs.addAction("%s: %v", what, err)
+		name, err := a.runAction()
+		s.logs.addAction("%s: %v", name, err)
 		failOn(ignoreRejected(err))
 		s.Sleep(oneOf(a.Rand, 0, 3*time.Second, 20*time.Second))
 		for _, wrong := range slices.Concat(diffLines(before, a.renderBlog()), a.checkBackends("shared"), []error{s.Violations()}) {
 			if wrong == nil {
 				continue
 			}
-			failOn(fmt.Errorf("step %d, after %s: %w", step, what, wrong))
+			failOn(fmt.Errorf("step %d, after %s: %w", step, name, wrong))
 		}
 	}
 	for _, name := range []string{"edge", "web"} {

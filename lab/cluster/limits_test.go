@@ -40,10 +40,10 @@ func withTags(n int) func(*corev1.Service) {
 // partsOf counts the parts of each Service in a resource: load balancer rules by owner, security
 // rules by address.
 func (s *Stage) partsOf(id, list string, of func(name string, properties map[string]any) []string) map[string]int {
-	all := map[string]int{}
+	items := map[string]int{}
 	body, ok := s.emulator.Get(id)
 	if !ok {
-		return all
+		return items
 	}
 	var resource struct {
 		Properties map[string]json.RawMessage `json:"properties"`
@@ -58,10 +58,10 @@ func (s *Stage) partsOf(id, list string, of func(name string, properties map[str
 	}
 	for _, p := range parts {
 		for _, key := range of(p.Name, p.Properties) {
-			all[key]++
+			items[key]++
 		}
 	}
-	return all
+	return items
 }
 
 // countRules counts the load balancing rules of each Service.
@@ -84,13 +84,13 @@ func (s *Stage) securityRules() int {
 
 // writtenIPs returns the ids of the public IPs created by Weir.
 func (s *Stage) writtenIPs() map[string]bool {
-	all := map[string]bool{}
+	ips := map[string]bool{}
 	for _, c := range s.emulator.Calls(armemu.ByKind(armemu.KindPut)) {
 		if strings.Contains(strings.ToLower(c.Resource), "/publicipaddresses/") && c.Status < 300 {
-			all[c.Resource] = true
+			ips[c.Resource] = true
 		}
 	}
-	return all
+	return ips
 }
 
 // rejectionMessage returns the condition message of a Service without an address, or "".

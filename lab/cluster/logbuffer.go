@@ -69,8 +69,8 @@ func (t *tokenLog) allLines() []string {
 	return slices.Clone(t.lines)
 }
 
-func (j *logBuffer) newLogger(process string) *slog.Logger {
-	return slog.New(slog.NewTextHandler(j, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+func (l *logBuffer) newLogger(process string) *slog.Logger {
+	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {
 			return slog.Attr{}
 		}
@@ -78,44 +78,44 @@ func (j *logBuffer) newLogger(process string) *slog.Logger {
 	}})).With("process", process)
 }
 
-func (j *logBuffer) Write(line []byte) (int, error) {
-	j.addLine(string(bytes.TrimRight(line, "\n")))
+func (l *logBuffer) Write(line []byte) (int, error) {
+	l.addLine(string(bytes.TrimRight(line, "\n")))
 	return len(line), nil
 }
 
-func (j *logBuffer) addAction(format string, args ...any) {
-	j.addLine("--- " + fmt.Sprintf(format, args...))
+func (l *logBuffer) addAction(format string, args ...any) {
+	l.addLine("--- " + fmt.Sprintf(format, args...))
 }
 
-func (j *logBuffer) addLine(line string) {
-	line = fmt.Sprintf("%+.3fs %s", time.Since(j.start).Seconds(), line)
-	j.tokens.scanLine(line)
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if len(j.lines) == 2*maxLines {
-		j.lines = append([]string(nil), j.lines[maxLines:]...)
+func (l *logBuffer) addLine(line string) {
+	line = fmt.Sprintf("%+.3fs %s", time.Since(l.start).Seconds(), line)
+	l.tokens.scanLine(line)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.lines) == 2*maxLines {
+		l.lines = append([]string(nil), l.lines[maxLines:]...)
 	}
-	j.lines = append(j.lines, line)
+	l.lines = append(l.lines, line)
 }
 
 func hasToken(text string) bool {
 	return strings.Contains(text, azureToken) || strings.Contains(text, apiToken)
 }
 
-func (j *logBuffer) tokenLines() []string {
-	return append(j.tokens.allLines(), libraryTokens.allLines()...)
+func (l *logBuffer) tokenLines() []string {
+	return append(l.tokens.allLines(), libraryTokens.allLines()...)
 }
 
-func (j *logBuffer) allText() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return strings.Join(j.lines, "\n")
+func (l *logBuffer) allText() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.lines, "\n")
 }
 
-func (j *logBuffer) hasLine(parts ...string) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return slices.ContainsFunc(j.lines, func(line string) bool {
+func (l *logBuffer) hasLine(parts ...string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.lines, func(line string) bool {
 		return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) })
 	})
 }

@@ -24,27 +24,27 @@ const (
 )
 
 // enableInterfaces makes pools hold network interfaces and injects machine faults.
-func (d *scheduleBuilder) enableInterfaces() {
-	d.addConfig(func(c *config.Config) { c.BackendPoolType = config.NodeIPConfiguration })
-	d.addOption(func(o *Options) { o.Behaviour.InterfaceAdminState = behavior.Accepted }) // otherwise no pool gets in sync
-	for range 4 + d.IntN(6) {
-		path := pickOne(d, "networkInterfaces/*", "virtualMachineScaleSets/*", "virtualMachineScaleSets/*/virtualMachines/*")
-		kind := pickOne(d, "put", "put", "get", "poll", "list")
+func (b *scheduleBuilder) enableInterfaces() {
+	b.addConfig(func(c *config.Config) { c.BackendPoolType = config.NodeIPConfiguration })
+	b.addOption(func(o *Options) { o.Behaviour.InterfaceAdminState = behavior.Accepted }) // otherwise no pool gets in sync
+	for range 4 + b.IntN(6) {
+		path := pickOne(b, "networkInterfaces/*", "virtualMachineScaleSets/*", "virtualMachineScaleSets/*/virtualMachines/*")
+		kind := pickOne(b, "put", "put", "get", "poll", "list")
 		if path == "virtualMachineScaleSets/*" && kind == "put" {
 			kind = "patch"
 		}
-		action := pickOne(d,
+		action := pickOne(b,
 			"{status: 429, code: RetryableError, message: busy, headers: {Retry-After: '7'}}",
 			"{status: 429, code: OperationNotAllowed, message: busy, headers: {Retry-After: '40'}}",
 			"{status: 409, code: Conflict, message: another request}",
 			"{status: 500, code: InternalServerError, message: broken}",
 			"{drop: true}", "{drop: true, applied: true}", "{bumpEtag: true}",
 		)
-		if (kind == "put" || kind == "patch") && d.IntN(3) == 0 {
+		if (kind == "put" || kind == "patch") && b.IntN(3) == 0 {
 			action = "{operation: {fail: {code: InternalServerError, message: broken}}}"
 		}
-		text := fmt.Sprintf("{name: fault, match: {path: %q, kind: %s, maxMatches: %d}, action: %s}", path, kind, 1+d.IntN(4), action)
-		d.addStep(func(s *Stage) error { return s.AzureFaults(text) }, "Azure: %s", text)
+		text := fmt.Sprintf("{name: fault, match: {path: %q, kind: %s, maxMatches: %d}, action: %s}", path, kind, 1+b.IntN(4), action)
+		b.addStep(func(s *Stage) error { return s.AzureFaults(text) }, "Azure: %s", text)
 	}
 }
 

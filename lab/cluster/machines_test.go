@@ -43,7 +43,7 @@ func (s *Stage) checkOutboundPool(nodes int) error {
 }
 
 // Nodes join and leave despite failing machine writes, and their interfaces keep other pools.
-func TestWhatWritesOfMachinesMeet(t *testing.T) {
+func TestOverlappingMachineWrites(t *testing.T) {
 	const (
 		nics, sets, instances = "networkInterfaces/*", "virtualMachineScaleSets/*", "virtualMachineScaleSets/*/virtualMachines/*"
 		times                 = 3

@@ -29,23 +29,23 @@ type interfaceBody struct {
 
 // addMembership records the pool addresses of an interface. The interfaces, not the pools, are
 // authoritative.
-func (c azureState) addMembership(id string, nic interfaceBody) {
+func (s azureState) addMembership(id string, nic interfaceBody) {
 	for i, ip := range nic.Properties.Configurations {
 		if i == 0 && !strings.Contains(id, "/theirs-") {
-			*c.firstConfigIDs = append(*c.firstConfigIDs, strings.ToLower(id+"/ipConfigurations/"+ip.Name))
+			*s.firstConfigIDs = append(*s.firstConfigIDs, strings.ToLower(id+"/ipConfigurations/"+ip.Name))
 		}
 		for _, pool := range ip.Properties.Pools {
 			key := strings.ToLower(pool.ID)
-			if c.interfaceMembers[key] == nil {
-				c.interfaceMembers[key] = map[string]string{}
+			if s.interfaceMembers[key] == nil {
+				s.interfaceMembers[key] = map[string]string{}
 			}
-			c.interfaceMembers[key][strings.ToLower(id+"/ipConfigurations/"+ip.Name)] = ip.Properties.IP
+			s.interfaceMembers[key][strings.ToLower(id+"/ipConfigurations/"+ip.Name)] = ip.Properties.IP
 		}
 	}
 }
 
 // addMemberships does the same for a resource of any type.
-func (c azureState) addMemberships(id string, raw json.RawMessage) error {
+func (s azureState) addMemberships(id string, raw json.RawMessage) error {
 	kind := strings.ToLower(id)
 	switch {
 	case strings.Contains(kind, "/virtualmachinescalesets/") && strings.Contains(kind, "/virtualmachines/"):
@@ -58,13 +58,13 @@ func (c azureState) addMemberships(id string, raw json.RawMessage) error {
 		}
 		err := json.Unmarshal(raw, &instance)
 		for _, nic := range instance.Properties.Network.Interfaces {
-			c.addMembership(id+"/networkInterfaces/"+nic.Name, nic)
+			s.addMembership(id+"/networkInterfaces/"+nic.Name, nic)
 		}
 		return err
 	case strings.Contains(kind, "/networkinterfaces/"):
 		var nic interfaceBody
 		err := json.Unmarshal(raw, &nic)
-		c.addMembership(id, nic)
+		s.addMembership(id, nic)
 		return err
 	}
 	return nil
@@ -72,7 +72,7 @@ func (c azureState) addMemberships(id string, raw json.RawMessage) error {
 
 // withMembers adds the joined interface addresses to a load balancer's pools, Down where the pool
 // entry is.
-func (c azureState) withMembers(b loadBalancer) loadBalancer {
+func (s azureState) withMembers(b loadBalancer) loadBalancer {
 	for i, p := range b.Properties.Pools {
 		down := map[string]string{}
 		shown := p.Properties.Addresses[:0:0]
@@ -83,10 +83,10 @@ func (c azureState) withMembers(b loadBalancer) loadBalancer {
 			}
 			down[strings.ToLower(a.Properties.Interface.ID)] = a.Properties.Admin
 		}
-		for _, id := range slices.Sorted(maps.Keys(c.interfaceMembers[strings.ToLower(network+"loadBalancers/"+b.Name+"/backendAddressPools/"+p.Name)])) {
+		for _, id := range slices.Sorted(maps.Keys(s.interfaceMembers[strings.ToLower(network+"loadBalancers/"+b.Name+"/backendAddressPools/"+p.Name)])) {
 			var a member
 			a.Properties.Interface = &reference{ID: id}
-			a.Properties.IP, a.Properties.Admin = c.interfaceMembers[strings.ToLower(network+"loadBalancers/"+b.Name+"/backendAddressPools/"+p.Name)][id], down[id]
+			a.Properties.IP, a.Properties.Admin = s.interfaceMembers[strings.ToLower(network+"loadBalancers/"+b.Name+"/backendAddressPools/"+p.Name)][id], down[id]
 			shown = append(shown, a)
 		}
 		b.Properties.Pools[i].Properties.Addresses = shown
@@ -95,13 +95,13 @@ func (c azureState) withMembers(b loadBalancer) loadBalancer {
 }
 
 // checkOutbound checks that every machine is in the outbound pool.
-func (c azureState) checkOutbound() []error {
-	in := c.interfaceMembers[strings.ToLower(outboundPool)]
-	var all []error
-	for _, id := range *c.firstConfigIDs {
+func (s azureState) checkOutbound() []error {
+	in := s.interfaceMembers[strings.ToLower(outboundPool)]
+	var errs []error
+	for _, id := range *s.firstConfigIDs {
 		if in[id] == "" {
-			all = append(all, fmt.Errorf("%s has no way out: another owner's pool is lost", id))
+			errs = append(errs, fmt.Errorf("%s has no way out: another owner's pool is lost", id))
 		}
 	}
-	return all
+	return errs
 }

@@ -17,7 +17,7 @@ import (
 // Plan and run find blockers before any write: machines without an allowing security group, an
 // unreadable subnet, too few Standard public IPs. A security group on either the interface or the
 // subnet suffices.
-func TestWhatAMigrationFindsBefore(t *testing.T) {
+func TestMigrationPreflight(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
 	}

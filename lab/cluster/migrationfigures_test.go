@@ -22,11 +22,11 @@ import (
 )
 
 // manyBasics returns 50 Services: 35 with public addresses, 15 with private ones.
-func manyBasics() (all []basicService) {
+func manyBasics() (services []basicService) {
 	for n := range 50 {
-		all = append(all, basicService{key: fmt.Sprintf("shop/s%02d", n), internal: n%10 >= 7, method: []string{"Dynamic", "Static"}[n%2]})
+		services = append(services, basicService{key: fmt.Sprintf("shop/s%02d", n), internal: n%10 >= 7, method: []string{"Dynamic", "Static"}[n%2]})
 	}
-	return all
+	return services
 }
 
 // servingMachines returns the number of machines that serve each Service, counting only frontends, rules
@@ -37,7 +37,7 @@ func (s *Stage) servingMachines() (map[string]int, error) {
 		return nil, err
 	}
 	settled := map[string]bool{}
-	var all []struct {
+	var resources []struct {
 		ID   string `json:"id"`
 		Body struct {
 			Properties struct {
@@ -45,10 +45,10 @@ func (s *Stage) servingMachines() (map[string]int, error) {
 			} `json:"properties"`
 		} `json:"body"`
 	}
-	if err := json.Unmarshal([]byte(c.text), &all); err != nil {
+	if err := json.Unmarshal([]byte(c.text), &resources); err != nil {
 		return nil, err
 	}
-	for _, r := range all {
+	for _, r := range resources {
 		settled[strings.ToLower(r.ID)] = r.Body.Properties.State == "Succeeded"
 	}
 	got := map[string]int{}
@@ -155,8 +155,8 @@ func (s *Stage) person() (manualMigration, error) {
 // balancers are deleted and recreated empty, public IPs become Standard, then frontends, probes and
 // rules are added and machines join. The module's security group write is omitted, as the group
 // already allows the traffic.
-func (p manualMigration) runMigration() error {
-	err := p.eachIP(func(ip *lb.PublicIP) bool {
+func (m manualMigration) runMigration() error {
+	err := m.eachIP(func(ip *lb.PublicIP) bool {
 		changes := !ip.Static
 		ip.Static = true
 		return changes
@@ -164,29 +164,29 @@ func (p manualMigration) runMigration() error {
 	if err != nil {
 		return err
 	}
-	pools, err := p.eachInterface(nil)
+	pools, err := m.eachInterface(nil)
 	if err != nil {
 		return err
 	}
-	before, err := p.ListLoadBalancers(ctx, subscription, group)
+	before, err := m.ListLoadBalancers(ctx, subscription, group)
 	if err != nil {
 		return err
 	}
 	before = slices.DeleteFunc(before, func(b lb.LoadBalancer) bool { return b.SKU != lb.Basic })
 	for _, b := range before {
-		if err := p.DeleteLoadBalancer(ctx, b); err != nil {
+		if err := m.DeleteLoadBalancer(ctx, b); err != nil {
 			return err
 		}
 	}
 	var made []lb.LoadBalancer
 	for _, b := range before {
-		next, err := p.PutLoadBalancer(ctx, lb.LoadBalancer{ID: b.ID, Location: b.Location, SKU: lb.Standard})
+		next, err := m.PutLoadBalancer(ctx, lb.LoadBalancer{ID: b.ID, Location: b.Location, SKU: lb.Standard})
 		if err != nil {
 			return err
 		}
 		made = append(made, next)
 	}
-	err = p.eachIP(func(ip *lb.PublicIP) bool {
+	err = m.eachIP(func(ip *lb.PublicIP) bool {
 		ip.SKU = lb.Standard
 		return true
 	})
@@ -208,34 +208,34 @@ func (p manualMigration) runMigration() error {
 			func(next *lb.LoadBalancer) { next.Rules = b.Rules },
 		} {
 			fill(&made[n])
-			if made[n], err = p.PutLoadBalancer(ctx, made[n]); err != nil {
+			if made[n], err = m.PutLoadBalancer(ctx, made[n]); err != nil {
 				return err
 			}
 		}
 	}
-	_, err = p.eachInterface(pools)
+	_, err = m.eachInterface(pools)
 	return err
 }
 
-func (p manualMigration) eachIP(change func(*lb.PublicIP) bool) error {
-	ips, err := p.ListPublicIPs(ctx, subscription, group)
+func (m manualMigration) eachIP(change func(*lb.PublicIP) bool) error {
+	ips, err := m.ListPublicIPs(ctx, subscription, group)
 	for _, ip := range ips {
 		if err == nil && change(&ip) {
-			_, err = p.PutPublicIP(ctx, ip)
+			_, err = m.PutPublicIP(ctx, ip)
 		}
 	}
 	return err
 }
 
 // eachInterface puts all interfaces into the given pools and returns the previous ones.
-func (p manualMigration) eachInterface(pools []string) (were []string, err error) {
-	all, err := p.machines.ListInterfaces(ctx, subscription, group)
-	for _, i := range all {
+func (m manualMigration) eachInterface(pools []string) (were []string, err error) {
+	interfaces, err := m.machines.ListInterfaces(ctx, subscription, group)
+	for _, i := range interfaces {
 		were = i.IPConfigurations[0].Pools
 		i.IPConfigurations = slices.Clone(i.IPConfigurations)
 		i.IPConfigurations[0].Pools = pools
 		if err == nil {
-			_, err = p.machines.PutInterface(ctx, i)
+			_, err = m.machines.PutInterface(ctx, i)
 		}
 	}
 	return were, err
@@ -275,7 +275,7 @@ func TestFiguresOfAMigration(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| Latency | Who | Requests | of them writes | Over no machine for | Over fewer than all for | Done after |\n|---|---|---|---|---|---|---|\n")
 	for _, latency := range []armemu.Latency{armemu.Quiet, armemu.Busy} {
-		for _, who := range []struct {
+		for _, user := range []struct {
 			name      string
 			byHand    bool
 			configure func(*config.Config)
@@ -284,10 +284,10 @@ func TestFiguresOfAMigration(t *testing.T) {
 			{"Weir, pools of network interfaces", false, func(c *config.Config) { enableMigration(c); useInterfaces(c) }},
 			{"Weir, pools of addresses", false, enableMigration},
 		} {
-			o := measureMigration(t, latency, who.configure, who.byHand)
-			fmt.Fprintf(&table, "| %s | %s | %d | %d | %s | %s | %s |\n", latency, who.name, o.all, o.writes, formatRange(o.none), formatRange(o.fewer), o.took)
+			o := measureMigration(t, latency, user.configure, user.byHand)
+			fmt.Fprintf(&table, "| %s | %s | %d | %d | %s | %s | %s |\n", latency, user.name, o.all, o.writes, formatRange(o.none), formatRange(o.fewer), o.took)
 			for _, b := range manyBasics() {
-				t.Logf("%s, %s: Service %s, %s, internal %t: over no machine for %s, over fewer than all for %s", latency, who.name, b.key, b.method, b.internal, o.none[b.key], o.fewer[b.key])
+				t.Logf("%s, %s: Service %s, %s, internal %t: over no machine for %s, over fewer than all for %s", latency, user.name, b.key, b.method, b.internal, o.none[b.key], o.fewer[b.key])
 			}
 		}
 	}

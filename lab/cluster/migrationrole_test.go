@@ -63,23 +63,23 @@ func TestTheRoleForMigrations(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
 	}
-	asked := map[string]bool{}
+	requested := map[string]bool{}
 	for n, kind := range slices.Concat(machineKinds, []string{"Manual"}) {
 		for _, call := range migratesWith(t, kind, n == 0 || n == len(machineKinds), shipped.MigrationRoles()) {
 			if call.Status == 403 {
 				t.Errorf("%s: %s %s: %s, which asks for %v", kind, call.Method, call.Path, call.ErrorCode, call.Actions)
 			}
 			for _, action := range call.Actions {
-				asked[action] = true
+				requested[action] = true
 			}
 		}
 	}
 	for _, action := range shipped.AzureRole().Actions {
 		if !slices.Contains(shipped.MigrationRole().Actions, action) {
-			delete(asked, action)
+			delete(requested, action)
 		}
 	}
-	if got, want := slices.Sorted(maps.Keys(asked)), slices.Sorted(slices.Values(shipped.MigrationRole().Actions)); !slices.Equal(got, want) {
+	if got, want := slices.Sorted(maps.Keys(requested)), slices.Sorted(slices.Values(shipped.MigrationRole().Actions)); !slices.Equal(got, want) {
 		t.Errorf("the role has\n%s\nand asked for is\n%s", strings.Join(want, "\n"), strings.Join(got, "\n"))
 	}
 }

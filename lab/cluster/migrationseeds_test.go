@@ -102,8 +102,8 @@ func (c basicCluster) build(s *Stage) error {
 	if c.several {
 		for at, n := range nodes {
 			on := "/loadBalancers/" + []string{clusterName, secondName}[at%2]
-			theirs := slices.DeleteFunc(slices.Clone(pools), func(id any) bool { return !strings.Contains(id.(map[string]any)["id"].(string), on) })
-			err = errors.Join(err, s.machinesBehind(c.kind, []int{n}, theirs))
+			foreign := slices.DeleteFunc(slices.Clone(pools), func(id any) bool { return !strings.Contains(id.(map[string]any)["id"].(string), on) })
+			err = errors.Join(err, s.machinesBehind(c.kind, []int{n}, foreign))
 		}
 	} else {
 		err = s.machinesBehind(c.kind, nodes, pools)
@@ -225,11 +225,11 @@ func (s *Stage) isUnfinished() bool {
 // publicIPs returns the addresses of all public IPs, by id.
 func (s *Stage) publicIPs() (map[string]string, error) {
 	c, err := s.readAzure()
-	all := map[string]string{}
+	ips := map[string]string{}
 	for id, ip := range c.addresses {
-		all[id] = ip.Properties.IP
+		ips[id] = ip.Properties.IP
 	}
-	return all, err
+	return ips, err
 }
 
 // keptAddresses returns public IPs that lost their address, were deleted, or are not Static.

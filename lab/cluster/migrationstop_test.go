@@ -19,9 +19,9 @@ import (
 // requestMigration sends a user request like weir migrate stop, resume and run.
 func (s *Stage) requestMigration(change func(*phase.UserRequests)) error {
 	return store.UpdateRequests(ctx, s.userClient, weirNamespace, func(r store.Record) (phase.UserRequests, error) {
-		asked := r.MigrationRequests()
-		change(&asked)
-		return asked, nil
+		requested := r.MigrationRequests()
+		change(&requested)
+		return requested, nil
 	})
 }
 

@@ -40,15 +40,15 @@ func (s *Stage) migrationJournal() (phase.Journal, error) {
 // preservedState returns what an undone migration must preserve: the pools of each machine and model, and
 // each load balancer with its frontends, rules and probes.
 func (s *Stage) preservedState() (map[string]string, error) {
-	var all []struct {
+	var resources []struct {
 		ID   string         `json:"id"`
 		Body map[string]any `json:"body"`
 	}
-	if err := json.Unmarshal(s.emulator.Snapshot(), &all); err != nil {
+	if err := json.Unmarshal(s.emulator.Snapshot(), &resources); err != nil {
 		return nil, err
 	}
 	got := map[string]string{}
-	for _, r := range all {
+	for _, r := range resources {
 		kind := strings.ToLower(r.ID)
 		switch {
 		case strings.Contains(kind, "/loadbalancers/"):
@@ -119,9 +119,9 @@ func (s *Stage) diffPreserved(before map[string]string) error {
 	if err != nil || maps.Equal(are, before) {
 		return err
 	}
-	for key, one := range before {
-		if are[key] != one {
-			return fmt.Errorf("%s was\n%s\nand is\n%s", key, one, are[key])
+	for key, single := range before {
+		if are[key] != single {
+			return fmt.Errorf("%s was\n%s\nand is\n%s", key, single, are[key])
 		}
 	}
 	return fmt.Errorf("there is more than there was: %v, %v", before, are)

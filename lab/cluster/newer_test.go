@@ -43,10 +43,10 @@ func TestAPropertyThatWeirCannotWrite(t *testing.T) {
 		s.Sleep(time.Minute)
 		var svc corev1.Service
 		failOn(s.userClient.Get(ctx, parseKey("shop/web"), &svc))
-		says := fmt.Sprint(svc.Status.Conditions)
+		message := fmt.Sprint(svc.Status.Conditions)
 		for _, want := range []string{"UpdateOnResourceNotAllowedWithApiVersion", "another tool", "the property p"} {
-			if !strings.Contains(says, want) {
-				failOn(errors.New("the Service does not say " + want + ": " + says))
+			if !strings.Contains(message, want) {
+				failOn(errors.New("the Service does not say " + want + ": " + message))
 			}
 		}
 		failOn(s.AzureFaults())

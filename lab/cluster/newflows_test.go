@@ -189,11 +189,11 @@ func newFlowModel(s *Stage, o flowOptions) *flowModel {
 
 // allNodes returns the numbers of the first nodes.
 func (m *flowModel) allNodes(count int) []int {
-	all := make([]int, count)
-	for n := range all {
-		all[n] = n
+	nodes := make([]int, count)
+	for n := range nodes {
+		nodes[n] = n
 	}
-	return all
+	return nodes
 }
 
 // writeEndpoints writes the EndpointSlice as the endpoints controller does.
@@ -256,12 +256,12 @@ func nodeOf(member armemu.ForwardingMember) int { return int(member.IP.As4()[3])
 // readRules reads the addresses of the Services, and the rules there from Azure. It probes the members of all rules, and
 // counts serving members that left.
 func (m *flowModel) readRules(now time.Time) {
-	var all corev1.ServiceList
-	failOn(m.userClient.List(ctx, &all))
+	var list corev1.ServiceList
+	failOn(m.userClient.List(ctx, &list))
 	addresses := map[string]netip.Addr{}
-	for i := range all.Items {
-		for _, in := range all.Items[i].Status.LoadBalancer.Ingress {
-			addresses[metadata.Key(all.Items[i].Namespace, all.Items[i].Name)] = netip.MustParseAddr(in.IP)
+	for i := range list.Items {
+		for _, in := range list.Items[i].Status.LoadBalancer.Ingress {
+			addresses[metadata.Key(list.Items[i].Namespace, list.Items[i].Name)] = netip.MustParseAddr(in.IP)
 		}
 	}
 	rules, probes := map[netip.Addr]armemu.ForwardingRule{}, map[probeKey]*probeReads{}

@@ -119,12 +119,12 @@ func (s *Stage) ChangeNamespace(name string, edit func(*corev1.Namespace)) error
 
 // DeleteNode deletes a node and its endpoints.
 func (s *Stage) DeleteNode(number int) error {
-	all := &discoveryv1.EndpointSliceList{}
-	if err := s.userClient.List(ctx, all); err != nil {
+	list := &discoveryv1.EndpointSliceList{}
+	if err := s.userClient.List(ctx, list); err != nil {
 		return err
 	}
-	for i := range all.Items {
-		slice := &all.Items[i]
+	for i := range list.Items {
+		slice := &list.Items[i]
 		err := s.editObject(slice, client.ObjectKeyFromObject(slice), func() {
 			slice.Endpoints = slices.DeleteFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool { return *e.NodeName == nodeName(number) })
 		})

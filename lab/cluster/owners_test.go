@@ -43,15 +43,15 @@ func (s *Stage) expectOwner(namespace, name string) {
 	}
 }
 
-func (s *Stage) refused(key, why string) {
+func (s *Stage) refused(key, reason string) {
 	events := &corev1.EventList{}
 	failOn(s.userClient.List(ctx, events, client.InNamespace(parseKey(key).Namespace)))
 	for _, e := range events.Items {
-		if e.InvolvedObject.Name == parseKey(key).Name && strings.Contains(e.Message, why) {
+		if e.InvolvedObject.Name == parseKey(key).Name && strings.Contains(e.Message, reason) {
 			return
 		}
 	}
-	failOn(fmt.Errorf("no event of %s says %q: %v", key, why, events.Items))
+	failOn(fmt.Errorf("no event of %s says %q: %v", key, reason, events.Items))
 }
 
 // While a Service is recreated, a Service of another namespace does not get its public IP: not from

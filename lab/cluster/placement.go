@@ -27,9 +27,9 @@ func addSecondLoadBalancer(d *scheduleBuilder) {
 		return &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
 	}
 	other := config.LoadBalancerConfiguration{Name: secondName}
-	what := d.IntN(4)
-	d.hasSelector = what < 2
-	switch what {
+	kind := d.IntN(4)
+	d.hasSelector = kind < 2
+	switch kind {
 	case 0:
 		other.ServiceNamespaceSelector = selects("team", "blog")
 	case 1:
@@ -48,8 +48,8 @@ func addSecondLoadBalancer(d *scheduleBuilder) {
 }
 
 // addMove changes the placement of a Service, namespace or node.
-func (d *scheduleBuilder) addMove(name string, node int) {
-	on := d.IntN(2) == 0
+func (b *scheduleBuilder) addMove(name string, node int) {
+	on := b.IntN(2) == 0
 	mark := func(labels map[string]string, key, value string) map[string]string {
 		if !on {
 			delete(labels, key)
@@ -61,80 +61,80 @@ func (d *scheduleBuilder) addMove(name string, node int) {
 		labels[key] = value
 		return labels
 	}
-	switch d.IntN(7) {
+	switch b.IntN(7) {
 	case 0, 1:
-		names := pickOne(d, "", clusterName, "Second,"+clusterName)
-		if !d.hasSelector { // a Service without an eligible load balancer is rejected
-			names = pickOne(d, names, secondName)
+		names := pickOne(b, "", clusterName, "Second,"+clusterName)
+		if !b.hasSelector { // a Service without an eligible load balancer is rejected
+			names = pickOne(b, names, secondName)
 		}
-		d.addStep(func(s *Stage) error {
+		b.addStep(func(s *Stage) error {
 			return s.ChangeService(name, func(svc *corev1.Service) { setAnnotation(svc, annotation+"azure-load-balancer-configurations", names) })
 		}, "Service %s may be on %q", name, names)
 	case 2:
-		d.addStep(func(s *Stage) error {
+		b.addStep(func(s *Stage) error {
 			return s.ChangeService(name, func(svc *corev1.Service) { svc.Labels = mark(svc.Labels, "tier", "front") })
 		}, "Service %s has the label tier=front: %t", name, on)
 	case 3:
 		namespace := parseKey(name).Namespace
-		d.addStep(func(s *Stage) error {
+		b.addStep(func(s *Stage) error {
 			return s.ChangeNamespace(namespace, func(n *corev1.Namespace) { n.Labels = mark(n.Labels, "team", "blog") })
 		}, "namespace %s has the label team=blog: %t", namespace, on)
 	case 4:
-		d.addStep(func(s *Stage) error {
+		b.addStep(func(s *Stage) error {
 			return s.ChangeNode(node, func(n *corev1.Node) { n.Labels = mark(n.Labels, "pool", "large") })
 		}, "node %d has the label pool=large: %t", node, on)
 	case 5:
-		to := pickOne(d, clusterName, secondName)
-		d.addStep(func(s *Stage) error {
+		to := pickOne(b, clusterName, secondName)
+		b.addStep(func(s *Stage) error {
 			return s.ChangeNode(node, func(n *corev1.Node) { n.Labels = mark(n.Labels, placementLabel, to) })
 		}, "somebody labels node %d as on %s: %t", node, to, on)
 	default:
-		pool := pickOne(d, "weir-system/nodes.second", "shop/web.second", "blog/web.second")
-		d.addStep(func(s *Stage) error { return s.DeletePool(pool) }, "somebody deletes BackendPool %s", pool)
+		pool := pickOne(b, "weir-system/nodes.second", "shop/web.second", "blog/web.second")
+		b.addStep(func(s *Stage) error { return s.DeletePool(pool) }, "somebody deletes BackendPool %s", pool)
 	}
 }
 
 // recordedPlacement returns the recorded load balancer, or internal twin, of a Service. Another check
 // verifies the record.
-func (f objects) recordedPlacement(svc *corev1.Service) string {
-	if len(f.configurations) == 0 {
+func (o objects) recordedPlacement(svc *corev1.Service) string {
+	if len(o.configurations) == 0 {
 		return clusterName
 	}
 	return strings.TrimSuffix(svc.Annotations[placementLabel], "-internal")
 }
 
 // checkPlacements checks the recorded placements of Services and nodes.
-func (f objects) checkPlacements() []error {
-	var all []error
-	for i := range f.services {
-		svc := &f.services[i]
-		if may := f.eligibleForService(svc); isManaged(svc) && len(f.configurations) > 0 && !slices.Contains(may, f.recordedPlacement(svc)) {
-			all = append(all, fmt.Errorf("%s/%s is on %q, and may be on %v", svc.Namespace, svc.Name, svc.Annotations[placementLabel], may))
+func (o objects) checkPlacements() []error {
+	var errs []error
+	for i := range o.services {
+		svc := &o.services[i]
+		if may := o.eligibleForService(svc); isManaged(svc) && len(o.configurations) > 0 && !slices.Contains(may, o.recordedPlacement(svc)) {
+			errs = append(errs, fmt.Errorf("%s/%s is on %q, and may be on %v", svc.Namespace, svc.Name, svc.Annotations[placementLabel], may))
 		}
 	}
-	for i := range f.nodes {
-		n := &f.nodes[i]
-		if _, excluded := n.Labels[corev1.LabelNodeExcludeBalancers]; excluded || len(f.configurations) == 0 {
+	for i := range o.nodes {
+		n := &o.nodes[i]
+		if _, excluded := n.Labels[corev1.LabelNodeExcludeBalancers]; excluded || len(o.configurations) == 0 {
 			continue
 		}
-		if may := f.eligibleForNode(n); !slices.Contains(may, n.Labels[placementLabel]) {
-			all = append(all, fmt.Errorf("node %s is on %q, and may be on %v", n.Name, n.Labels[placementLabel], may))
+		if may := o.eligibleForNode(n); !slices.Contains(may, n.Labels[placementLabel]) {
+			errs = append(errs, fmt.Errorf("node %s is on %q, and may be on %v", n.Name, n.Labels[placementLabel], may))
 		}
 	}
-	return all
+	return errs
 }
 
 // eligibleForService returns the eligible load balancers of a Service: the named ones that select it, else
 // those without a selector.
-func (f objects) eligibleForService(svc *corev1.Service) []string {
+func (o objects) eligibleForService(svc *corev1.Service) []string {
 	asks := strings.ToLower(svc.Annotations[annotation+"azure-load-balancer-configurations"])
 	var chosen, free []string
-	for _, c := range f.configurations {
+	for _, c := range o.configurations {
 		switch {
 		case asks != "" && !slices.Contains(strings.Split(asks, ","), c.Name):
 		case c.ServiceLabelSelector == nil && c.ServiceNamespaceSelector == nil:
 			free = append(free, c.Name)
-		case matchesSelector(c.ServiceLabelSelector, svc.Labels) && matchesSelector(c.ServiceNamespaceSelector, f.namespaces[svc.Namespace].Labels):
+		case matchesSelector(c.ServiceLabelSelector, svc.Labels) && matchesSelector(c.ServiceNamespaceSelector, o.namespaces[svc.Namespace].Labels):
 			chosen = append(chosen, c.Name)
 		}
 	}
@@ -145,9 +145,9 @@ func (f objects) eligibleForService(svc *corev1.Service) []string {
 }
 
 // eligibleForNode returns the eligible load balancers of a node.
-func (f objects) eligibleForNode(n *corev1.Node) []string {
+func (o objects) eligibleForNode(n *corev1.Node) []string {
 	var chosen, free []string
-	for _, c := range f.configurations {
+	for _, c := range o.configurations {
 		switch {
 		case c.NodeSelector == nil:
 			free = append(free, c.Name)

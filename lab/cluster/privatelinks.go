@@ -15,34 +15,34 @@ import (
 
 // addPrivateLinks schedules Services that request and withdraw Private Link Services, consumers that
 // connect, and Azure faults.
-func (d *scheduleBuilder) addPrivateLinks() {
-	d.addConfig(func(c *config.Config) { c.DisableSubnetPolicies = true })
-	for range 8 + d.IntN(8) {
-		name := pickOne(d, serviceNames...)
-		switch d.IntN(8) {
+func (b *scheduleBuilder) addPrivateLinks() {
+	b.addConfig(func(c *config.Config) { c.DisableSubnetPolicies = true })
+	for range 8 + b.IntN(8) {
+		name := pickOne(b, serviceNames...)
+		switch b.IntN(8) {
 		case 0, 1, 2, 3:
-			create := pickOne(d, "true", "true", "true", "")
-			d.addStep(func(s *Stage) error {
+			create := pickOne(b, "true", "true", "true", "")
+			b.addStep(func(s *Stage) error {
 				return s.ChangeService(name, func(svc *corev1.Service) { setAnnotation(svc, annotation+"azure-pls-create", create) })
 			}, "Service %s is to be published: %q", name, create)
 		case 4:
-			fqdns := pickOne(d, "", "a.example", "a.example b.example")
-			d.addStep(func(s *Stage) error {
+			fqdns := pickOne(b, "", "a.example", "a.example b.example")
+			b.addStep(func(s *Stage) error {
 				return s.ChangeService(name, func(svc *corev1.Service) { setAnnotation(svc, annotation+"azure-pls-fqdns", fqdns) })
 			}, "Service %s has the names %q", name, fqdns)
 		case 5, 6:
-			number := d.IntN(100)
-			d.addStep(func(s *Stage) error { return s.connectConsumer(number) }, "consumer %d connects to all that is published", number)
+			number := b.IntN(100)
+			b.addStep(func(s *Stage) error { return s.connectConsumer(number) }, "consumer %d connects to all that is published", number)
 		default:
-			kind := pickOne(d, "put", "put", "delete", "list", "get", "poll")
-			action := pickOne(d,
+			kind := pickOne(b, "put", "put", "delete", "list", "get", "poll")
+			action := pickOne(b,
 				"{status: 429, code: RetryableError, message: busy, headers: {Retry-After: '7'}}",
 				"{status: 409, code: Conflict, message: another request}",
 				"{status: 500, code: InternalServerError, message: broken}",
 				"{drop: true}", "{drop: true, applied: true}", "{bumpEtag: true}",
 			)
-			text := fmt.Sprintf("{name: fault, match: {path: %q, kind: %s, maxMatches: %d}, action: %s}", "privateLinkServices/*", kind, 1+d.IntN(4), action)
-			d.addStep(func(s *Stage) error { return s.AzureFaults(text) }, "Azure: %s", text)
+			text := fmt.Sprintf("{name: fault, match: {path: %q, kind: %s, maxMatches: %d}, action: %s}", "privateLinkServices/*", kind, 1+b.IntN(4), action)
+			b.addStep(func(s *Stage) error { return s.AzureFaults(text) }, "Azure: %s", text)
 		}
 	}
 }
@@ -57,15 +57,15 @@ type linkService struct {
 }
 
 func (s *Stage) listLinkServices() ([]linkService, error) {
-	var all []struct {
+	var resources []struct {
 		ID   string          `json:"id"`
 		Body json.RawMessage `json:"body"`
 	}
-	if err := json.Unmarshal(s.emulator.Snapshot(), &all); err != nil {
+	if err := json.Unmarshal(s.emulator.Snapshot(), &resources); err != nil {
 		return nil, fmt.Errorf("snapshot: %w", err)
 	}
 	var links []linkService
-	for _, r := range all {
+	for _, r := range resources {
 		if !strings.Contains(strings.ToLower(r.ID), "/privatelinkservices/") {
 			continue
 		}
@@ -94,7 +94,7 @@ func (s *Stage) checkLinkServices(f objects, c azureState) []error {
 	if err != nil {
 		return []error{err}
 	}
-	var all []error
+	var errs []error
 	of := map[string]linkService{} // by load balancer and frontend
 	for _, l := range links {
 		for _, id := range l.Properties.Frontends {
@@ -123,16 +123,16 @@ func (s *Stage) checkLinkServices(f objects, c azureState) []error {
 			switch by := l.Tags["k8s-azure-owner-service"]; {
 			case six: // Azure accepts none and keeps the previous one
 			case published && len(asks) == 0:
-				all = append(all, fmt.Errorf("frontend %s of %s is published for %s, and nobody of %v asks for that", front.Name, b.Name, by, on))
+				errs = append(errs, fmt.Errorf("frontend %s of %s is published for %s, and nobody of %v asks for that", front.Name, b.Name, by, on))
 			case !published && len(asks) > 0:
-				all = append(all, fmt.Errorf("frontend %s of %s is not published, and %v ask for that", front.Name, b.Name, asks))
+				errs = append(errs, fmt.Errorf("frontend %s of %s is not published, and %v ask for that", front.Name, b.Name, asks))
 			case published && !slices.Contains(asks, by):
-				all = append(all, fmt.Errorf("what publishes frontend %s of %s is of %s, and %v ask for that", front.Name, b.Name, by, asks))
+				errs = append(errs, fmt.Errorf("what publishes frontend %s of %s is of %s, and %v ask for that", front.Name, b.Name, by, asks))
 			}
 		}
 	}
 	for at := range of {
-		all = append(all, fmt.Errorf("frontend %s is published, and not there", at))
+		errs = append(errs, fmt.Errorf("frontend %s is published, and not there", at))
 	}
-	return all
+	return errs
 }

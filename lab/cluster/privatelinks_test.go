@@ -84,9 +84,9 @@ func (s *Stage) requestConnection(service, subscription, endpoint string) (conne
 
 // linkServicesOf returns the Private Link Services tagged with a Service.
 func (s *Stage) linkServicesOf(service string) []linkService {
-	all, err := s.listLinkServices()
+	services, err := s.listLinkServices()
 	failOn(err)
-	return slices.DeleteFunc(all, func(l linkService) bool { return l.Tags["k8s-azure-owner-service"] != service })
+	return slices.DeleteFunc(services, func(l linkService) bool { return l.Tags["k8s-azure-owner-service"] != service })
 }
 
 // Connections are counted by state within five minutes, and removed with their Service.
@@ -203,11 +203,11 @@ func (s *Stage) expectAnyAddress(name string) error {
 
 // withoutProperty removes a property from a resource.
 func withoutProperty(body []byte, property string) []byte {
-	var all map[string]any
-	failOn(json.Unmarshal(body, &all))
-	properties, _ := all["properties"].(map[string]any)
+	var values map[string]any
+	failOn(json.Unmarshal(body, &values))
+	properties, _ := values["properties"].(map[string]any)
 	delete(properties, property)
-	next, err := json.Marshal(all)
+	next, err := json.Marshal(values)
 	failOn(err)
 	return next
 }

@@ -16,15 +16,15 @@ import (
 // rejection has another request id.
 func TestARepeatedRejectionIsOneEvent(t *testing.T) {
 	for _, tt := range []struct {
-		what, path string
-		configure  Options
+		about, path string
+		configure   Options
 	}{
 		{"load balancer", "loadBalancers/*", Options{}},
 		{"public IP", "publicIPAddresses/*", Options{}},
 		{"pool", "loadBalancers/*/backendAddressPools/*", Options{}},
 		{"network interface", "networkInterfaces/*", Options{Configure: useInterfaces}},
 	} {
-		t.Run(tt.what, func(t *testing.T) {
+		t.Run(tt.about, func(t *testing.T) {
 			runStage(t, tt.configure, func(s *Stage) {
 				failOn(s.AddNode(0))
 				s.Start()
@@ -37,7 +37,7 @@ func TestARepeatedRejectionIsOneEvent(t *testing.T) {
 					failOn(s.AddNode(n))
 				}
 				failOn(s.SetEndpoints("shop/first", map[int]bool{0: true, 1: true}))
-				if tt.what == "load balancer" || tt.what == "public IP" {
+				if tt.about == "load balancer" || tt.about == "public IP" {
 					failOn(s.AddService("shop/second", nil))
 				}
 				s.Sleep(2 * time.Minute)

@@ -34,16 +34,16 @@ func TestANewServiceCostsThreeWrites(t *testing.T) {
 			failOn(s.SetEndpoints(tt.name, map[int]bool{0: true}))
 			failOn(s.WaitInSync(2 * time.Minute))
 			s.Sleep(2 * time.Minute)
-			var asked []string
+			var requested []string
 			for _, r := range s.api.Log()[before:] {
 				if r.Client != "people" && r.Verb != "watch" && r.Resource != "leases" && r.Resource != "events" {
-					asked = append(asked, r.Verb+" "+r.Resource)
+					requested = append(requested, r.Verb+" "+r.Resource)
 				}
 			}
-			slices.Sort(asked)
+			slices.Sort(requested)
 			slices.Sort(tt.want)
-			if !slices.Equal(asked, tt.want) {
-				t.Errorf("%s: %q, want %q", tt.name, asked, tt.want)
+			if !slices.Equal(requested, tt.want) {
+				t.Errorf("%s: %q, want %q", tt.name, requested, tt.want)
 			}
 		}
 	})

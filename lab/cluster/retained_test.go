@@ -60,7 +60,7 @@ func TestWeirsAddressesLeaveAPoolThatStaysForOthers(t *testing.T) {
 // Resources retained for foreign members are deleted once those are removed, even without a
 // Service: the pool, the load balancer, its last frontend and the public IP, wherever the process
 // dies.
-func TestWhatWasLeftToOthersGoesWithoutAService(t *testing.T) {
+func TestReleasedPoolIsRemovedWithoutAService(t *testing.T) {
 	balancer := func(c armemu.Call) bool {
 		return c.Method == http.MethodDelete && strings.EqualFold(c.Resource, network+"loadBalancers/"+clusterName)
 	}
@@ -118,8 +118,8 @@ func TestServiceReportsRetainedParts(t *testing.T) {
 	runStage(t, Options{}, func(s *Stage) {
 		failOn(s.AddNode(0))
 		s.Start()
-		families := func(all ...corev1.IPFamily) func(*corev1.Service) {
-			return func(svc *corev1.Service) { svc.Spec.IPFamilies = all }
+		families := func(families ...corev1.IPFamily) func(*corev1.Service) {
+			return func(svc *corev1.Service) { svc.Spec.IPFamilies = families }
 		}
 		failOn(s.AddService("shop/six", families(corev1.IPv6Protocol, corev1.IPv4Protocol)))
 		failOn(s.WaitInSync(5 * time.Minute))

@@ -46,7 +46,7 @@ func (s *Stage) recordRuleMembers() {
 // checkMemberTypes checks that the node pools used by rules hold the member type of azure.json, and that no
 // interim pool of a conversion is left.
 func (s *Stage) checkMemberTypes(c azureState) []error {
-	var all []error
+	var errs []error
 	for _, b := range c.balancers {
 		if slices.ContainsFunc(b.Properties.Pools, func(p pool) bool { // a pool with foreign members keeps its type
 			return slices.ContainsFunc(p.Properties.Addresses, func(m member) bool { return s.isForeign(b.Name+"/"+p.Name, m.Properties.IP) })
@@ -56,7 +56,7 @@ func (s *Stage) checkMemberTypes(c azureState) []error {
 		for _, p := range b.Properties.Pools {
 			at := b.Name + "/" + p.Name
 			if strings.Contains(p.Name, "_addresses") {
-				all = append(all, fmt.Errorf("pool %s is left", at))
+				errs = append(errs, fmt.Errorf("pool %s is left", at))
 			}
 			named := slices.ContainsFunc(b.Properties.Rules, func(r rule) bool { return r.Properties.Pool.lastSegment() == p.Name })
 			if !named || !strings.EqualFold(p.Name, clusterName) && !strings.EqualFold(p.Name, clusterName+"-IPv6") {
@@ -65,9 +65,9 @@ func (s *Stage) checkMemberTypes(c azureState) []error {
 			if slices.ContainsFunc(p.Properties.Addresses, func(m member) bool {
 				return (m.Properties.Interface != nil) != s.hasInterfaces()
 			}) {
-				all = append(all, fmt.Errorf("pool %s has members of the other kind", at))
+				errs = append(errs, fmt.Errorf("pool %s has members of the other kind", at))
 			}
 		}
 	}
-	return all
+	return errs
 }

@@ -51,11 +51,11 @@ type scheduleBuilder struct {
 	hasSelector bool
 }
 
-func (d *scheduleBuilder) addConfig(c func(*config.Config)) {
-	d.configChanges = append(d.configChanges, c)
+func (b *scheduleBuilder) addConfig(c func(*config.Config)) {
+	b.configChanges = append(b.configChanges, c)
 }
 
-func (d *scheduleBuilder) addOption(o func(*Options)) { d.optionChanges = append(d.optionChanges, o) }
+func (b *scheduleBuilder) addOption(o func(*Options)) { b.optionChanges = append(b.optionChanges, o) }
 
 // NewSchedule returns the schedule of a seed. It is deterministic.
 func NewSchedule(seed uint64, steps int) Schedule {
@@ -89,31 +89,31 @@ func NewSchedule(seed uint64, steps int) Schedule {
 }
 
 // applyOptions applies the themes to the options.
-func (d *scheduleBuilder) applyOptions(o *Options) {
-	for _, world := range d.optionChanges {
+func (b *scheduleBuilder) applyOptions(o *Options) {
+	for _, world := range b.optionChanges {
 		world(o)
 	}
 	before := o.Configure
 	o.Configure = func(c *config.Config) {
 		before(c)
-		for _, configure := range d.configChanges {
+		for _, configure := range b.configChanges {
 			configure(c)
 		}
 	}
 }
 
-func (d *scheduleBuilder) newOptions(seed uint64) Options {
-	o := Options{Seed: seed, Replicas: pickOne(d, 1, 1, 1, 1, 2), Latency: pickOne(d, armemu.Quiet, armemu.Quiet, armemu.Quiet, armemu.Busy), LatencyScale: pickOne(d, 0.2, 1, 1)}
-	if d.IntN(2) == 0 {
-		o.Behaviour = behavior.RandomBehavior(d.IntN)
+func (b *scheduleBuilder) newOptions(seed uint64) Options {
+	o := Options{Seed: seed, Replicas: pickOne(b, 1, 1, 1, 1, 2), Latency: pickOne(b, armemu.Quiet, armemu.Quiet, armemu.Quiet, armemu.Busy), LatencyScale: pickOne(b, 0.2, 1, 1)}
+	if b.IntN(2) == 0 {
+		o.Behaviour = behavior.RandomBehavior(b.IntN)
 		o.Behaviour.PoolIfMatch = behavior.Enforced // otherwise foreign members can be lost
 	}
-	if d.oneInTen() {
+	if b.oneInTen() {
 		o.Limits = armemu.AzureLimits()
 	}
-	interval, drift := pickOne(d, 1, 5, 30), pickOne(d, 120, 600, 3600, 3600)
-	strategy := pickOne(d, config.AutoStrategy, config.AutoStrategy, config.SerialStrategy)
-	lease, adminState := d.oneInTen(), d.IntN(2) == 0
+	interval, drift := pickOne(b, 1, 5, 30), pickOne(b, 120, 600, 3600, 3600)
+	strategy := pickOne(b, config.AutoStrategy, config.AutoStrategy, config.SerialStrategy)
+	lease, adminState := b.oneInTen(), b.IntN(2) == 0
 	o.Configure = func(c *config.Config) {
 		c.IntervalSeconds, c.DriftSeconds, c.WriteStrategy = &interval, &drift, strategy
 		if lease {
@@ -124,49 +124,49 @@ func (d *scheduleBuilder) newOptions(seed uint64) Options {
 	return o
 }
 
-func (d *scheduleBuilder) oneInTen() bool { return d.IntN(10) == 0 }
+func (b *scheduleBuilder) oneInTen() bool { return b.IntN(10) == 0 }
 
 func pickOne[T any](d *scheduleBuilder, of ...T) T { return of[d.IntN(len(of))] }
 
-func (d *scheduleBuilder) addStep(do func(*Stage) error, format string, args ...any) {
-	after := pickOne(d, 0, 10*time.Millisecond, 300*time.Millisecond, 2*time.Second, 8*time.Second, 40*time.Second)
+func (b *scheduleBuilder) addStep(do func(*Stage) error, format string, args ...any) {
+	after := pickOne(b, 0, 10*time.Millisecond, 300*time.Millisecond, 2*time.Second, 8*time.Second, 40*time.Second)
 	if after > 0 {
-		after += time.Duration(d.Int64N(int64(after)))
+		after += time.Duration(b.Int64N(int64(after)))
 	}
-	d.steps = append(d.steps, Step{after, fmt.Sprintf(format, args...), do})
+	b.steps = append(b.steps, Step{after, fmt.Sprintf(format, args...), do})
 }
 
 // addRandomStep appends a random step, or a group of related steps.
-func (d *scheduleBuilder) addRandomStep() {
-	name := pickOne(d, serviceNames...)
+func (b *scheduleBuilder) addRandomStep() {
+	name := pickOne(b, serviceNames...)
 	for _, c := range []struct {
 		weight int
 		draw   func()
 	}{
-		{10, func() { d.addService(name) }},
-		{24, func() { d.editService(name) }},
-		{8, func() { d.deleteService(name) }},
-		{16, func() { d.changeEndpoints(name) }},
-		{10, d.changeNode},
-		{6, d.addKill},
-		{14, d.addAzureFault},
-		{14, d.addAPIFault},
-		{5, d.addUserPool},
-		{5, d.addPause},
+		{10, func() { b.addService(name) }},
+		{24, func() { b.editService(name) }},
+		{8, func() { b.deleteService(name) }},
+		{16, func() { b.changeEndpoints(name) }},
+		{10, b.changeNode},
+		{6, b.addKill},
+		{14, b.addAzureFault},
+		{14, b.addAPIFault},
+		{5, b.addUserPool},
+		{5, b.addPause},
 	} {
-		if c.weight > 0 && d.IntN(112) < c.weight {
+		if c.weight > 0 && b.IntN(112) < c.weight {
 			c.draw()
 			return
 		}
 	}
 }
 
-func (d *scheduleBuilder) addPause() {
-	length := pickOne(d, 30*time.Second, 2*time.Minute, 11*time.Minute)
-	d.addStep(func(s *Stage) error { s.Sleep(length); return nil }, "%s pass", length)
+func (b *scheduleBuilder) addPause() {
+	length := pickOne(b, 30*time.Second, 2*time.Minute, 11*time.Minute)
+	b.addStep(func(s *Stage) error { s.Sleep(length); return nil }, "%s pass", length)
 }
 
-func (d *scheduleBuilder) addKill() {
-	replica := d.IntN(2)
-	d.addStep(func(s *Stage) error { s.KillProcess(replica); return nil }, "replica %d is killed", replica)
+func (b *scheduleBuilder) addKill() {
+	replica := b.IntN(2)
+	b.addStep(func(s *Stage) error { s.KillProcess(replica); return nil }, "replica %d is killed", replica)
 }

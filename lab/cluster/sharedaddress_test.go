@@ -21,18 +21,18 @@ import (
 func (s *Stage) loadBalancersWith(ip string) string {
 	c, err := s.readAzure()
 	failOn(err)
-	var all []string
+	var balancers []string
 	for _, b := range c.balancers {
 		for _, p := range b.Properties.Pools {
 			for _, m := range p.Properties.Addresses {
 				if m.Properties.IP == ip && p.Name == clusterName {
-					all = append(all, strings.TrimSpace(b.Name+" "+strings.Replace(m.Properties.Admin, "None", "", 1)))
+					balancers = append(balancers, strings.TrimSpace(b.Name+" "+strings.Replace(m.Properties.Admin, "None", "", 1)))
 				}
 			}
 		}
 	}
-	slices.Sort(all)
-	return strings.Join(all, ", ")
+	slices.Sort(balancers)
+	return strings.Join(balancers, ", ")
 }
 
 // Two nodes on two load balancers share an address: it is in the pools of the first by name, and
@@ -51,7 +51,7 @@ func TestNodesWithOneAddressOnTwoLoadBalancers(t *testing.T) {
 			failOn(s.ChangeNode(number, func(n *corev1.Node) { n.Labels[placementLabel] = place }))
 		}
 		v4, _ := nodeAddresses(1)
-		is := func(about, want string) {
+		current := func(about, want string) {
 			t.Helper()
 			s.Sleep(time.Minute)
 			if got := s.loadBalancersWith(v4); got != want {
@@ -85,32 +85,32 @@ func TestNodesWithOneAddressOnTwoLoadBalancers(t *testing.T) {
 			failOn(s.SetEndpoints("shop/"+name, map[int]bool{1: true, 2: true}))
 		}
 		s.Sleep(time.Minute)
-		is("one node", clusterName)
+		current("one node", clusterName)
 		n := &corev1.Node{}
 		failOn(s.userClient.Get(ctx, client.ObjectKey{Name: nodeName(2)}, n))
 		n.Status.Addresses[0].Address = v4
 		failOn(s.userClient.Status().Update(ctx, n))
-		is("two nodes", clusterName)
+		current("two nodes", clusterName)
 		if text := s.synced("nodes." + secondName); !strings.Contains(text, "left out: node node-2: its address "+v4+" is also that of node node-1, which is on load balancer "+clusterName+" and counts") {
 			t.Error(text)
 		}
 		leaves(1, true)
-		is("the first leaves", clusterName)
+		current("the first leaves", clusterName)
 		leaves(2, true)
-		is("both leave", clusterName+" Down")
+		current("both leave", clusterName+" Down")
 		leaves(1, false)
-		is("the other leaves", clusterName)
+		current("the other leaves", clusterName)
 		on(1, secondName)
-		is("the first is on the other load balancer", secondName)
+		current("the first is on the other load balancer", secondName)
 		on(1, clusterName)
-		is("it is back", clusterName)
+		current("it is back", clusterName)
 		leaves(2, false)
 		excluded(1, true)
-		is("the first is excluded, and serves", secondName)
+		current("the first is excluded, and serves", secondName)
 		excluded(1, false)
-		is("it is not excluded any more", clusterName)
+		current("it is not excluded any more", clusterName)
 		failOn(s.deleteNodeAlone(1))
-		is("the first is gone", secondName)
+		current("the first is gone", secondName)
 	})
 }
 

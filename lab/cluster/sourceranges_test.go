@@ -53,19 +53,19 @@ func (s *Stage) isOpen(key string, port int32, restricted bool) error {
 		return err
 	}
 	c, err := s.readAzure()
-	all := []error{err}
+	errs := []error{err}
 	for _, in := range svc.Status.LoadBalancer.Ingress {
 		to := netip.MustParseAddr(in.IP)
 		for from, may := range map[string]bool{admitted: !restricted || to.Is4(), stranger: !restricted} {
 			if c.isAllowed(netip.MustParseAddr(from), to, "Tcp", port) != may {
-				all = append(all, fmt.Errorf("from %s to %s, %s at %d: want %t", from, key, to, port, may))
+				errs = append(errs, fmt.Errorf("from %s to %s, %s at %d: want %t", from, key, to, port, may))
 			}
 		}
 	}
 	if len(svc.Status.LoadBalancer.Ingress) == 0 {
-		all = append(all, fmt.Errorf("%s has no address", key))
+		errs = append(errs, fmt.Errorf("%s has no address", key))
 	}
-	return errors.Join(all...)
+	return errors.Join(errs...)
 }
 
 // runAttack restricts shop/web while a process optionally dies at a call, and returns the number of

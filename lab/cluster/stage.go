@@ -229,22 +229,22 @@ func (s *Stage) addViolation(format string, args ...any) {
 
 // Violations returns the violations so far, or nil.
 func (s *Stage) Violations() error {
-	var all []error
+	var errs []error
 	for _, early := range s.emulator.EarlyCalls() {
-		all = append(all, fmt.Errorf("called before a Retry-After: %s", early))
+		errs = append(errs, fmt.Errorf("called before a Retry-After: %s", early))
 	}
 	for _, v := range s.emulator.Violations() {
-		all = append(all, fmt.Errorf("a body breaks the schema: %s", v.Describe()))
+		errs = append(errs, fmt.Errorf("a body breaks the schema: %s", v.Describe()))
 	}
 	for _, secret := range s.logs.tokenLines() {
-		all = append(all, fmt.Errorf("a token was written down: %s", secret))
+		errs = append(errs, fmt.Errorf("a token was written down: %s", secret))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, b := range s.violations {
-		all = append(all, errors.New(b))
+		errs = append(errs, errors.New(b))
 	}
-	return errors.Join(all...)
+	return errors.Join(errs...)
 }
 
 // formatTime formats a time relative to the start of the stage.

@@ -16,9 +16,9 @@ import (
 const dryRun = "weir.dev/dry-run"
 
 // removeDryRuns removes all dry-run annotations, because the final check compares the desired state.
-func (d *scheduleBuilder) removeDryRuns() {
+func (b *scheduleBuilder) removeDryRuns() {
 	for _, name := range serviceNames {
-		d.addStep(func(s *Stage) error {
+		b.addStep(func(s *Stage) error {
 			return s.ChangeService(name, func(svc *corev1.Service) { setAnnotation(svc, dryRun, "") })
 		}, "Service %s: no dry run", name)
 	}
@@ -28,18 +28,18 @@ func (d *scheduleBuilder) removeDryRuns() {
 var serviceNames = []string{"shop/web", "shop/api", "blog/web", "blog/db"}
 
 // addService adds a Service with a random spec.
-func (d *scheduleBuilder) addService(name string) {
+func (b *scheduleBuilder) addService(name string) {
 	var edits []serviceEdit
-	for range 1 + d.IntN(3) {
-		edits = append(edits, d.serviceEdit())
+	for range 1 + b.IntN(3) {
+		edits = append(edits, b.serviceEdit())
 	}
-	edits = append(edits, d.addressEdits()...)
-	on := d.randomNodes()
+	edits = append(edits, b.addressEdits()...)
+	on := b.randomNodes()
 	text := ""
 	for _, e := range edits {
 		text += ", " + e.text
 	}
-	d.addStep(func(s *Stage) error {
+	b.addStep(func(s *Stage) error {
 		err := s.AddService(name, func(svc *corev1.Service) {
 			for _, e := range edits {
 				e.apply(svc)
@@ -55,17 +55,17 @@ func (d *scheduleBuilder) addService(name string) {
 
 // addressEdits are edits made at creation only: a Service that changes an address shared with
 // others is rejected.
-func (d *scheduleBuilder) addressEdits() []serviceEdit {
-	switch d.IntN(8) {
+func (b *scheduleBuilder) addressEdits() []serviceEdit {
+	switch b.IntN(8) {
 	case 0, 1:
-		if d.unsharedAddresses {
+		if b.unsharedAddresses {
 			return nil
 		}
 		return []serviceEdit{{"the address of its namespace", func(svc *corev1.Service) {
 			setAnnotation(svc, annotation+"azure-pip-name", namespaceIPName(svc.Namespace))
 		}}}
 	case 2, 3:
-		if d.singleFamily {
+		if b.singleFamily {
 			return nil
 		}
 		return []serviceEdit{{"both families", func(svc *corev1.Service) {
@@ -95,9 +95,9 @@ type serviceEdit struct {
 	apply func(*corev1.Service)
 }
 
-func (d *scheduleBuilder) editService(name string) {
-	e := d.serviceEdit()
-	d.addStep(func(s *Stage) error {
+func (b *scheduleBuilder) editService(name string) {
+	e := b.serviceEdit()
+	b.addStep(func(s *Stage) error {
 		return s.ChangeService(name, func(svc *corev1.Service) { e.apply(svc); moveServicePorts(svc) })
 	}, "Service %s: %s", name, e.text)
 }
@@ -108,35 +108,35 @@ var ports = []corev1.ServicePort{
 	{Name: "dns", Port: 53, Protocol: corev1.ProtocolUDP}, {Name: "admin", Port: 8080, Protocol: corev1.ProtocolTCP},
 }
 
-func (d *scheduleBuilder) serviceEdit() serviceEdit {
+func (b *scheduleBuilder) serviceEdit() serviceEdit {
 	note := func(key, value string) serviceEdit {
 		return serviceEdit{key + "=" + value, func(svc *corev1.Service) { setAnnotation(svc, annotation+key, value) }}
 	}
-	switch d.IntN(13) {
+	switch b.IntN(13) {
 	case 0, 1:
 		return serviceEdit{"Local", func(svc *corev1.Service) { setPolicy(svc, corev1.ServiceExternalTrafficPolicyLocal) }}
 	case 2:
 		return serviceEdit{"Cluster", func(svc *corev1.Service) { setPolicy(svc, corev1.ServiceExternalTrafficPolicyCluster) }}
 	case 3:
-		return note("azure-load-balancer-internal", pickOne(d, "true", "true", ""))
+		return note("azure-load-balancer-internal", pickOne(b, "true", "true", ""))
 	case 4, 5:
-		return d.portsEdit()
+		return b.portsEdit()
 	case 6, 7:
-		return d.rangesEdit()
+		return b.rangesEdit()
 	case 8:
-		affinity := pickOne(d, corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone)
+		affinity := pickOne(b, corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone)
 		return serviceEdit{"affinity " + string(affinity), func(svc *corev1.Service) {
 			svc.Spec.SessionAffinity, svc.Spec.SessionAffinityConfig = affinity, nil
 		}}
 	case 9:
-		return note("azure-load-balancer-tcp-idle-timeout", pickOne(d, "", "10", "30"))
+		return note("azure-load-balancer-tcp-idle-timeout", pickOne(b, "", "10", "30"))
 	case 10:
-		return d.typeEdit()
+		return b.typeEdit()
 	case 11:
-		on := pickOne(d, "true", "true", "")
+		on := pickOne(b, "true", "true", "")
 		return serviceEdit{"dry run " + on, func(svc *corev1.Service) { setAnnotation(svc, dryRun, on) }}
 	}
-	return note("azure-disable-load-balancer-floating-ip", pickOne(d, "true", ""))
+	return note("azure-disable-load-balancer-floating-ip", pickOne(b, "true", ""))
 }
 
 func setAnnotation(svc *corev1.Service, key, value string) {
@@ -160,11 +160,11 @@ func setPolicy(svc *corev1.Service, policy corev1.ServiceExternalTrafficPolicy) 
 	}
 }
 
-func (d *scheduleBuilder) portsEdit() serviceEdit {
+func (b *scheduleBuilder) portsEdit() serviceEdit {
 	var some []corev1.ServicePort
 	text := "ports"
 	for _, p := range ports {
-		if d.IntN(2) == 0 {
+		if b.IntN(2) == 0 {
 			some = append(some, p)
 			text += fmt.Sprintf(" %d", p.Port)
 		}
@@ -185,8 +185,8 @@ func (d *scheduleBuilder) portsEdit() serviceEdit {
 	}}
 }
 
-func (d *scheduleBuilder) rangesEdit() serviceEdit {
-	ranges := pickOne(d, nil, []string{"203.0.113.0/24"}, []string{"192.0.2.0/25", "203.0.113.0/24"}, []string{"192.0.2.128/25"})
+func (b *scheduleBuilder) rangesEdit() serviceEdit {
+	ranges := pickOne(b, nil, []string{"203.0.113.0/24"}, []string{"192.0.2.0/25", "203.0.113.0/24"}, []string{"192.0.2.128/25"})
 	return serviceEdit{fmt.Sprintf("source ranges %v", ranges), func(svc *corev1.Service) {
 		if svc.Spec.Type == corev1.ServiceTypeLoadBalancer {
 			svc.Spec.LoadBalancerSourceRanges = ranges
@@ -194,8 +194,8 @@ func (d *scheduleBuilder) rangesEdit() serviceEdit {
 	}}
 }
 
-func (d *scheduleBuilder) typeEdit() serviceEdit {
-	if d.IntN(2) == 0 {
+func (b *scheduleBuilder) typeEdit() serviceEdit {
+	if b.IntN(2) == 0 {
 		return serviceEdit{"type LoadBalancer", func(svc *corev1.Service) {
 			if svc.Spec.Type != corev1.ServiceTypeLoadBalancer {
 				svc.Spec.Type, svc.Spec.LoadBalancerClass = corev1.ServiceTypeLoadBalancer, new(app.LoadBalancerClass)
@@ -214,68 +214,68 @@ func setClusterIPType(svc *corev1.Service) {
 	}
 }
 
-func (d *scheduleBuilder) deleteService(name string) {
-	d.addStep(func(s *Stage) error { return s.DeleteService(name) }, "Service %s is deleted", name)
+func (b *scheduleBuilder) deleteService(name string) {
+	b.addStep(func(s *Stage) error { return s.DeleteService(name) }, "Service %s is deleted", name)
 }
 
-func (d *scheduleBuilder) randomNodes() map[int]bool {
+func (b *scheduleBuilder) randomNodes() map[int]bool {
 	on := map[int]bool{}
 	for n := range 4 {
-		if d.IntN(2) == 0 {
-			on[n] = d.IntN(5) > 0
+		if b.IntN(2) == 0 {
+			on[n] = b.IntN(5) > 0
 		}
 	}
 	return on
 }
 
-func (d *scheduleBuilder) changeEndpoints(name string) {
-	on := d.randomNodes()
-	d.addStep(func(s *Stage) error { return s.SetEndpoints(name, on) }, "Service %s has endpoints on %v", name, on)
+func (b *scheduleBuilder) changeEndpoints(name string) {
+	on := b.randomNodes()
+	b.addStep(func(s *Stage) error { return s.SetEndpoints(name, on) }, "Service %s has endpoints on %v", name, on)
 }
 
-func (d *scheduleBuilder) changeNode() {
-	n := d.IntN(4)
-	switch d.IntN(6) {
+func (b *scheduleBuilder) changeNode() {
+	n := b.IntN(4)
+	switch b.IntN(6) {
 	case 4:
-		d.addStep(func(s *Stage) error {
+		b.addStep(func(s *Stage) error {
 			return s.ChangeNode(n, func(node *corev1.Node) {
 				node.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}}
 			})
 		}, "node %d is out of service", n)
 	case 5:
-		d.addStep(func(s *Stage) error {
+		b.addStep(func(s *Stage) error {
 			return s.ChangeNode(n, func(node *corev1.Node) { node.Spec.Taints = nil })
 		}, "node %d is in service", n)
 	case 0:
-		d.addStep(func(s *Stage) error { return s.AddNode(n) }, "node %d is added", n)
+		b.addStep(func(s *Stage) error { return s.AddNode(n) }, "node %d is added", n)
 	case 1:
-		d.addStep(func(s *Stage) error { return s.DeleteNode(n) }, "node %d is deleted", n)
+		b.addStep(func(s *Stage) error { return s.DeleteNode(n) }, "node %d is deleted", n)
 	case 2:
-		d.addStep(func(s *Stage) error {
+		b.addStep(func(s *Stage) error {
 			return s.ChangeNode(n, func(node *corev1.Node) { node.Labels[corev1.LabelNodeExcludeBalancers] = "" })
 		}, "node %d is excluded", n)
 	default:
-		d.addStep(func(s *Stage) error {
+		b.addStep(func(s *Stage) error {
 			return s.ChangeNode(n, func(node *corev1.Node) { delete(node.Labels, corev1.LabelNodeExcludeBalancers) })
 		}, "node %d is not excluded", n)
 	}
 }
 
-func (d *scheduleBuilder) addUserPool() {
-	pool := pickOne(d, "weir-system/nodes.kubernetes", "shop/web.kubernetes", "shop/api.kubernetes", "blog/web.kubernetes")
-	switch d.IntN(3) {
+func (b *scheduleBuilder) addUserPool() {
+	pool := pickOne(b, "weir-system/nodes.kubernetes", "shop/web.kubernetes", "shop/api.kubernetes", "blog/web.kubernetes")
+	switch b.IntN(3) {
 	case 0:
-		d.addStep(func(s *Stage) error { return s.DeletePool(pool) }, "somebody deletes BackendPool %s", pool)
+		b.addStep(func(s *Stage) error { return s.DeletePool(pool) }, "somebody deletes BackendPool %s", pool)
 	case 1:
-		d.addStep(func(s *Stage) error {
+		b.addStep(func(s *Stage) error {
 			return s.ChangePool(pool, func(p *v1alpha1.BackendPool) { p.Spec.Paused = true })
 		}, "BackendPool %s is paused", pool)
-		d.steps = append(d.steps, Step{time.Minute, "BackendPool " + pool + " is not paused", func(s *Stage) error {
+		b.steps = append(b.steps, Step{time.Minute, "BackendPool " + pool + " is not paused", func(s *Stage) error {
 			return s.ChangePool(pool, func(p *v1alpha1.BackendPool) { p.Spec.Paused = false })
 		}})
 	default:
-		at := pickOne(d, "kubernetes/kubernetes", "kubernetes/shop-web", "kubernetes/blog-web")
-		ip := pickOne(d, "10.0.9.1", "10.0.9.2")
-		d.addStep(func(s *Stage) error { return s.AddForeign(at, ip) }, "somebody puts %s into pool %s", ip, at)
+		at := pickOne(b, "kubernetes/kubernetes", "kubernetes/shop-web", "kubernetes/blog-web")
+		ip := pickOne(b, "10.0.9.1", "10.0.9.2")
+		b.addStep(func(s *Stage) error { return s.AddForeign(at, ip) }, "somebody puts %s into pool %s", ip, at)
 	}
 }

@@ -12,12 +12,12 @@ import (
 )
 
 // addAzureFault injects a temporary Azure fault. It replaces the previous one.
-func (d *scheduleBuilder) addAzureFault() {
-	path := pickOne(d, "**", "loadBalancers/*", "publicIPAddresses/*", "networkSecurityGroups/*", "backendAddressPools/*")
-	kind := pickOne(d, "put", "put", "get", "delete", "poll", "list")
-	times := 1 + d.IntN(4)
-	seconds := pickOne(d, 1, 7, 40)
-	action := pickOne(d,
+func (b *scheduleBuilder) addAzureFault() {
+	path := pickOne(b, "**", "loadBalancers/*", "publicIPAddresses/*", "networkSecurityGroups/*", "backendAddressPools/*")
+	kind := pickOne(b, "put", "put", "get", "delete", "poll", "list")
+	times := 1 + b.IntN(4)
+	seconds := pickOne(b, 1, 7, 40)
+	action := pickOne(b,
 		fmt.Sprintf("{status: 429, code: TooManyRequests, message: busy, headers: {Retry-After: %q}}", fmt.Sprint(seconds)),
 		fmt.Sprintf("{status: 503, code: ServiceUnavailable, message: busy, headers: {Retry-After: %q}}", fmt.Sprint(seconds)),
 		"{status: 500, code: InternalServerError, message: broken}",
@@ -28,51 +28,51 @@ func (d *scheduleBuilder) addAzureFault() {
 		"{bumpEtag: true}",
 		"{status: 403, code: AuthorizationFailed, message: not allowed}",
 	)
-	if kind == "put" && d.IntN(3) == 0 {
+	if kind == "put" && b.IntN(3) == 0 {
 		action = "{operation: {fail: {code: InternalServerError, message: broken}}}"
 	}
 	text := fmt.Sprintf("{name: fault, match: {path: %q, kind: %s, maxMatches: %d}, action: %s}", path, kind, times, action)
-	d.addStep(func(s *Stage) error { return s.AzureFaults(text) }, "Azure: %s", text)
+	b.addStep(func(s *Stage) error { return s.AzureFaults(text) }, "Azure: %s", text)
 }
 
 // addAPIFault injects an API server fault.
-func (d *scheduleBuilder) addAPIFault() {
-	resource := pickOne(d, "", "services", "services/status", "backendpools", "backendpools/status", "endpointslices", "nodes", "configmaps")
-	verb := pickOne(d, "", "apply", "patch", "update", "create", "delete", "get", "list")
-	replica := d.IntN(2)
-	switch d.IntN(7) {
+func (b *scheduleBuilder) addAPIFault() {
+	resource := pickOne(b, "", "services", "services/status", "backendpools", "backendpools/status", "endpointslices", "nodes", "configmaps")
+	verb := pickOne(b, "", "apply", "patch", "update", "create", "delete", "get", "list")
+	replica := b.IntN(2)
+	switch b.IntN(7) {
 	case 0:
-		d.addStep(func(s *Stage) error { s.BreakWatches(""); return nil }, "all watches break")
+		b.addStep(func(s *Stage) error { s.BreakWatches(""); return nil }, "all watches break")
 	case 1:
-		d.addStep(func(s *Stage) error { s.ExpireWatches(""); return nil }, "all watches expire")
+		b.addStep(func(s *Stage) error { s.ExpireWatches(""); return nil }, "all watches expire")
 	case 2:
-		late := pickOne(d, 300*time.Millisecond, 3*time.Second, 20*time.Second)
-		events := pickOne(d, nil, []watch.EventType{watch.Deleted}, []watch.EventType{watch.Modified})
-		kind := pickOne(d, "services", "backendpools", "endpointslices", "nodes")
-		d.addStep(func(s *Stage) error {
+		late := pickOne(b, 300*time.Millisecond, 3*time.Second, 20*time.Second)
+		events := pickOne(b, nil, []watch.EventType{watch.Deleted}, []watch.EventType{watch.Modified})
+		kind := pickOne(b, "services", "backendpools", "endpointslices", "nodes")
+		b.addStep(func(s *Stage) error {
 			s.APIFault(replica, apiserver.Fault{Verb: "watch", Resource: kind, EventDelay: late, Events: events})
 			return nil
 		}, "events %v of %s are %s late for replica %d", events, kind, late, replica)
 	case 3:
-		f := apiserver.Fault{Resource: resource, Verb: verb, Times: 1 + d.IntN(5), Status: pickOne(d, 409, 429, 500, 503), RetryAfter: time.Duration(d.IntN(3)) * time.Second}
+		f := apiserver.Fault{Resource: resource, Verb: verb, Times: 1 + b.IntN(5), Status: pickOne(b, 409, 429, 500, 503), RetryAfter: time.Duration(b.IntN(3)) * time.Second}
 		if f.Verb != "update" && f.Verb != "patch" && f.Verb != "apply" && f.Status == 409 {
 			f.Status = 500 // reads never conflict
 		}
-		d.addStep(func(s *Stage) error { s.APIFault(replica, f); return nil }, "API: %d for %d × %s %s", f.Status, f.Times, verb, resource)
+		b.addStep(func(s *Stage) error { s.APIFault(replica, f); return nil }, "API: %d for %d × %s %s", f.Status, f.Times, verb, resource)
 	case 4:
-		f := apiserver.Fault{Resource: resource, Verb: pickOne(d, "apply", "patch", "update", "create", "delete"), Times: 1 + d.IntN(3), DropResponse: true}
-		d.addStep(func(s *Stage) error { s.APIFault(replica, f); return nil }, "API: %d answers to %s %s are lost", f.Times, f.Verb, resource)
+		f := apiserver.Fault{Resource: resource, Verb: pickOne(b, "apply", "patch", "update", "create", "delete"), Times: 1 + b.IntN(3), DropResponse: true}
+		b.addStep(func(s *Stage) error { s.APIFault(replica, f); return nil }, "API: %d answers to %s %s are lost", f.Times, f.Verb, resource)
 	case 5:
-		length := pickOne(d, time.Second, 5*time.Second, 40*time.Second)
-		d.addStep(func(s *Stage) error {
+		length := pickOne(b, time.Second, 5*time.Second, 40*time.Second)
+		b.addStep(func(s *Stage) error {
 			s.APIFault(replica, apiserver.Fault{Unreachable: true})
 			s.Sleep(length)
 			s.endAPIFaults[len(s.endAPIFaults)-1]()
 			return nil
 		}, "the API server is away for %s", length)
 	default:
-		latency := pickOne(d, 50*time.Millisecond, time.Second)
-		d.addStep(func(s *Stage) error {
+		latency := pickOne(b, 50*time.Millisecond, time.Second)
+		b.addStep(func(s *Stage) error {
 			s.APIFault(replica, apiserver.Fault{Resource: resource, Latency: latency, Times: 40})
 			return nil
 		}, "API: %s takes %s", resource, latency)

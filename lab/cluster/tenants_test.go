@@ -38,144 +38,144 @@ type tenant struct {
 }
 
 // serviceName returns one of few Service names, so that names are reused.
-func (a *tenant) serviceName() string { return fmt.Sprintf("shop/s%d", a.IntN(attackers)) }
+func (t *tenant) serviceName() string { return fmt.Sprintf("shop/s%d", t.IntN(attackers)) }
 
-func (a *tenant) editService(key string, edit func(*corev1.Service)) error {
-	return a.ChangeService(key, edit)
+func (t *tenant) editService(key string, edit func(*corev1.Service)) error {
+	return t.ChangeService(key, edit)
 }
 
-func (a *tenant) annotateService(key, name, value string) error {
-	return a.editService(key, func(svc *corev1.Service) { setAnnotation(svc, annotation+name, value) })
+func (t *tenant) annotateService(key, name, value string) error {
+	return t.editService(key, func(svc *corev1.Service) { setAnnotation(svc, annotation+name, value) })
 }
 
 // neighborAddress returns an address of the neighbor's Services.
-func (a *tenant) neighborAddress() string {
+func (t *tenant) neighborAddress() string {
 	svc := &corev1.Service{}
-	failOn(a.userClient.Get(ctx, parseKey("blog/web"), svc))
+	failOn(t.userClient.Get(ctx, parseKey("blog/web"), svc))
 	return svc.Status.LoadBalancer.Ingress[0].IP
 }
 
-func (a *tenant) ownerOfTheirs() string {
+func (t *tenant) ownerOfTheirs() string {
 	svc := &corev1.Service{}
-	failOn(a.userClient.Get(ctx, parseKey("blog/web"), svc))
+	failOn(t.userClient.Get(ctx, parseKey("blog/web"), svc))
 	return ownerName(svc)
 }
 
 // runAction performs and describes a random action.
-func (a *tenant) runAction() (string, error) {
-	key := a.serviceName()
+func (t *tenant) runAction() (string, error) {
+	key := t.serviceName()
 	acts := []func() (string, error){
 		func() (string, error) {
-			address := oneOf(a.Rand, a.neighborAddress(), "192.168.0.1", "10.0.0.1", "10.0.9.250", "nonsense")
-			return "wants the address " + address, a.annotateService(key, "azure-load-balancer-ipv4", address)
+			address := oneOf(t.Rand, t.neighborAddress(), "192.168.0.1", "10.0.0.1", "10.0.9.250", "nonsense")
+			return "wants the address " + address, t.annotateService(key, "azure-load-balancer-ipv4", address)
 		},
 		func() (string, error) {
-			on := oneOf(a.Rand, "true", "")
-			return "is internal: " + on, a.annotateService(key, "azure-load-balancer-internal", on)
+			on := oneOf(t.Rand, "true", "")
+			return "is internal: " + on, t.annotateService(key, "azure-load-balancer-internal", on)
 		},
 		func() (string, error) {
-			name := clusterName + "-" + oneOf(a.Rand, a.ownerOfTheirs(), "no-such")
-			return "wants the public IP " + name, a.annotateService(key, "azure-pip-name", name)
+			name := clusterName + "-" + oneOf(t.Rand, t.ownerOfTheirs(), "no-such")
+			return "wants the public IP " + name, t.annotateService(key, "azure-pip-name", name)
 		},
 		func() (string, error) {
-			gateway := oneOf(a.Rand, a.gateway, a.gateway, "nonsense", "")
-			return "wants the gateway load balancer " + gateway, a.editService(key, func(svc *corev1.Service) {
+			gateway := oneOf(t.Rand, t.gateway, t.gateway, "nonsense", "")
+			return "wants the gateway load balancer " + gateway, t.editService(key, func(svc *corev1.Service) {
 				setAnnotation(svc, service.GatewayLoadBalancer, gateway)
 				setAnnotation(svc, service.WrittenProperties, "gateway-load-balancer")
 			})
 		},
 		func() (string, error) {
-			label := oneOf(a.Rand, "theirs", "mine", "mine-too", "")
-			return "wants the DNS label " + label, a.annotateService(key, "azure-dns-label-name", label)
+			label := oneOf(t.Rand, "theirs", "mine", "mine-too", "")
+			return "wants the DNS label " + label, t.annotateService(key, "azure-dns-label-name", label)
 		},
 		func() (string, error) {
-			address := oneOf(a.Rand, a.neighborAddress(), "10.0.1.4", "10.0.0.1,10.0.0.2")
-			return "has the additional addresses " + address, a.annotateService(key, "azure-additional-public-ips", address)
+			address := oneOf(t.Rand, t.neighborAddress(), "10.0.1.4", "10.0.0.1,10.0.0.2")
+			return "has the additional addresses " + address, t.annotateService(key, "azure-additional-public-ips", address)
 		},
-		func() (string, error) { return "is flapping", a.flapServices(key) },
-		func() (string, error) { return "has many ports", a.hasPorts(key, 1+a.IntN(100)) },
-		func() (string, error) { return "has many ranges", a.hasRanges(key, 1+a.IntN(300)) },
+		func() (string, error) { return "is flapping", t.flapServices(key) },
+		func() (string, error) { return "has many ports", t.hasPorts(key, 1+t.IntN(100)) },
+		func() (string, error) { return "has many ranges", t.hasRanges(key, 1+t.IntN(300)) },
 		func() (string, error) {
-			return "has service tags", a.annotateService(key, "azure-allowed-service-tags", serviceTags(1+a.IntN(40)))
+			return "has service tags", t.annotateService(key, "azure-allowed-service-tags", serviceTags(1+t.IntN(40)))
 		},
-		func() (string, error) { return "is deleted", a.DeleteService(key) },
-		func() (string, error) { return "is created", a.createService(key, nil) },
+		func() (string, error) { return "is deleted", t.DeleteService(key) },
+		func() (string, error) { return "is created", t.createService(key, nil) },
 		func() (string, error) {
-			return "is created at the neighbor's address", a.createService(key, func(svc *corev1.Service) {
-				setAnnotation(svc, annotation+"azure-load-balancer-ipv4", a.neighborAddress())
-				svc.Spec.Ports[0].Port = 8000 + int32(a.IntN(100)) //nolint:gosec // a port
+			return "is created at the neighbor's address", t.createService(key, func(svc *corev1.Service) {
+				setAnnotation(svc, annotation+"azure-load-balancer-ipv4", t.neighborAddress())
+				svc.Spec.Ports[0].Port = 8000 + int32(t.IntN(100)) //nolint:gosec // a port
 				svc.Spec.LoadBalancerSourceRanges = []string{"203.0.113.0/24"}
 				setAnnotation(svc, annotation+"azure-deny-all-except-load-balancer-source-ranges", "true")
 			})
 		},
 		func() (string, error) {
-			on := map[int]bool{a.IntN(3): true}
-			return fmt.Sprint("has endpoints on ", on), a.SetEndpoints(key, on)
+			on := map[int]bool{t.IntN(3): true}
+			return fmt.Sprint("has endpoints on ", on), t.SetEndpoints(key, on)
 		},
 		func() (string, error) {
-			return "changes its policy", a.editService(key, func(svc *corev1.Service) {
-				setPolicy(svc, oneOf(a.Rand, corev1.ServiceExternalTrafficPolicyLocal, corev1.ServiceExternalTrafficPolicyCluster))
+			return "changes its policy", t.editService(key, func(svc *corev1.Service) {
+				setPolicy(svc, oneOf(t.Rand, corev1.ServiceExternalTrafficPolicyLocal, corev1.ServiceExternalTrafficPolicyCluster))
 			})
 		},
 		func() (string, error) {
-			return "has the ports of nodes", a.annotateService(key, "azure-disable-load-balancer-floating-ip", oneOf(a.Rand, "true", ""))
+			return "has the ports of nodes", t.annotateService(key, "azure-disable-load-balancer-floating-ip", oneOf(t.Rand, "true", ""))
 		},
 		func() (string, error) {
-			return "has all ports", a.annotateService(key, "azure-load-balancer-enable-high-availability-ports", oneOf(a.Rand, "true", ""))
+			return "has all ports", t.annotateService(key, "azure-load-balancer-enable-high-availability-ports", oneOf(t.Rand, "true", ""))
 		},
-		func() (string, error) { return "has type ClusterIP", a.editService(key, setClusterIPType) },
+		func() (string, error) { return "has type ClusterIP", t.editService(key, setClusterIPType) },
 		func() (string, error) {
-			return "has no finalizers", a.editService(key, func(svc *corev1.Service) { svc.Finalizers = nil })
+			return "has no finalizers", t.editService(key, func(svc *corev1.Service) { svc.Finalizers = nil })
 		},
 		func() (string, error) {
-			return "claims records", a.editService(key, func(svc *corev1.Service) {
-				setAnnotation(svc, placementLabel, oneOf(a.Rand, clusterName, clusterName+","+clusterName+"-internal", "no-such"))
+			return "claims records", t.editService(key, func(svc *corev1.Service) {
+				setAnnotation(svc, placementLabel, oneOf(t.Rand, clusterName, clusterName+","+clusterName+"-internal", "no-such"))
 				svc.Labels = map[string]string{"app.kubernetes.io/managed-by": "weir"}
 				svc.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Service", Name: "web", UID: "11111111-2222-3333-4444-555555555555"}}
 			})
 		},
 		func() (string, error) {
 			ip := namespaceIPName("blog")
-			return "wants the public IP " + ip + " and another label", a.editService(key, func(svc *corev1.Service) {
+			return "wants the public IP " + ip + " and another label", t.editService(key, func(svc *corev1.Service) {
 				setAnnotation(svc, annotation+"azure-pip-name", ip)
-				setAnnotation(svc, annotation+"azure-dns-label-name", oneOf(a.Rand, "", "mine"))
-				svc.Spec.Ports[0].Port = 8000 + int32(a.IntN(100)) //nolint:gosec // a port
+				setAnnotation(svc, annotation+"azure-dns-label-name", oneOf(t.Rand, "", "mine"))
+				svc.Spec.Ports[0].Port = 8000 + int32(t.IntN(100)) //nolint:gosec // a port
 			})
 		},
 		func() (string, error) { // two of them leave node ports for the neighbor
-			key := fmt.Sprintf("shop/s%d", a.IntN(2))
-			return "has 748 ports as " + key, a.hasPorts(key, 748)
+			key := fmt.Sprintf("shop/s%d", t.IntN(2))
+			return "has 748 ports as " + key, t.hasPorts(key, 748)
 		},
 		func() (string, error) {
-			return "has 1000 service tags", a.annotateService(key, "azure-allowed-service-tags", serviceTags(1000))
+			return "has 1000 service tags", t.annotateService(key, "azure-allowed-service-tags", serviceTags(1000))
 		},
 	}
-	what, err := acts[a.IntN(len(acts))]()
-	return "Service " + key + " " + what, err
+	subject, err := acts[t.IntN(len(acts))]()
+	return "Service " + key + " " + subject, err
 }
 
 func oneOf[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
 
 // flapServices changes several Services in turn, as fast as a client can, for a few seconds.
-func (a *tenant) flapServices(key string) error {
-	edit := oneOf(a.Rand, flapping...)
+func (t *tenant) flapServices(key string) error {
+	edit := oneOf(t.Rand, flapping...)
 	for round := range 30 {
-		if err := edit.step(a.Stage, key, round); err != nil {
+		if err := edit.step(t.Stage, key, round); err != nil {
 			return err
 		}
-		a.Sleep(100 * time.Millisecond)
-		key = a.serviceName()
+		t.Sleep(100 * time.Millisecond)
+		key = t.serviceName()
 	}
 	return nil
 }
 
-func (a *tenant) createService(key string, edit func(*corev1.Service)) error {
-	a.made++
-	return a.AddService(key, edit)
+func (t *tenant) createService(key string, edit func(*corev1.Service)) error {
+	t.made++
+	return t.AddService(key, edit)
 }
 
-func (a *tenant) hasPorts(key string, count int) error {
-	return a.editService(key, func(svc *corev1.Service) {
+func (t *tenant) hasPorts(key string, count int) error {
+	return t.editService(key, func(svc *corev1.Service) {
 		svc.Spec.Ports = nil
 		for i := range count {
 			port := int32(1000 + i) //nolint:gosec // a port
@@ -184,8 +184,8 @@ func (a *tenant) hasPorts(key string, count int) error {
 	})
 }
 
-func (a *tenant) hasRanges(key string, count int) error {
-	return a.editService(key, func(svc *corev1.Service) {
+func (t *tenant) hasRanges(key string, count int) error {
+	return t.editService(key, func(svc *corev1.Service) {
 		svc.Spec.LoadBalancerSourceRanges = nil
 		for i := range count {
 			svc.Spec.LoadBalancerSourceRanges = append(svc.Spec.LoadBalancerSourceRanges, fmt.Sprintf("100.%d.%d.0/24", 64+i/256, i%256))
@@ -194,11 +194,11 @@ func (a *tenant) hasRanges(key string, count int) error {
 }
 
 func serviceTags(count int) string {
-	all := make([]string, count)
-	for i := range all {
-		all[i] = fmt.Sprintf("Storage.Region%d", i)
+	tags := make([]string, count)
+	for i := range tags {
+		tags[i] = fmt.Sprintf("Storage.Region%d", i)
 	}
-	return strings.Join(all, ",")
+	return strings.Join(tags, ",")
 }
 
 // renderState renders all Azure resources of the neighbor's Services: addresses, frontends, rules,
@@ -206,48 +206,48 @@ func serviceTags(count int) string {
 func (n *neighbor) renderState(keys ...string) []string {
 	c, err := n.readAzure()
 	failOn(err)
-	var all []string
+	var names []string
 	for _, key := range keys {
 		svc := &corev1.Service{}
 		failOn(n.userClient.Get(ctx, parseKey(key), svc))
 		for _, in := range svc.Status.LoadBalancer.Ingress {
-			all = append(all, key+" shows "+in.IP)
+			names = append(names, key+" shows "+in.IP)
 		}
 		label, got := frontendLabel(svc, corev1.IPv4Protocol), ownerName(svc)
 		for _, b := range c.balancers {
 			for _, f := range b.Properties.Frontends {
 				if f.publicLabel() == label {
-					all = append(all, fmt.Sprintf("%s: frontend %s of %s: %s", key, f.Name, b.Name, c.frontendAddress(f)))
+					names = append(names, fmt.Sprintf("%s: frontend %s of %s: %s", key, f.Name, b.Name, c.frontendAddress(f)))
 				}
 			}
 			for _, r := range b.Properties.Rules {
 				if strings.HasPrefix(r.Name, got) {
 					text, err := json.Marshal(r)
 					failOn(err)
-					all = append(all, key+": rule "+string(text))
+					names = append(names, key+": rule "+string(text))
 				}
 			}
 			for _, p := range b.Properties.Probes {
 				if strings.HasPrefix(p.Name, got) {
 					text, err := json.Marshal(p)
 					failOn(err)
-					all = append(all, key+": probe "+string(text))
+					names = append(names, key+": probe "+string(text))
 				}
 			}
 		}
 		for id, ip := range c.addresses {
 			if ip.Name == publicIPName(svc, corev1.IPv4Protocol) {
-				all = append(all, fmt.Sprintf("%s: public IP %s: %s, label %q", key, id, ip.Properties.IP, ip.Properties.DNS.Label))
+				names = append(names, fmt.Sprintf("%s: public IP %s: %s, label %q", key, id, ip.Properties.IP, ip.Properties.DNS.Label))
 			}
 		}
-		one := objects{services: []corev1.Service{*svc}}
-		for flow := range one.sampledFlows(c.addressOf) {
+		single := objects{services: []corev1.Service{*svc}}
+		for flow := range single.sampledFlows(c.addressOf) {
 			if slices.ContainsFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == flow.port }) {
-				all = append(all, fmt.Sprintf("%s: admits %s: %t", key, flow, c.isAllowed(flow.from, flow.to, flow.protocol, flow.port)))
+				names = append(names, fmt.Sprintf("%s: admits %s: %t", key, flow, c.isAllowed(flow.from, flow.to, flow.protocol, flow.port)))
 			}
 		}
 	}
-	return all
+	return names
 }
 
 // writesPerWindow returns Weir's maximum number of writes in any five minutes.
@@ -277,15 +277,15 @@ func playTenants(t *testing.T, seed uint64, undisturbed lags) {
 		before := n.renderState(keys...)
 		s.emulator.ClearCalls()
 		for step := range tenantSteps {
-			what, err := a.runAction()
-			s.logs.addAction("%s: %v", what, err)
+			name, err := a.runAction()
+			s.logs.addAction("%s: %v", name, err)
 			if err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {
-				failOn(fmt.Errorf("%s: %w", what, err))
+				failOn(fmt.Errorf("%s: %w", name, err))
 			}
 			s.Sleep(oneOf(a.Rand, 0, 300*time.Millisecond, 3*time.Second, 20*time.Second))
 			for _, differs := range append(diffLines(before, n.renderState(keys...)), append(s.checkUserIPs(), s.Violations(), a.checkGateways())...) {
 				if differs != nil {
-					failOn(fmt.Errorf("step %d, after %s: neighbor: %w", step, what, differs))
+					failOn(fmt.Errorf("step %d, after %s: neighbor: %w", step, name, differs))
 				}
 			}
 			if step%8 != 7 {
@@ -311,8 +311,8 @@ func playTenants(t *testing.T, seed uint64, undisturbed lags) {
 }
 
 // checkGateways returns an error if a frontend of the tenant has the gateway load balancer.
-func (a *tenant) checkGateways() error {
-	c, err := a.readAzure()
+func (t *tenant) checkGateways() error {
+	c, err := t.readAzure()
 	for _, b := range c.balancers {
 		for _, f := range b.Properties.Frontends {
 			if f.Properties.Gateway != nil {

@@ -90,14 +90,14 @@ func (s *Stage) KillAtRequest(request int, after bool) {
 }
 
 // countRequest counts a request and reports whether it kills its process.
-func (f *requestKill) countRequest() (dies, after bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.requestsLeft > 0 {
-		f.requestsLeft--
-		dies = f.requestsLeft == 0
+func (r *requestKill) countRequest() (dies, after bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.requestsLeft > 0 {
+		r.requestsLeft--
+		dies = r.requestsLeft == 0
 	}
-	return dies, f.after
+	return dies, r.after
 }
 
 // sendRequest delivers a request and its response. A request in flight still arrives if its process dies.

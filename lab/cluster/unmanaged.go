@@ -47,8 +47,8 @@ func addUnmanagedPools(d *scheduleBuilder) {
 	}
 }
 
-func (d *scheduleBuilder) grantBinding(namespace, to string) {
-	d.addStep(func(s *Stage) error {
+func (b *scheduleBuilder) grantBinding(namespace, to string) {
+	b.addStep(func(s *Stage) error {
 		return s.ChangeNamespace(namespace, func(n *corev1.Namespace) {
 			before := isGranted(*n)
 			n.Annotations = map[string]string{grantAnnotation: to}
@@ -98,18 +98,18 @@ func (s *Stage) bindPool(key, pool, service string) error {
 }
 
 // expectedBinding returns the desired members of a BackendPool and its expected reason.
-func (f objects) expectedBinding(p *v1alpha1.BackendPool) (members, reason string) {
+func (o objects) expectedBinding(p *v1alpha1.BackendPool) (members, reason string) {
 	if p.Spec.Nodes != nil {
-		return f.formatMembers(f.filterNodes(corev1.IPv4Protocol, func(*corev1.Node) bool { return true })), v1alpha1.ReasonInSync
+		return o.formatMembers(o.filterNodes(corev1.IPv4Protocol, func(*corev1.Node) bool { return true })), v1alpha1.ReasonInSync
 	}
-	for i := range f.services {
-		svc := &f.services[i]
+	for i := range o.services {
+		svc := &o.services[i]
 		switch {
 		case svc.Namespace != p.Namespace || svc.Name != p.Spec.ServiceRef.Name:
 		case svc.Spec.Type != corev1.ServiceTypeLoadBalancer:
 			return "", v1alpha1.ReasonServiceUnfit
 		default:
-			return f.formatMembers(f.hostingAddresses(svc, corev1.IPv4Protocol)), v1alpha1.ReasonInSync
+			return o.formatMembers(o.hostingAddresses(svc, corev1.IPv4Protocol)), v1alpha1.ReasonInSync
 		}
 	}
 	return "", v1alpha1.ReasonServiceNotFound
@@ -121,7 +121,7 @@ func (s *Stage) checkUnmanagedPools(f objects, c azureState) []error {
 	if !s.hasUnmanaged {
 		return nil
 	}
-	var all []error
+	var errs []error
 	want := map[string]string{}
 	held := map[string]string{}
 	for i := range f.pools {
@@ -138,27 +138,27 @@ func (s *Stage) checkUnmanagedPools(f objects, c azureState) []error {
 		case synced != nil && synced.Reason == v1alpha1.ReasonDuplicate:
 			reason = v1alpha1.ReasonDuplicate
 		case other != "":
-			all = append(all, fmt.Errorf("BackendPools %s and %s/%s have one pool: %s", other, p.Namespace, p.Name, formatJSON(synced)))
+			errs = append(errs, fmt.Errorf("BackendPools %s and %s/%s have one pool: %s", other, p.Namespace, p.Name, formatJSON(synced)))
 		default:
 			want[p.Spec.PoolName], held[p.Spec.PoolName] = members, p.Namespace+"/"+p.Name
 		}
 		if synced == nil || synced.Reason != reason || p.DeletionTimestamp != nil {
-			all = append(all, fmt.Errorf("BackendPool %s/%s is to say %s: %s", p.Namespace, p.Name, reason, formatJSON(synced)))
+			errs = append(errs, fmt.Errorf("BackendPool %s/%s is to say %s: %s", p.Namespace, p.Name, reason, formatJSON(synced)))
 		}
 	}
 	there := slices.IndexFunc(c.balancers, func(b loadBalancer) bool { return b.Name == unmanagedName })
 	if there < 0 {
-		return append(all, fmt.Errorf("load balancer %s is gone", unmanagedName))
+		return append(errs, fmt.Errorf("load balancer %s is gone", unmanagedName))
 	}
-	return append(all, s.diffUnmanagedPools(c.balancers[there], want, held)...)
+	return append(errs, s.diffUnmanagedPools(c.balancers[there], want, held)...)
 }
 
 // diffUnmanagedPools compares pools by name. A BackendPool without permission leaves its members; the next
 // owner adopts those that are addresses of existing nodes.
 func (s *Stage) diffUnmanagedPools(b loadBalancer, want, held map[string]string) []error {
-	var all []error
+	var errs []error
 	if len(b.Properties.Frontends) != 1 || len(b.Properties.Pools) != len(unmanagedPools) {
-		all = append(all, fmt.Errorf("load balancer %s is not as somebody has made it", unmanagedName))
+		errs = append(errs, fmt.Errorf("load balancer %s is not as somebody has made it", unmanagedName))
 	}
 	for _, p := range b.Properties.Pools {
 		var got []string
@@ -169,8 +169,8 @@ func (s *Stage) diffUnmanagedPools(b loadBalancer, want, held map[string]string)
 			}
 		}
 		if spelled := strings.Join(got, " "); spelled != want[p.Name] {
-			all = append(all, fmt.Errorf("pool %s of %s, of BackendPool %q, has members %q, want %q", p.Name, unmanagedName, held[p.Name], spelled, want[p.Name]))
+			errs = append(errs, fmt.Errorf("pool %s of %s, of BackendPool %q, has members %q, want %q", p.Name, unmanagedName, held[p.Name], spelled, want[p.Name]))
 		}
 	}
-	return all
+	return errs
 }

@@ -52,19 +52,19 @@ func (s *Stage) zonesOf() map[string]string {
 		} `json:"body"`
 	}
 	failOn(json.Unmarshal(s.emulator.Snapshot(), &resources))
-	all := map[string]string{}
+	zones := map[string]string{}
 	for _, r := range resources {
 		if key := r.Body.Tags[service.TagService]; key != "" && strings.Contains(r.ID, "/publicIPAddresses/") {
-			all[key] = strings.Join(r.Body.Zones, ",")
+			zones[key] = strings.Join(r.Body.Zones, ",")
 		}
 		for _, f := range r.Body.Properties.Frontends {
 			owner, _, _ := strings.Cut(f.Name, "-")
 			if f.Properties.Subnet != nil && s.serviceOwners[owner] != "" {
-				all[s.serviceOwners[owner]] = strings.Join(f.Zones, ",")
+				zones[s.serviceOwners[owner]] = strings.Join(f.Zones, ",")
 			}
 		}
 	}
-	return all
+	return zones
 }
 
 func (s *Stage) expectZones(want map[string]string) {

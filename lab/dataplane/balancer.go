@@ -140,14 +140,14 @@ func (b *Balancer) Takers(protocol Protocol, frontend netip.AddrPort) []netip.Ad
 	if !ok {
 		return nil
 	}
-	var all []netip.Addr
+	var addresses []netip.Addr
 	for i, takes := range rule.TakesNewFlows(func(i int) bool { return b.isUp(rule.Probe, rule.Members[i]) }) {
 		if takes {
-			all = append(all, rule.Members[i].IP)
+			addresses = append(addresses, rule.Members[i].IP)
 		}
 	}
-	slices.SortFunc(all, netip.Addr.Compare)
-	return all
+	slices.SortFunc(addresses, netip.Addr.Compare)
+	return addresses
 }
 
 // Refresh reads the rules, and starts and stops listeners and probes.

@@ -202,16 +202,16 @@ func (m *machine) portAt(at Destination) nodePort {
 
 // choose returns the pod of a flow: at random, as iptables do. A UDP flow remains at its pod while that serves.
 func (m *machine) choose(at, before Destination) (Destination, bool) {
-	all := m.portAt(at).endpoints
-	for _, e := range all {
+	endpoints := m.portAt(at).endpoints
+	for _, e := range endpoints {
 		if DestinationOf(at.Protocol, e.at) == before {
 			return before, true
 		}
 	}
-	if len(all) == 0 {
+	if len(endpoints) == 0 {
 		return Destination{}, false
 	}
-	return DestinationOf(at.Protocol, all[rand.IntN(len(all))].at), true //nolint:gosec // not a secret
+	return DestinationOf(at.Protocol, endpoints[rand.IntN(len(endpoints))].at), true //nolint:gosec // not a secret
 }
 
 func (m *machine) serveTCP(ctx context.Context, at Destination, conn net.Conn) {

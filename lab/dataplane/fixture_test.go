@@ -180,11 +180,11 @@ func (l *lab) options(protocol Protocol) LoadOptions {
 }
 
 // expectNodes sends new flows, of which none may be lost, and expects that these nodes answer.
-func (l *lab) expectNodes(what, want string) {
+func (l *lab) expectNodes(about, want string) {
 	l.Helper()
 	count := SendFlows(l.options(TCP), 40)
 	if got := nodesOf(count); got != want || count.Lost > 0 {
-		l.Errorf("%s: new flows to %q (%v), %s %q; want %q and none lost", what, got, count.Nodes, count, count.Failures, want)
+		l.Errorf("%s: new flows to %q (%v), %s %q; want %q and none lost", about, got, count.Nodes, count, count.Failures, want)
 	}
 }
 
@@ -234,13 +234,13 @@ func (f *openFlow) expectAlive(when string) {
 }
 
 // within bounds a wait that ends as soon as a check holds.
-func (l *lab) within(what string, check func() bool) {
+func (l *lab) within(about string, check func() bool) {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), 5*time.Minute)
 	defer cancel()
 	for !check() {
 		if !sleep(ctx, 5*time.Millisecond) {
-			l.Fatalf("%s: not within 5 minutes", what)
+			l.Fatalf("%s: not within 5 minutes", about)
 		}
 	}
 }

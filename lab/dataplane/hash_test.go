@@ -36,8 +36,8 @@ func TestTheHashOfAFlow(t *testing.T) {
 		from := fmt.Sprintf("10.1.1.1:%d", 20000+port)
 		to := choose(t, all, from, TCP, front)
 		count[to]++
-		if again := choose(t, all, from, TCP, front); again != to {
-			t.Fatalf("%s went to %s, then to %s", from, to, again)
+		if second := choose(t, all, from, TCP, front); second != to {
+			t.Fatalf("%s went to %s, then to %s", from, to, second)
 		}
 		if after := choose(t, fewer, from, TCP, front); to != "n2" && after != to {
 			t.Fatalf("n2 left: %s moved from %s to %s", from, to, after)

@@ -48,9 +48,9 @@ type nodeHealth struct {
 
 // servingEndpoints are those that packets for a Service go to: the ready ones, or if none is, those that terminate and
 // still serve (KEP-1669). With the policy Local, only the node's own count.
-func servingEndpoints(all []endpoint, local bool, node string) []endpoint {
+func servingEndpoints(endpoints []endpoint, local bool, node string) []endpoint {
 	var ready, leaving []endpoint
-	for _, e := range all {
+	for _, e := range endpoints {
 		switch {
 		case local && e.node != node:
 		case e.ready:
@@ -122,7 +122,7 @@ func readyOn(state *ClusterState, s *corev1.Service, node string, is4 bool) int 
 }
 
 func endpointsOf(state *ClusterState, s *corev1.Service, port string, is4 bool) []endpoint {
-	var all []endpoint
+	var endpoints []endpoint
 	for _, slice := range state.Slices {
 		if slice.Namespace != s.Namespace || slice.Labels[discoveryv1.LabelServiceName] != s.Name {
 			continue
@@ -135,12 +135,12 @@ func endpointsOf(state *ClusterState, s *corev1.Service, port string, is4 bool) 
 				if ip, err := netip.ParseAddr(firstAddress(e)); err == nil && ip.Is4() == is4 {
 					c := e.Conditions
 					ready := deref(c.Ready, true)
-					all = append(all, endpoint{addrPort(ip, *p.Port), deref(e.NodeName, ""), ready, deref(c.Serving, ready), deref(c.Terminating, false)})
+					endpoints = append(endpoints, endpoint{addrPort(ip, *p.Port), deref(e.NodeName, ""), ready, deref(c.Serving, ready), deref(c.Terminating, false)})
 				}
 			}
 		}
 	}
-	return all
+	return endpoints
 }
 
 func firstAddress(e discoveryv1.Endpoint) string {
@@ -158,13 +158,13 @@ func deref[T any](p *T, otherwise T) T {
 }
 
 func nodeAddresses(node *corev1.Node) []netip.Addr {
-	var all []netip.Addr
+	var addresses []netip.Addr
 	for _, a := range node.Status.Addresses {
 		if ip, err := netip.ParseAddr(a.Address); err == nil && a.Type == corev1.NodeInternalIP {
-			all = append(all, ip)
+			addresses = append(addresses, ip)
 		}
 	}
-	return all
+	return addresses
 }
 
 func protocolOf(p corev1.Protocol) (Protocol, bool) {
@@ -185,10 +185,10 @@ func addrPort(ip netip.Addr, port int32) netip.AddrPort {
 // podPorts returns the ports that a pod listens on: those of its containers, and the numeric target ports of Services
 // that select it.
 func podPorts(state *ClusterState, pod *corev1.Pod) []PodPort {
-	var all []PodPort
+	var ports []PodPort
 	add := func(p corev1.Protocol, port int32) {
-		if protocol, ok := protocolOf(p); ok && port != 0 && !slices.Contains(all, PodPort{protocol, uint16(port)}) { //nolint:gosec // checked by the API server
-			all = append(all, PodPort{protocol, uint16(port)}) //nolint:gosec // checked by the API server
+		if protocol, ok := protocolOf(p); ok && port != 0 && !slices.Contains(ports, PodPort{protocol, uint16(port)}) { //nolint:gosec // checked by the API server
+			ports = append(ports, PodPort{protocol, uint16(port)}) //nolint:gosec // checked by the API server
 		}
 	}
 	for _, c := range pod.Spec.Containers {
@@ -204,7 +204,7 @@ func podPorts(state *ClusterState, pod *corev1.Pod) []PodPort {
 			add(p.Protocol, p.TargetPort.IntVal)
 		}
 	}
-	return all
+	return ports
 }
 
 func selects(selector, labels map[string]string) bool {

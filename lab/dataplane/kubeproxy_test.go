@@ -23,9 +23,9 @@ func TestServingEndpoints(t *testing.T) {
 	starting := endpoint{at("n7"), "n1", false, false, false}
 	stopped := endpoint{at("n8"), "n1", false, false, true}
 	for name, c := range map[string]struct {
-		all   []endpoint
-		local bool
-		want  []endpoint
+		endpoints []endpoint
+		local     bool
+		want      []endpoint
 	}{
 		"ready":                            {[]endpoint{ready("n1", "n1"), leaving("n2", "n1")}, true, []endpoint{ready("n1", "n1")}},
 		"only terminating ones here":       {[]endpoint{leaving("n2", "n1"), ready("n3", "n2")}, true, []endpoint{leaving("n2", "n1")}},
@@ -34,7 +34,7 @@ func TestServingEndpoints(t *testing.T) {
 		"starting or stopped":              {[]endpoint{starting, stopped}, true, nil},
 		"elsewhere":                        {[]endpoint{ready("n3", "n2")}, true, nil},
 	} {
-		if got := servingEndpoints(c.all, c.local, "n1"); !slices.Equal(got, c.want) {
+		if got := servingEndpoints(c.endpoints, c.local, "n1"); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
@@ -60,10 +60,10 @@ func (l *lab) health(node string, port uint16) int {
 
 func TestHealthChecksOfANode(t *testing.T) {
 	l := newLab(t, httpProbe, BalancerOptions{})
-	expect := func(what string, service, proxy int) {
+	expect := func(about string, service, proxy int) {
 		t.Helper()
 		if a, b := l.health("n1", healthPort), l.health("n1", healthzPort); a != service || b != proxy {
-			t.Errorf("%s: healthCheckNodePort %d, kube-proxy %d; want %d, %d", what, a, b, service, proxy)
+			t.Errorf("%s: healthCheckNodePort %d, kube-proxy %d; want %d, %d", about, a, b, service, proxy)
 		}
 	}
 	expect("ready", 200, 200)
@@ -93,12 +93,12 @@ func TestHealthChecksOfANode(t *testing.T) {
 func TestEstablishedFlowsOfANode(t *testing.T) {
 	l := newLab(t, httpProbe, BalancerOptions{})
 	established := l.openTo("n1")
-	all := l.state.Services
+	flows := l.state.Services
 	for range 2 { // the second time the first one's listener is retired already
 		l.state.Services = nil
 		l.apply()
 		established.expectAlive("the Service is gone")
-		l.state.Services = all
+		l.state.Services = flows
 		l.apply()
 	}
 	l.state.Nodes[0].Labels["dead"] = "true"

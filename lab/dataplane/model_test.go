@@ -89,10 +89,10 @@ func modelStates(t *testing.T) (states []modelState) {
 	return states
 }
 
-func modelStateOf(all []armemu.RuleFlows) modelState {
+func modelStateOf(flows []armemu.RuleFlows) modelState {
 	var takers []string
 	lost := 0
-	for _, r := range all {
+	for _, r := range flows {
 		if !strings.HasSuffix(r.Rule, "/http") {
 			continue
 		}

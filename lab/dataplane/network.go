@@ -85,14 +85,14 @@ func (n *Network) Resolve(d Destination) (netip.AddrPort, bool) {
 // needs a privilege, or with any port; at last any port of 127.0.0.1, where systems have no other address.
 func (d Destination) candidates() []string {
 	at := LoopbackAddress(d.Host)
-	var all []string
+	var candidates []string
 	if d.Host == d.To.Addr() {
-		all = append(all, netip.AddrPortFrom(at, d.To.Port()).String())
+		candidates = append(candidates, netip.AddrPortFrom(at, d.To.Port()).String())
 		if d.To.Port() < 1024 {
-			all = append(all, netip.AddrPortFrom(at, 8000+d.To.Port()).String())
+			candidates = append(candidates, netip.AddrPortFrom(at, 8000+d.To.Port()).String())
 		}
 	}
-	return append(all, netip.AddrPortFrom(at, 0).String(), "127.0.0.1:0")
+	return append(candidates, netip.AddrPortFrom(at, 0).String(), "127.0.0.1:0")
 }
 
 var errInUse = errors.New("another part of the data plane listens there")

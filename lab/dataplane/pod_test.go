@@ -109,7 +109,7 @@ func TestPodObjects(t *testing.T) {
 		Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{TargetPort: intstr.FromInt32(8080)}}},
 	}
 	node := newNode("n5")
-	step := func(what string, wantListens bool, change func()) {
+	step := func(about string, wantListens bool, change func()) {
 		t.Helper()
 		change()
 		state := &ClusterState{Services: []*corev1.Service{service}, Nodes: []*corev1.Node{node}, Pods: []*corev1.Pod{pod.DeepCopy()}}
@@ -117,7 +117,7 @@ func TestPodObjects(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, ok := network.Resolve(at); ok != wantListens {
-			t.Errorf("%s: listens %t", what, ok)
+			t.Errorf("%s: listens %t", about, ok)
 		}
 	}
 	step("pending", false, func() {})

@@ -112,10 +112,10 @@ func (b *Balancer) startProber(key probeKey) *prober {
 func (b *Balancer) ProbeNow() {
 	b.Refresh()
 	b.mu.Lock()
-	all := slices.Collect(maps.Values(b.probers))
+	probers := slices.Collect(maps.Values(b.probers))
 	b.mu.Unlock()
 	var pending sync.WaitGroup
-	for _, p := range all {
+	for _, p := range probers {
 		pending.Go(func() {
 			done := make(chan struct{})
 			select {

@@ -116,8 +116,8 @@ func (a *azureObserver) listCalls(ctx context.Context, after uint64) ([]armemu.C
 	}
 }
 
-func (a *azureObserver) getJSON(ctx context.Context, what string) (io.ReadCloser, error) {
-	return a.sendRequest(ctx, http.MethodGet, what, nil, http.StatusOK)
+func (a *azureObserver) getJSON(ctx context.Context, subject string) (io.ReadCloser, error) {
+	return a.sendRequest(ctx, http.MethodGet, subject, nil, http.StatusOK)
 }
 
 // setFaults replaces the emulator's fault script.
@@ -133,8 +133,8 @@ func (a *azureObserver) setFaults(ctx context.Context, script object) error {
 	return body.Close()
 }
 
-func (a *azureObserver) sendRequest(ctx context.Context, method, what string, body io.Reader, expected int) (io.ReadCloser, error) {
-	req, err := http.NewRequestWithContext(ctx, method, a.admin+what, body)
+func (a *azureObserver) sendRequest(ctx context.Context, method, subject string, body io.Reader, expected int) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, method, a.admin+subject, body)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (a *azureObserver) sendRequest(ctx context.Context, method, what string, bo
 	}
 	if resp.StatusCode != expected {
 		_ = resp.Body.Close() // the status suffices
-		return nil, fmt.Errorf("asking the emulator: %s %s: %s", method, what, resp.Status)
+		return nil, fmt.Errorf("asking the emulator: %s %s: %s", method, subject, resp.Status)
 	}
 	return resp.Body, nil
 }
@@ -156,11 +156,11 @@ func (a *azureObserver) ruleFlows(ctx context.Context) ([]armemu.RuleFlows, erro
 		return nil, err
 	}
 	defer func() { _ = body.Close() }()
-	var all struct{ Rules []armemu.RuleFlows }
-	if err := json.NewDecoder(body).Decode(&all); err != nil {
+	var flows struct{ Rules []armemu.RuleFlows }
+	if err := json.NewDecoder(body).Decode(&flows); err != nil {
 		return nil, fmt.Errorf("the emulator's flows: %w", err)
 	}
-	return all.Rules, nil
+	return flows.Rules, nil
 }
 
 // stopMachine makes the machine with an address stop answering probes and flows.

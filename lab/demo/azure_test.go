@@ -82,8 +82,8 @@ func TestTheObserverComparesBothSides(t *testing.T) {
 		t.Errorf("%+v", calls)
 	}
 	o.mustLook(t)
-	if again := o.currentTraffic(); again.Writes != calls.Writes {
-		t.Errorf("a call was counted twice: %v", again)
+	if second := o.currentTraffic(); second.Writes != calls.Writes {
+		t.Errorf("a call was counted twice: %v", second)
 	}
 	total, of, _ := o.newSummaries(time.Now())
 	if wrong := (Summary{Total: total}).failureText(); wrong != "1 address lost, 1 address that should not be there, 1 foreign address lost" || of[0].Writes != 1 {

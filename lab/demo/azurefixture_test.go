@@ -34,12 +34,12 @@ func emptyAzure(t *testing.T) (*armemu.Emulator, *observer) {
 func azureWithWorkloads(t *testing.T) (*armemu.Emulator, *observer) {
 	t.Helper()
 	emu, o := emptyAzure(t)
-	var all []serviceFixture
+	var fixtures []serviceFixture
 	for _, w := range allWorkloads {
-		all = append(all, serviceFixture{name: w.name})
+		fixtures = append(fixtures, serviceFixture{name: w.name})
 	}
-	all[2].members = addresses{foreignAddress: "somebody-elses"}
-	buildAzure(t, emu, all...)
+	fixtures[2].members = addresses{foreignAddress: "somebody-elses"}
+	buildAzure(t, emu, fixtures...)
 	o.addForeign("db", foreignAddress, "somebody-elses")
 	return emu, o
 }
@@ -56,7 +56,7 @@ func addressAt(i int) netip.Addr { return netip.AddrFrom4([4]byte{198, 18, 1, by
 
 // buildAzure creates a public IP, frontend, rule, probe and pool for each Service and deletes all
 // others. Only the pools have Weir's names.
-func buildAzure(t *testing.T, emu *armemu.Emulator, all ...serviceFixture) {
+func buildAzure(t *testing.T, emu *armemu.Emulator, fixtures ...serviceFixture) {
 	t.Helper()
 	put := func(id string, body object) {
 		raw, err := json.Marshal(body)
@@ -69,7 +69,7 @@ func buildAzure(t *testing.T, emu *armemu.Emulator, all ...serviceFixture) {
 	}
 	id := provider + "loadBalancers/" + loadBalancer
 	var frontends, pools, probes, rules []object
-	for i, b := range all {
+	for i, b := range fixtures {
 		publicIP := fmt.Sprintf("%spublicIPAddresses/IP-%d", provider, i)
 		put(publicIP, object{"location": "eastus", "sku": object{"name": "Standard"},
 			"properties": object{"publicIPAllocationMethod": "Static", "ipAddress": addressAt(i).String()}})

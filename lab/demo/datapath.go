@@ -15,17 +15,17 @@ import (
 // dataPathMismatch returns a Service with a status that does not match Azure, or resources without a Service; ""
 // if all match.
 func (s *stage) dataPathMismatch() (string, error) {
-	all, err := s.desired.loadBalancerServices()
+	services, err := s.desired.loadBalancerServices()
 	if err != nil {
 		return "", err
 	}
 	azure := s.observer.latestSnapshot()
-	for _, service := range all {
-		if why := s.dataPathReason(service, azure); why != "" {
-			return "Service " + service.Name + " " + why, nil
+	for _, service := range services {
+		if reason := s.dataPathReason(service, azure); reason != "" {
+			return "Service " + service.Name + " " + reason, nil
 		}
 	}
-	return countMismatch(azure, len(all)), nil
+	return countMismatch(azure, len(services)), nil
 }
 
 // countMismatch reports resources whose number differs from the number of Services: each Service of the

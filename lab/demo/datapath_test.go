@@ -74,18 +74,18 @@ func TestAnAddressThatIsNotThereYetLeadsNowhere(t *testing.T) {
 func TestUnownedAzureResources(t *testing.T) {
 	emu, o := azureWithWorkloads(t)
 	o.mustLook(t)
-	if why := countMismatch(o.latestSnapshot(), 3); why != "" {
-		t.Error(why)
+	if reason := countMismatch(o.latestSnapshot(), 3); reason != "" {
+		t.Error(reason)
 	}
-	if why := countMismatch(o.latestSnapshot(), 2); why != "Azure has 3 frontends, 3 rules, 3 pools, 3 probes, 3 public IPs for 2 Services" {
-		t.Error(why)
+	if reason := countMismatch(o.latestSnapshot(), 2); reason != "Azure has 3 frontends, 3 rules, 3 pools, 3 probes, 3 public IPs for 2 Services" {
+		t.Error(reason)
 	}
 	if err := emu.Put(provider+"publicIPAddresses/left", []byte(`{"location":"eastus"}`)); err != nil {
 		t.Fatal(err)
 	}
 	o.mustLook(t)
-	if why := countMismatch(o.latestSnapshot(), 3); why != "Azure has 4 public IPs for 3 Services" {
-		t.Error(why)
+	if reason := countMismatch(o.latestSnapshot(), 3); reason != "Azure has 4 public IPs for 3 Services" {
+		t.Error(reason)
 	}
 }
 

@@ -74,14 +74,14 @@ func (Interrupted) ExitCode() int { return 130 }
 
 type outputGone struct{ error }
 
-func (e outputGone) Error() string { return "the output cannot be written: " + e.error.Error() }
+func (o outputGone) Error() string { return "the output cannot be written: " + o.error.Error() }
 
 // Unwrap returns the write error.
-func (e outputGone) Unwrap() error { return e.error }
+func (o outputGone) Unwrap() error { return o.error }
 
 // ExitCode is the shell's exit code after a closed pipe.
-func (e outputGone) ExitCode() int {
-	if errors.Is(e, syscall.EPIPE) {
+func (o outputGone) ExitCode() int {
+	if errors.Is(o, syscall.EPIPE) {
 		return 141
 	}
 	return 1
@@ -103,7 +103,7 @@ func Run(ctx context.Context, opts Options) error {
 }
 
 // runInFolder runs a function with a log folder that is kept if it fails.
-func runInFolder(ctx context.Context, opts Options, what func(*run) error) (err error) {
+func runInFolder(ctx context.Context, opts Options, fn func(*run) error) (err error) {
 	// The kernel kills the children when the thread that started them ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -123,7 +123,7 @@ func runInFolder(ctx context.Context, opts Options, what func(*run) error) (err 
 		lines = opts.Err
 	}
 	r := &run{opts: opts, dir: dir, user: ctx.Err, print: newPrinter(lines)}
-	err = what(r)
+	err = fn(r)
 	quietly()
 	return errors.Join(err, r.removeFolder(err))
 }

@@ -111,12 +111,12 @@ func TestAPoolThatStaysBehindFailsTheStory(t *testing.T) {
 	if _, ok := errors.AsType[*syncTimeoutError](err); !ok || err.Error() != "paused: not in sync after 30s" {
 		t.Fatalf("%v\n%s", err, lines)
 	}
-	told := regexp.MustCompile(`\s+`).ReplaceAllString(lines.String(), " ")
+	reported := regexp.MustCompile(`\s+`).ReplaceAllString(lines.String(), " ")
 	for _, want := range []string{
 		"FAILED paused: not in sync after 30s", "pool shop-api lacks 10.224.0.", "BackendPool api.kubernetes: Synced=", "Paused: ",
 		"the controller's last lines: time=", "The logs of all processes are in ",
 	} {
-		if !strings.Contains(told, want) {
+		if !strings.Contains(reported, want) {
 			t.Errorf("nothing says %q:\n%s", want, lines)
 		}
 	}
@@ -218,12 +218,12 @@ type lineTrigger struct {
 	do func()
 }
 
-func (s *lineTrigger) Write(p []byte) (int, error) {
-	if s.do != nil && bytes.Contains(p, []byte(s.at)) {
-		s.do()
-		s.do = nil
+func (l *lineTrigger) Write(p []byte) (int, error) {
+	if l.do != nil && bytes.Contains(p, []byte(l.at)) {
+		l.do()
+		l.do = nil
 	}
-	return s.Buffer.Write(p)
+	return l.Buffer.Write(p)
 }
 
 // With Stay, the exit of any process ends the run and is reported as such, whichever component
@@ -320,7 +320,7 @@ func TestTheTimeLeftFollowsTheMachine(t *testing.T) {
 	}
 }
 
-func TestOptionsThatCannotBe(t *testing.T) {
+func TestInvalidOptions(t *testing.T) {
 	for nodes, fine := range map[int]bool{MinNodes - 1: false, MinNodes: true, MaxNodes: true, MaxNodes + 1: false, -1: false} {
 		if err := (Options{Nodes: nodes}).Validate(); (err == nil) != fine {
 			t.Errorf("--nodes %d: %v", nodes, err)

@@ -70,36 +70,36 @@ func watchDesired(ctx context.Context, config *rest.Config, changed func(service
 	return t, nil
 }
 
-func (t *desiredState) loadBalancerServices() ([]*corev1.Service, error) {
-	all, err := t.services.Services(namespace).List(labels.Everything())
+func (d *desiredState) loadBalancerServices() ([]*corev1.Service, error) {
+	services, err := d.services.Services(namespace).List(labels.Everything())
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(all, func(a, b *corev1.Service) int { return strings.Compare(a.Name, b.Name) })
-	return slices.DeleteFunc(all, func(s *corev1.Service) bool { return s.Spec.Type != corev1.ServiceTypeLoadBalancer }), nil
+	slices.SortFunc(services, func(a, b *corev1.Service) int { return strings.Compare(a.Name, b.Name) })
+	return slices.DeleteFunc(services, func(s *corev1.Service) bool { return s.Spec.Type != corev1.ServiceTypeLoadBalancer }), nil
 }
 
 // reportDesired reports the desired members of each Service's pool.
-func (t *desiredState) reportDesired(now time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (d *desiredState) reportDesired(now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for _, w := range allWorkloads {
-		t.changed(w.name, now, t.desiredAddresses(w.name))
+		d.changed(w.name, now, d.desiredAddresses(w.name))
 	}
 }
 
-func (t *desiredState) desiredAddresses(name string) addresses {
-	service, err := t.services.Services(namespace).Get(name)
+func (d *desiredState) desiredAddresses(name string) addresses {
+	service, err := d.services.Services(namespace).Get(name)
 	if err != nil || service.DeletionTimestamp != nil {
 		return addresses{}
 	}
 	of := labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: name})
-	published, err := t.slices.EndpointSlices(namespace).List(of)
+	published, err := d.slices.EndpointSlices(namespace).List(of)
 	if err != nil {
 		return addresses{}
 	}
 	return endpointHosts(published, func(node string) *corev1.Node {
-		n, err := t.nodes.Get(node)
+		n, err := d.nodes.Get(node)
 		if err != nil {
 			return nil
 		}

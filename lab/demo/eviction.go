@@ -113,13 +113,13 @@ func (s *stage) evictMachine(ctx context.Context) (Eviction, error) {
 // chooseMachine returns a machine of web that is no workload's only one: Weir keeps the last member
 // of a pool up despite a notice.
 func (s *stage) chooseMachine() (string, error) {
-	all := slices.DeleteFunc(s.observer.memberNames("web"), func(node string) bool {
+	nodes := slices.DeleteFunc(s.observer.memberNames("web"), func(node string) bool {
 		return slices.ContainsFunc(allWorkloads, func(w workload) bool { return slices.Equal(s.observer.memberNames(w.name), []string{node}) })
 	})
-	if len(all) == 0 {
+	if len(nodes) == 0 {
 		return "", errors.New("each machine of web is the only one of a workload")
 	}
-	return all[s.random.IntN(len(all))], nil
+	return nodes[s.random.IntN(len(nodes))], nil
 }
 
 // countFlows powers the machine off at its time and counts new flows until it gets none.
@@ -224,8 +224,8 @@ func (s *stage) replaceNode(ctx context.Context, name string) error {
 }
 
 func (e *EvictionsSummary) formatLines() []string {
-	line := func(what string, e Eviction) string {
-		return fmt.Sprintf("%-28s%8.2f s  new flows met a dead machine for %.1f s", what, e.Seconds, e.Misdirected)
+	line := func(label string, e Eviction) string {
+		return fmt.Sprintf("%-28s%8.2f s  new flows met a dead machine for %.1f s", label, e.Seconds, e.Misdirected)
 	}
 	return []string{
 		line("a spot machine is evicted", e.With), line("the same, admin states off", e.Without),

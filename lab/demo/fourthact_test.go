@@ -20,12 +20,12 @@ func TestTheFourthActAgainstRealProcesses(t *testing.T) {
 	if p := s.PrivateLink; !s.OK || p == nil || p.Seconds <= 0 || p.Removed <= 0 || len(p.Order) != 3 || s.ARM.Writes != 0 || s.Steps[0].Writes == 0 || s.Steps[0].Early > 0 {
 		t.Fatalf("%+v %+v", s, p)
 	}
-	told := strings.Join(strings.Fields(lines.String()), " ")
+	reported := strings.Join(strings.Fields(lines.String()), " ")
 	for _, want := range []string{
 		"private link service portal of resource group rg publishes frontend", ".eastus.azure.privatelinkservice: no connections", "connects by the alias: Approved",
 		"PrivateEndpointDisconnected service/portal", "PrivateLinkServiceDeleted service/portal", "DeletedLoadBalancer service/portal",
 	} {
-		if !strings.Contains(told, want) {
+		if !strings.Contains(reported, want) {
 			t.Errorf("nothing says %q:\n%s", want, lines)
 		}
 	}
@@ -36,10 +36,10 @@ func TestTheFourthActAgainstRealProcesses(t *testing.T) {
 }
 
 // A premature deletion is detected; a rejected one does not count.
-func TestWhatIsRemovedFirst(t *testing.T) {
+func TestOrderOfRemovals(t *testing.T) {
 	t.Parallel()
-	call := func(method, what string, status int) armemu.Call {
-		return armemu.Call{Method: method, Resource: provider + what, Status: status}
+	call := func(method, about string, status int) armemu.Call {
+		return armemu.Call{Method: method, Resource: provider + about, Status: status}
 	}
 	got := deletedResources([]armemu.Call{
 		call("GET", "privateLinkServices/p", 200), call("PUT", "loadBalancers/b", 400), call("DELETE", "privateLinkServices/p", 202),

@@ -38,32 +38,32 @@ func (c *cluster) pendingChange(ctx context.Context) (string, error) {
 
 // statusMismatch returns where a BackendPool's status differs from the observed pool, or "". A pool in sync without that status is not done.
 func (c *cluster) statusMismatch(ctx context.Context, pools []poolState) (string, error) {
-	var said v1alpha1.BackendPoolList
-	if err := c.api.List(ctx, &said, client.InNamespace(namespace)); err != nil {
+	var list v1alpha1.BackendPoolList
+	if err := c.api.List(ctx, &list, client.InNamespace(namespace)); err != nil {
 		return "", err
 	}
 	for _, p := range pools {
-		on := backendPoolOf(said.Items, p.workload.poolName())
+		on := backendPoolOf(list.Items, p.workload.poolName())
 		switch {
 		case on == nil && p.exists:
 			return fmt.Sprintf("no BackendPool reports whether pool %s is in sync", p.workload.poolName()), nil
 		case on == nil:
 			continue
 		}
-		if why := statusContradiction(&on.Status, p); why != "" {
-			return fmt.Sprintf("BackendPool %s %s", on.Name, why), nil
+		if reason := statusContradiction(&on.Status, p); reason != "" {
+			return fmt.Sprintf("BackendPool %s %s", on.Name, reason), nil
 		}
 	}
 	return "", nil
 }
 
 // backendPoolOf returns the BackendPool of an Azure pool, or nil.
-func backendPoolOf(all []v1alpha1.BackendPool, pool string) *v1alpha1.BackendPool {
-	i := slices.IndexFunc(all, func(p v1alpha1.BackendPool) bool { return p.Spec.PoolName == pool })
+func backendPoolOf(pools []v1alpha1.BackendPool, pool string) *v1alpha1.BackendPool {
+	i := slices.IndexFunc(pools, func(p v1alpha1.BackendPool) bool { return p.Spec.PoolName == pool })
 	if i < 0 {
 		return nil
 	}
-	return &all[i]
+	return &pools[i]
 }
 
 func statusContradiction(status *v1alpha1.BackendPoolStatus, p poolState) string {

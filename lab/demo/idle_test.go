@@ -38,13 +38,13 @@ func atRest() *idleCluster {
 	}
 }
 
-func (s *idleCluster) pendingChange() string {
-	return pendingChange([]appsv1.Deployment{s.deployment}, s.services, []discoveryv1.EndpointSlice{s.slice}, []corev1.Pod{s.pod})
+func (i *idleCluster) pendingChange() string {
+	return pendingChange([]appsv1.Deployment{i.deployment}, i.services, []discoveryv1.EndpointSlice{i.slice}, []corev1.Pod{i.pod})
 }
 
 func TestUnrest(t *testing.T) {
-	if why := atRest().pendingChange(); why != "" {
-		t.Fatal(why)
+	if reason := atRest().pendingChange(); reason != "" {
+		t.Fatal(reason)
 	}
 	for want, disturb := range map[string]func(*idleCluster){
 		"Deployment web has 2 of 3":         func(s *idleCluster) { s.deployment.Spec.Replicas = new(int32(3)) },
@@ -85,8 +85,8 @@ func TestContradicts(t *testing.T) {
 		{"observes another number", status("True", "InSync", 2, 2), two, false},
 		{"its Service gone", status("False", "ServiceNotFound", 0, 3), two, false},
 	} {
-		if why := statusContradiction(c.status, c.seen); (why == "") != c.agrees {
-			t.Errorf("%s: %q", c.name, why)
+		if reason := statusContradiction(c.status, c.seen); (reason == "") != c.agrees {
+			t.Errorf("%s: %q", c.name, reason)
 		}
 	}
 }

@@ -42,11 +42,11 @@ func (c *cluster) nodeEvents(ctx context.Context, node *corev1.Node) ([]corev1.E
 }
 
 func (c *cluster) listEvents(ctx context.Context, namespace string, which func(corev1.Event) bool) ([]corev1.Event, error) {
-	var all corev1.EventList
-	if err := c.api.List(ctx, &all, client.InNamespace(namespace)); err != nil {
+	var list corev1.EventList
+	if err := c.api.List(ctx, &list, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("reading events: %w", err)
 	}
-	events := slices.DeleteFunc(all.Items, func(e corev1.Event) bool { return !which(e) })
+	events := slices.DeleteFunc(list.Items, func(e corev1.Event) bool { return !which(e) })
 	slices.SortStableFunc(events, func(a, b corev1.Event) int {
 		return cmp.Or(a.LastTimestamp.Compare(b.LastTimestamp.Time), a.CreationTimestamp.Compare(b.CreationTimestamp.Time))
 	})
@@ -171,17 +171,17 @@ func (t table) formatLines(columns int, spare ...string) []string {
 }
 
 func (t table) renderRows(without map[string]bool) (lines []string, widest int) {
-	all := append([][]string{t.header}, t.rows...)
-	lines = make([]string, len(all))
+	rows := append([][]string{t.header}, t.rows...)
+	lines = make([]string, len(rows))
 	for i, name := range t.header {
 		if without[name] {
 			continue
 		}
 		column := 0
-		for _, row := range all {
+		for _, row := range rows {
 			column = max(column, len(row[i]))
 		}
-		for j, row := range all {
+		for j, row := range rows {
 			lines[j] += fmt.Sprintf("%-*s   ", column, row[i])
 		}
 	}

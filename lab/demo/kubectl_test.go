@@ -59,7 +59,7 @@ func TestTheTableIsTheServers(t *testing.T) {
 	}
 }
 
-func TestATableThatCannotBeHad(t *testing.T) {
+func TestUnreadableTable(t *testing.T) {
 	for status, body := range map[int]string{http.StatusForbidden: tableOf, http.StatusOK: "not JSON"} {
 		if pools, err := clusterAnswering(t, status, body).backendPools(t.Context()); err == nil {
 			t.Errorf("%d %q: %v", status, body, pools)

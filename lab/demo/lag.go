@@ -116,11 +116,11 @@ func (h *poolHistory) recordActual(now time.Time, shown addresses, busy bool) {
 }
 
 func (h *poolHistory) allSyncTimes(now time.Time) []syncTime {
-	all := slices.Clone(h.syncTimes)
+	times := slices.Clone(h.syncTimes)
 	for _, c := range h.pending {
-		all = append(all, syncTime{now.Sub(c.at), c.inStorm})
+		times = append(times, syncTime{now.Sub(c.at), c.inStorm})
 	}
-	return all
+	return times
 }
 
 // syncTimesAt returns the lags of the changes in a storm, or of all others; pending changes last until
@@ -156,11 +156,11 @@ func (h *poolHistory) isInSync() bool {
 }
 
 // durationQuantile returns the p-quantile of the durations by nearest rank; 0 if there are none.
-func durationQuantile(all []time.Duration, p float64) time.Duration {
-	if len(all) == 0 {
+func durationQuantile(durations []time.Duration, p float64) time.Duration {
+	if len(durations) == 0 {
 		return 0
 	}
-	sorted := slices.Sorted(slices.Values(all))
+	sorted := slices.Sorted(slices.Values(durations))
 	rank := int(math.Ceil(p * float64(len(sorted))))
 	return sorted[min(max(rank, 1), len(sorted))-1]
 }

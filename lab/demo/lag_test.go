@@ -31,25 +31,25 @@ func newFollowed(foreign ...int) *trackedPool {
 	return &trackedPool{newPoolHistory(addressSet(foreign...)), time.Unix(0, 0)}
 }
 
-func (f *trackedPool) at(seconds float64) time.Time {
-	return f.began.Add(time.Duration(seconds * float64(time.Second)))
+func (p *trackedPool) at(seconds float64) time.Time {
+	return p.began.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-func (f *trackedPool) recordWanted(seconds float64, hosts ...int) {
-	f.recordDesired(f.at(seconds), addressSet(hosts...))
+func (p *trackedPool) recordWanted(seconds float64, hosts ...int) {
+	p.recordDesired(p.at(seconds), addressSet(hosts...))
 }
-func (f *trackedPool) recordShown(seconds float64, hosts ...int) {
-	f.recordActual(f.at(seconds), addressSet(hosts...), false)
+func (p *trackedPool) recordShown(seconds float64, hosts ...int) {
+	p.recordActual(p.at(seconds), addressSet(hosts...), false)
 }
 
-func (f *trackedPool) expectLags(t *testing.T, seconds ...float64) {
+func (p *trackedPool) expectLags(t *testing.T, seconds ...float64) {
 	t.Helper()
 	var want []time.Duration
 	for _, s := range seconds {
 		want = append(want, time.Duration(s*float64(time.Second)))
 	}
 	var lags []time.Duration
-	for _, l := range f.syncTimes {
+	for _, l := range p.syncTimes {
 		lags = append(lags, l.Duration)
 	}
 	if !slices.Equal(lags, want) {
@@ -206,11 +206,11 @@ func TestEveryChangeHasOneLag(t *testing.T) {
 				t.Fatalf("%d changes, %d lags, %d pending", pool.changes, len(pool.syncTimes), len(pool.pending))
 			}
 		}
-		all := addressSet(200)
+		addresses := addressSet(200)
 		for ip, name := range pool.desired {
-			all[ip] = name
+			addresses[ip] = name
 		}
-		pool.recordActual(pool.at(now+1), all, false)
+		pool.recordActual(pool.at(now+1), addresses, false)
 		if !pool.isInSync() || len(pool.syncTimes) != pool.changes || slices.ContainsFunc(pool.syncTimes, func(d syncTime) bool { return d.Duration <= 0 }) {
 			t.Fatalf("in sync %v, %d changes, lags %v", pool.isInSync(), pool.changes, pool.syncTimes)
 		}

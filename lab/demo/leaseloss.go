@@ -43,8 +43,8 @@ func (c *controllerRuns) start(launch func(onExit func(error)) (*process.Process
 	}
 	var exited func(error)
 	exited = func(err error) {
-		again, ended := c.countLoss(err)
-		if !again {
+		restart, ended := c.countLoss(err)
+		if !restart {
 			onExit(err)
 			return
 		}
@@ -79,7 +79,7 @@ func (c *controllerRuns) restart(launch func(onExit func(error)) (*process.Proce
 }
 
 // countLoss reports whether the controller is to be started again.
-func (c *controllerRuns) countLoss(err error) (again bool, ended chan struct{}) {
+func (c *controllerRuns) countLoss(err error) (restart bool, ended chan struct{}) {
 	end, ok := errors.AsType[*process.UnexpectedExit](err)
 	c.mu.Lock()
 	defer c.mu.Unlock()

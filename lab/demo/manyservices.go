@@ -52,10 +52,10 @@ type SyncCost struct {
 }
 
 // String describes the writes.
-func (f SyncCost) String() string {
-	s := fmt.Sprintf("writes: %d load balancer", f.Balancers)
-	if f.PublicIPs > 0 {
-		s += ", " + humanize.FormatCount(f.PublicIPs, "public IP")
+func (c SyncCost) String() string {
+	s := fmt.Sprintf("writes: %d load balancer", c.Balancers)
+	if c.PublicIPs > 0 {
+		s += ", " + humanize.FormatCount(c.PublicIPs, "public IP")
 	}
 	return s
 }
@@ -133,11 +133,11 @@ func (s *stage) checkInvalidAnnotation(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	told := countByService(events)
-	s.bulkServices.Events = told[bulkServiceName(1)]
+	notified := countByService(events)
+	s.bulkServices.Events = notified[bulkServiceName(1)]
 	switch {
-	case len(told) != 1 || s.bulkServices.Events != 1:
-		return fmt.Errorf("one annotation is wrong, and the Services were told so: %v", told)
+	case len(notified) != 1 || s.bulkServices.Events != 1:
+		return fmt.Errorf("one annotation is wrong, and the Services were told so: %v", notified)
 	case s.bulkServices.Refused.Writes > 0:
 		s.addNote(humanize.FormatCount(s.bulkServices.Refused.Writes, "write") + " for an annotation that is wrong; 0 are usual")
 	}
@@ -160,47 +160,47 @@ func (s *stage) deleteServices(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	all, err := s.desired.loadBalancerServices()
+	services, err := s.desired.loadBalancerServices()
 	azure := s.observer.latestSnapshot()
-	s.bulkServices.Services, s.bulkServices.Frontends, s.bulkServices.PublicIPs = len(all), len(azure.frontends), len(azure.publicIPs)
+	s.bulkServices.Services, s.bulkServices.Frontends, s.bulkServices.PublicIPs = len(services), len(azure.frontends), len(azure.publicIPs)
 	s.print.printDetail("left in Azure: " + s.bulkServices.remainingText())
 	return err
 }
 
-func (c *BulkSummary) remainingText() string {
-	return fmt.Sprintf("%s and %s for %s", humanize.FormatCount(c.Frontends, "frontend"), humanize.FormatCount(c.PublicIPs, "public IP"), humanize.FormatCount(c.Services, "Service"))
+func (b *BulkSummary) remainingText() string {
+	return fmt.Sprintf("%s and %s for %s", humanize.FormatCount(b.Frontends, "frontend"), humanize.FormatCount(b.PublicIPs, "public IP"), humanize.FormatCount(b.Services, "Service"))
 }
 
 // leftoverResources returns the deleted Services that still exist, and Azure resources without a Service.
 func (s *stage) leftoverResources() ([]string, error) {
-	all, err := s.desired.loadBalancerServices()
+	services, err := s.desired.loadBalancerServices()
 	var remaining []string
 	stay := 0
-	for _, service := range all {
+	for _, service := range services {
 		if service.DeletionTimestamp == nil {
 			stay++
 			continue
 		}
 		remaining = append(remaining, "Service "+service.Name+" is still going")
 	}
-	if why := countMismatch(s.observer.latestSnapshot(), stay); len(remaining) == 0 && why != "" {
-		remaining = append(remaining, why)
+	if reason := countMismatch(s.observer.latestSnapshot(), stay); len(remaining) == 0 && reason != "" {
+		remaining = append(remaining, reason)
 	}
 	return remaining, err
 }
 
 // pendingServices returns the Services for which why returns a reason, or that the watch has not seen.
-func (s *stage) pendingServices(why func(*corev1.Service, *azureSnapshot) string) ([]string, error) {
-	all, err := s.desired.loadBalancerServices()
+func (s *stage) pendingServices(reasonOf func(*corev1.Service, *azureSnapshot) string) ([]string, error) {
+	services, err := s.desired.loadBalancerServices()
 	var behind []string
 	azure, known := s.observer.latestSnapshot(), 0
-	for _, service := range all {
+	for _, service := range services {
 		if !strings.HasPrefix(service.Name, bulkName) {
 			continue
 		}
 		known++
-		if why := why(service, azure); why != "" {
-			behind = append(behind, "Service "+service.Name+" "+why)
+		if reason := reasonOf(service, azure); reason != "" {
+			behind = append(behind, "Service "+service.Name+" "+reason)
 		}
 	}
 	for range bulkSize - known {
@@ -248,15 +248,15 @@ func (s *stage) applyToServices(ctx context.Context, n int, verb string, do func
 	return f, nil
 }
 
-func (c *BulkSummary) formatLines() []string {
-	line := func(what string, f SyncCost, took string) string {
-		return fmt.Sprintf("%-29s%7.1f s  %s", what, f.Seconds, took)
+func (b *BulkSummary) formatLines() []string {
+	line := func(label string, f SyncCost, took string) string {
+		return fmt.Sprintf("%-29s%7.1f s  %s", label, f.Seconds, took)
 	}
 	return []string{
-		line(fmt.Sprintf("%d Services appear together", c.Appeared.Services), c.Appeared, c.Appeared.String()),
-		line(fmt.Sprintf("an annotation changes on %d", c.Changed.Services), c.Changed, c.Changed.String()),
-		line("an annotation is wrong", c.Refused, fmt.Sprintf("writes: %d; %s", c.Refused.Writes, humanize.FormatCount(c.Events, "event"))),
-		line(fmt.Sprintf("%d Services are deleted", c.Deleted.Services), c.Deleted, c.Deleted.String()),
-		"Left in Azure: " + c.remainingText() + ".",
+		line(fmt.Sprintf("%d Services appear together", b.Appeared.Services), b.Appeared, b.Appeared.String()),
+		line(fmt.Sprintf("an annotation changes on %d", b.Changed.Services), b.Changed, b.Changed.String()),
+		line("an annotation is wrong", b.Refused, fmt.Sprintf("writes: %d; %s", b.Refused.Writes, humanize.FormatCount(b.Events, "event"))),
+		line(fmt.Sprintf("%d Services are deleted", b.Deleted.Services), b.Deleted, b.Deleted.String()),
+		"Left in Azure: " + b.remainingText() + ".",
 	}
 }

@@ -74,10 +74,10 @@ func bulkOn(t *testing.T) *bulkStage {
 	return c
 }
 
-func (c *bulkStage) buildAzure(t *testing.T) {
+func (b *bulkStage) buildAzure(t *testing.T) {
 	t.Helper()
-	buildAzure(t, c.emu, c.all...)
-	c.observer.mustLook(t)
+	buildAzure(t, b.emu, b.all...)
+	b.observer.mustLook(t)
 }
 
 func lag50(t *testing.T, behind []string, err error) string {
@@ -100,15 +100,15 @@ func TestUnservedServicesOfManyAreListed(t *testing.T) {
 	if got := ask(); got != "0" {
 		t.Error(got)
 	}
-	if why, err := c.dataPathMismatch(); why != "" || err != nil {
-		t.Error(why, err)
+	if reason, err := c.dataPathMismatch(); reason != "" || err != nil {
+		t.Error(reason, err)
 	}
 	if err := c.emu.Put(provider+"publicIPAddresses/left", []byte(`{"location":"eastus"}`)); err != nil {
 		t.Fatal(err)
 	}
 	c.observer.mustLook(t)
-	if why, err := c.dataPathMismatch(); why != "Azure has 51 public IPs for 50 Services" || err != nil {
-		t.Error(why, err)
+	if reason, err := c.dataPathMismatch(); reason != "Azure has 51 public IPs for 50 Services" || err != nil {
+		t.Error(reason, err)
 	}
 	c.services[3].Status.LoadBalancer.Ingress = nil
 	c.all[7].members = nil
@@ -116,12 +116,12 @@ func TestUnservedServicesOfManyAreListed(t *testing.T) {
 	if got := ask(); got != "2: Service stall-04 has no address" {
 		t.Error(got)
 	}
-	if why, err := c.dataPathMismatch(); why != "Service stall-04 has no address" || err != nil {
-		t.Error(why, err)
+	if reason, err := c.dataPathMismatch(); reason != "Service stall-04 has no address" || err != nil {
+		t.Error(reason, err)
 	}
 	c.services[0].DeletionTimestamp = new(metav1.Now())
-	if why, _ := c.dataPathMismatch(); why != "Service stall-01 is still going" {
-		t.Error(why)
+	if reason, _ := c.dataPathMismatch(); reason != "Service stall-01 is still going" {
+		t.Error(reason)
 	}
 	if err := c.watched.Delete(c.services[0]); err != nil {
 		t.Fatal(err)
@@ -159,7 +159,7 @@ func TestServicesOfManyWithOldTimeoutAreListed(t *testing.T) {
 	}
 }
 
-func TestWhatTheCrowdLeaves(t *testing.T) {
+func TestLeftoversOfManyServices(t *testing.T) {
 	c := bulkOn(t)
 	ask := func() string {
 		remaining, err := c.leftoverResources()
@@ -181,16 +181,16 @@ func TestWhatTheCrowdLeaves(t *testing.T) {
 }
 
 // writeCalls writes something in Azure as a client.
-func (c *bulkStage) writeCalls(t *testing.T, times int) {
+func (b *bulkStage) writeCalls(t *testing.T, times int) {
 	t.Helper()
 	for range times {
 		for _, path := range []string{"loadBalancers/none", "publicIPAddresses/none"} {
 			req := httptest.NewRequestWithContext(t.Context(), http.MethodDelete, provider+path+"?api-version=2025-05-01", nil)
 			req.Header.Set("Authorization", "Bearer any")
-			c.emu.ServeHTTP(httptest.NewRecorder(), req)
+			b.emu.ServeHTTP(httptest.NewRecorder(), req)
 		}
 	}
-	c.observer.mustLook(t)
+	b.observer.mustLook(t)
 }
 
 func TestTogether(t *testing.T) {

@@ -160,16 +160,16 @@ func (p poolState) String() string {
 func (o *observer) poolStates() []poolState {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var all []poolState
+	var states []poolState
 	for _, w := range allWorkloads {
 		h := o.pools[w.name]
 		g := h.memberDiff()
-		all = append(all, poolState{
+		states = append(states, poolState{
 			workload: w, total: len(h.actual), desired: len(h.desired), present: len(h.desired) - len(g.missing),
 			extra: len(g.extra), difference: g, isInSync: h.isInSync(), exists: o.latest.hasPool(w.poolName()),
 		})
 	}
-	return all
+	return states
 }
 
 func allInSync(pools []poolState) bool {
@@ -191,7 +191,7 @@ func (o *observer) describeDiff(p poolState) string {
 	h := o.pools[p.workload.name]
 	var parts []string
 	for _, part := range []struct {
-		what  string
+		label string
 		ips   []netip.Addr
 		names addresses
 	}{
@@ -206,7 +206,7 @@ func (o *observer) describeDiff(p poolState) string {
 		for _, ip := range part.ips {
 			named = append(named, fmt.Sprintf("%s (%s)", ip, part.names[ip]))
 		}
-		parts = append(parts, part.what+" "+strings.Join(named, ", "))
+		parts = append(parts, part.label+" "+strings.Join(named, ", "))
 	}
 	if len(parts) == 0 {
 		parts = []string{"holds what it should, but a write of it is still under way"}

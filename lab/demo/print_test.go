@@ -55,7 +55,7 @@ func TestLinesArePlainAndFitThePage(t *testing.T) {
 	})
 }
 
-func TestWhatIsBrokenAlreadyIsPlainToo(t *testing.T) {
+func TestVerbatimLines(t *testing.T) {
 	var out bytes.Buffer
 	newPrinter(&out).printVerbatim(plainText, "a  b\x1b[31m", "c\td ")
 	if out.String() != "a  b [31m\nc d\n" {
@@ -74,16 +74,16 @@ func (c *closedPipe) Write(p []byte) (int, error) {
 }
 
 func TestPrinterReportsClosedOutputOnce(t *testing.T) {
-	var told []error
+	var reported []error
 	p := newPrinter(&closedPipe{left: 1})
-	p.onWriteError = func(err error) { told = append(told, err) }
+	p.onWriteError = func(err error) { reported = append(reported, err) }
 	p.printPlain("one")
-	if len(told) != 0 {
-		t.Error(told)
+	if len(reported) != 0 {
+		t.Error(reported)
 	}
 	p.printPlain("two", "three")
-	if len(told) != 1 || !errors.Is(told[0], syscall.EPIPE) {
-		t.Error(told)
+	if len(reported) != 1 || !errors.Is(reported[0], syscall.EPIPE) {
+		t.Error(reported)
 	}
 }
 

@@ -103,7 +103,7 @@ func (p *privateLinkAct) createService(ctx context.Context) error {
 	if err := p.cluster.createWorkload(ctx, workload{linkServiceName}, linkNodes, linkAnnotations); err != nil {
 		return err
 	}
-	var said string
+	var message string
 	err := p.waitForStep(ctx, "Service "+linkServiceName+" is not published", func() (bool, error) {
 		var service corev1.Service
 		if err := p.cluster.api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: linkServiceName}, &service); err != nil {
@@ -113,7 +113,7 @@ func (p *privateLinkAct) createService(ctx context.Context) error {
 		if condition == nil || condition.Reason != "Published" {
 			return false, nil
 		}
-		said = condition.Message
+		message = condition.Message
 		shown, err := p.azure.readPrivateLink(ctx)
 		return shown.alias != "" && shown.members == linkNodes, err
 	})
@@ -122,9 +122,9 @@ func (p *privateLinkAct) createService(ctx context.Context) error {
 		return err
 	}
 	p.print.printVerbatim(boldText, "", "$ kubectl -n "+namespace+" get service "+linkServiceName+" -o yaml  # how it is published")
-	what, rest, _ := strings.Cut(said, " as ")
+	resource, rest, _ := strings.Cut(message, " as ")
 	alias, connections, _ := strings.Cut(rest, ": ")
-	p.print.printPlain(what+" as", alias+":", connections, "") // meant to be copied
+	p.print.printPlain(resource+" as", alias+":", connections, "") // meant to be copied
 	return nil
 }
 
@@ -187,19 +187,19 @@ func (p *privateLinkAct) deleteService(ctx context.Context) error {
 func deletedResources(calls []armemu.Call) []string {
 	var order []string
 	for _, c := range calls {
-		what := ""
+		text := ""
 		switch {
 		case c.Method == http.MethodGet || c.Status >= http.StatusMultipleChoices:
 			continue
 		case strings.Contains(c.Resource, "/privateEndpointConnections/"):
-			what = "connection"
+			text = "connection"
 		case strings.Contains(c.Resource, "/privateLinkServices/"):
-			what = "private link service"
+			text = "private link service"
 		case strings.Contains(c.Resource, "/loadBalancers/"):
-			what = "load balancer"
+			text = "load balancer"
 		}
-		if what != "" && !slices.Contains(order, what) {
-			order = append(order, what)
+		if text != "" && !slices.Contains(order, text) {
+			order = append(order, text)
 		}
 	}
 	return order

@@ -41,12 +41,12 @@ func privateLinkEnvironment() place {
 			object{"id": machineID(node), "body": object{"location": "eastus", "properties": object{"networkProfile": object{"networkInterfaces": []object{{"id": nic}}}}}})
 	}
 	return place{nodes: linkNodes, resources: resources, latencyScale: linkLatencyScale, azureJSON: func(ignoresNodes bool) object {
-		all := azureJSON(ignoresNodes)
-		all["subnetName"] = "nodes"
-		all["loadBalancerBackendPoolConfigurationType"] = "nodeIPConfiguration"
-		delete(all, "localServicePools")
-		all["disablePrivateLinkServiceNetworkPolicies"] = true
-		return all
+		settings := azureJSON(ignoresNodes)
+		settings["subnetName"] = "nodes"
+		settings["loadBalancerBackendPoolConfigurationType"] = "nodeIPConfiguration"
+		delete(settings, "localServicePools")
+		settings["disablePrivateLinkServiceNetworkPolicies"] = true
+		return settings
 	}}
 }
 
@@ -65,7 +65,7 @@ func (a *azureObserver) readPrivateLink(ctx context.Context) (shown linkSnapshot
 		return shown, err
 	}
 	defer func() { _ = body.Close() }()
-	var all []struct {
+	var resources []struct {
 		ID   string `json:"id"`
 		Body struct {
 			Properties struct {
@@ -85,10 +85,10 @@ func (a *azureObserver) readPrivateLink(ctx context.Context) (shown linkSnapshot
 			} `json:"properties"`
 		} `json:"body"`
 	}
-	if err := json.NewDecoder(body).Decode(&all); err != nil {
+	if err := json.NewDecoder(body).Decode(&resources); err != nil {
 		return shown, fmt.Errorf("the emulator's snapshot: %w", err)
 	}
-	for _, r := range all {
+	for _, r := range resources {
 		switch properties := r.Body.Properties; {
 		case strings.Contains(r.ID, "/loadBalancers/"):
 			shown.balancers++

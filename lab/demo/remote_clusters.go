@@ -108,12 +108,12 @@ func (r *remote) connectClusters(ctx context.Context) error {
 
 // editKubeconfig returns a kubeconfig with change applied to each cluster and user.
 func editKubeconfig(file string, change func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo)) (*clientcmdapi.Config, error) {
-	all, err := clientcmd.LoadFromFile(file)
+	config, err := clientcmd.LoadFromFile(file)
 	if err != nil {
 		return nil, err
 	}
-	for _, of := range all.Contexts {
-		change(all.Clusters[of.Cluster], all.AuthInfos[of.AuthInfo])
+	for _, of := range config.Contexts {
+		change(config.Clusters[of.Cluster], config.AuthInfos[of.AuthInfo])
 	}
-	return all, nil
+	return config, nil
 }

@@ -84,12 +84,12 @@ func (r *remote) enableNetwork() {
 
 // printUpdates prints the news of each Provision.
 func (r *remote) printUpdates(ctx context.Context, seen map[string]*reportedState) error {
-	var all v1alpha1.ProvisionList
-	if err := r.cluster.api.List(ctx, &all, client.InNamespace(namespace)); err != nil {
+	var list v1alpha1.ProvisionList
+	if err := r.cluster.api.List(ctx, &list, client.InNamespace(namespace)); err != nil {
 		return fmt.Errorf("reading Provisions: %w", err)
 	}
-	for i := range all.Items {
-		p := &all.Items[i]
+	for i := range list.Items {
+		p := &list.Items[i]
 		if seen[p.Name] == nil {
 			seen[p.Name] = &reportedState{}
 		}
@@ -121,28 +121,28 @@ type reportedState struct {
 const progressDelay = 2 * time.Second
 
 // nextUpdate returns what is new since the last call.
-func (t *reportedState) nextUpdate(p *v1alpha1.Provision, now time.Time) (text string, c textStyle) {
+func (r *reportedState) nextUpdate(p *v1alpha1.Provision, now time.Time) (text string, c textStyle) {
 	s, last := p.Status, p.Status.LastAttempt
-	before := t.state
-	t.state = s.State
-	ends := last != nil && last.Number != t.lastEnded
+	before := r.state
+	r.state = s.State
+	ends := last != nil && last.Number != r.lastEnded
 	switch {
 	case ends:
-		t.lastEnded = last.Number
+		r.lastEnded = last.Number
 		text = fmt.Sprintf("attempt %d has failed", last.Number)
 		if last.Step != "" {
 			text += ", step " + last.Step
 		}
-		text += ": " + t.shortReason(last.Message)
-	case s.State == v1alpha1.ProvisionRunning && s.StartedAt != nil && now.Sub(s.StartedAt.Time) > progressDelay && s.AttemptNumber != t.lastRunning:
-		t.lastRunning = s.AttemptNumber
+		text += ": " + r.shortReason(last.Message)
+	case s.State == v1alpha1.ProvisionRunning && s.StartedAt != nil && now.Sub(s.StartedAt.Time) > progressDelay && s.AttemptNumber != r.lastRunning:
+		r.lastRunning = s.AttemptNumber
 		return fmt.Sprintf("attempt %d is under way", s.AttemptNumber), dimText
 	case s.State == before:
 		return "", plainText
 	}
 	switch s.State {
 	case v1alpha1.ProvisionSucceeded:
-		return fmt.Sprintf("attempt %d has succeeded, all steps are done", t.lastEnded), greenText
+		return fmt.Sprintf("attempt %d has succeeded, all steps are done", r.lastEnded), greenText
 	case v1alpha1.ProvisionFailed:
 		return joinSentences(text, "no other follows"), redText
 	case v1alpha1.ProvisionCancelled:
@@ -159,13 +159,13 @@ func (t *reportedState) nextUpdate(p *v1alpha1.Provision, now time.Time) (text s
 func joinSentences(text, more string) string { return strings.TrimPrefix(text+"; "+more, "; ") }
 
 // shortReason shortens a message to its end; weir provision logs has all of it.
-func (t *reportedState) shortReason(message string) string {
+func (r *reportedState) shortReason(message string) string {
 	message, _, _ = strings.Cut(message, "; not begun for it")
 	message, _, _ = strings.Cut(message, " - error from a previous attempt")
-	why := message[strings.LastIndex(message, ": ")+1:]
-	if why = strings.TrimSpace(why); why == t.failureReason {
+	reason := message[strings.LastIndex(message, ": ")+1:]
+	if reason = strings.TrimSpace(reason); reason == r.failureReason {
 		return "as before"
 	}
-	t.failureReason = why
-	return why
+	r.failureReason = reason
+	return reason
 }

@@ -36,11 +36,11 @@ type userAction struct {
 	do func()
 }
 
-func (p *scriptedUser) Write(b []byte) (int, error) {
-	n, err := p.Buffer.Write(b)
-	if len(p.actions) > 0 && bytes.Contains(b, []byte(p.actions[0].at)) {
-		do := p.actions[0].do
-		p.actions = p.actions[1:]
+func (s *scriptedUser) Write(b []byte) (int, error) {
+	n, err := s.Buffer.Write(b)
+	if len(s.actions) > 0 && bytes.Contains(b, []byte(s.actions[0].at)) {
+		do := s.actions[0].do
+		s.actions = s.actions[1:]
 		do()
 	}
 	return n, err
@@ -114,13 +114,13 @@ func TestARemoteClusterIsProvisioned(t *testing.T) {
 	if err := Remote(ctx, remoteOptions(t, person)); err != nil {
 		t.Fatalf("%v\n%s", err, person)
 	}
-	told := regexp.MustCompile(`\s+`).ReplaceAllString(person.String(), " ")
+	reported := regexp.MustCompile(`\s+`).ReplaceAllString(person.String(), " ")
 	for _, want := range []string{
 		"network away, for 1h0m0s", "store-17: attempt 1 has failed: connection reset by peer; the next follows after 10s",
 		"store-17-once: attempt 1 has failed: connection reset by peer; no other follows",
 		"network 20000 bytes/s each way, resets 30% of connections", "refused and ", "network away",
 	} {
-		if !strings.Contains(told, want) {
+		if !strings.Contains(reported, want) {
 			t.Errorf("nothing says %q:\n%s", want, person)
 		}
 	}
@@ -159,11 +159,11 @@ func TestTheRemoteClusterEnds(t *testing.T) {
 	}
 }
 
-func TestRemotesThatCannotBe(t *testing.T) {
+func TestInvalidRemoteOptions(t *testing.T) {
 	fine := badlink.Network{BytesPerSecond: 5000}
 	for _, row := range []struct {
 		RemoteOptions
-		says string
+		wantText string
 	}{
 		{RemoteOptions{Network: fine, Away: -time.Second}, "--away -1s: give 0s to 1h0m0s"},
 		{RemoteOptions{Network: fine, Away: 2 * time.Hour}, "--away 2h0m0s"},
@@ -171,14 +171,14 @@ func TestRemotesThatCannotBe(t *testing.T) {
 		{RemoteOptions{Network: badlink.Network{BytesPerSecond: 5000, ResetPercent: 101}}, "--reset-percent 101: give 0 to 100"},
 		{RemoteOptions{Network: badlink.Network{BytesPerSecond: 5000, ResetPercent: -1}}, "--reset-percent -1"},
 	} {
-		if err := Remote(t.Context(), row.RemoteOptions); err == nil || !strings.Contains(err.Error(), row.says) {
-			t.Errorf("%v, want %q", err, row.says)
+		if err := Remote(t.Context(), row.RemoteOptions); err == nil || !strings.Contains(err.Error(), row.wantText) {
+			t.Errorf("%v, want %q", err, row.wantText)
 		}
 	}
 }
 
 // News of a Provision is printed once and short.
-func TestNewsOfAProvision(t *testing.T) {
+func TestProvisionUpdates(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := func(d time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(now.Add(d))) }
 	failed := func(n int64, message string) *v1alpha1.ProvisionAttempt {

@@ -15,8 +15,8 @@ func (r *run) reportResult(ctx context.Context, err error, elapsed time.Duration
 	sum := Summary{Nodes: r.opts.Nodes, Seed: r.opts.Seed, Seconds: elapsed.Seconds(), Steps: r.stage.steps, Bulk: r.stage.bulkServices, Evictions: r.stage.evictions, PrivateLink: r.stage.privateLink, Gateway: r.stage.gateway, Notes: r.stage.notes}
 	sum.Connections = r.stage.connections.summary()
 	sum.Total, sum.Pools, sum.ARM = r.stage.observer.newSummaries(time.Now())
-	if told := r.countEvents(ctx, &sum); err == nil {
-		err = r.rootCause(ctx, told)
+	if counts := r.countEvents(ctx, &sum); err == nil {
+		err = r.rootCause(ctx, counts)
 	}
 	if wrong := sum.failureText(); err == nil && wrong != "" {
 		err = errors.New(wrong)

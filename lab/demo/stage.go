@@ -187,14 +187,14 @@ func (s *stage) waitInSync(ctx context.Context) error {
 }
 
 func (s *stage) pendingChange(ctx context.Context, pools []poolState) (string, error) {
-	why, err := s.cluster.pendingChange(ctx)
-	if why == "" && err == nil {
-		why, err = s.dataPathMismatch()
+	reason, err := s.cluster.pendingChange(ctx)
+	if reason == "" && err == nil {
+		reason, err = s.dataPathMismatch()
 	}
-	if why == "" && err == nil {
-		why, err = s.cluster.statusMismatch(ctx, pools)
+	if reason == "" && err == nil {
+		reason, err = s.cluster.statusMismatch(ctx, pools)
 	}
-	return why, err
+	return reason, err
 }
 
 // explainOutOfSync describes what is out of sync and the known reasons.
@@ -215,11 +215,11 @@ func (s *stage) explainOutOfSync(ctx context.Context, unrest string, pools []poo
 
 // syncedCondition formats the Synced condition of a pool's BackendPool.
 func (s *stage) syncedCondition(ctx context.Context, pool string) string {
-	var said v1alpha1.BackendPoolList
-	if err := s.cluster.api.List(ctx, &said, client.InNamespace(namespace)); err != nil {
+	var list v1alpha1.BackendPoolList
+	if err := s.cluster.api.List(ctx, &list, client.InNamespace(namespace)); err != nil {
 		return fmt.Sprintf("BackendPools: %v", err)
 	}
-	on := backendPoolOf(said.Items, pool)
+	on := backendPoolOf(list.Items, pool)
 	if on == nil {
 		return fmt.Sprintf("no BackendPool speaks of pool %s", pool)
 	}

@@ -57,20 +57,20 @@ type stormState struct {
 	isGateClosed, isScaled, tablePrinted, gatePrinted bool
 }
 
-func (t *stormState) advanceStorm(ctx context.Context) error {
+func (s *stormState) advanceStorm(ctx context.Context) error {
 	return pollUntil(ctx, pollInterval, func() (bool, error) {
-		for _, act := range []func(context.Context) error{t.writeConflict, t.closeGate, t.printRetrying, t.scaleAgain, t.printGate} {
+		for _, act := range []func(context.Context) error{s.writeConflict, s.closeGate, s.printRetrying, s.scaleAgain, s.printGate} {
 			if err := act(ctx); err != nil {
 				return false, err
 			}
 		}
-		return time.Since(t.startTime) >= stormLength, nil
+		return time.Since(s.startTime) >= stormLength, nil
 	})
 }
 
 // poolCalls returns the controller's calls about a pool since the storm began.
-func (t *stormState) poolCalls(pool string) poolCalls {
-	now, before := t.observer.currentTraffic().pools[pool], t.before.pools[pool]
+func (s *stormState) poolCalls(pool string) poolCalls {
+	now, before := s.observer.currentTraffic().pools[pool], s.before.pools[pool]
 	return poolCalls{
 		reads: now.reads - before.reads, writes: now.writes - before.writes,
 		throttled: now.throttled - before.throttled, conflicts: now.conflicts - before.conflicts, preconditionFailed: now.preconditionFailed - before.preconditionFailed,
@@ -82,76 +82,76 @@ const conflictWrites = 2
 
 // writeConflict writes with the second writer between Weir's read and write of the contested pool, so
 // Weir's write gets 412.
-func (t *stormState) writeConflict(ctx context.Context) error {
-	calls := t.poolCalls(conflictPool)
-	if calls.conflicts >= conflictWrites || calls.reads == t.reads || !t.isBehind(conflictPool) {
+func (s *stormState) writeConflict(ctx context.Context) error {
+	calls := s.poolCalls(conflictPool)
+	if calls.conflicts >= conflictWrites || calls.reads == s.reads || !s.isBehind(conflictPool) {
 		return nil
 	}
 	// While a write is in progress, Weir reads again before it writes.
-	if busy, err := newSecondWriter(t.lab.endpoint).isBusy(ctx); busy || err != nil {
+	if busy, err := newSecondWriter(s.lab.endpoint).isBusy(ctx); busy || err != nil {
 		return err
 	}
-	t.reads = calls.reads
+	s.reads = calls.reads
 	ip, name := secondWriterAddress(calls.reads)
-	return t.addForeignMember(ctx, conflictPool, ip, name)
+	return s.addForeignMember(ctx, conflictPool, ip, name)
 }
 
 func secondWriterAddress(n int) (netip.Addr, string) {
 	return netip.AddrFrom4([4]byte{10, 225, 0, byte(20 + n)}), fmt.Sprintf("%s-%d", secondWriterID, n) //nolint:gosec // some few
 }
 
-func (t *stormState) isBehind(pool string) bool {
-	return slices.ContainsFunc(t.observer.poolStates(), func(p poolState) bool { return p.workload.poolName() == pool && !p.isInSync })
+func (s *stormState) isBehind(pool string) bool {
+	return slices.ContainsFunc(s.observer.poolStates(), func(p poolState) bool { return p.workload.poolName() == pool && !p.isInSync })
 }
 
 // closeGate scales the third Deployment once writes of both other pools were rejected: the answer
 // to its first write blocks all pools.
-func (t *stormState) closeGate(ctx context.Context) error {
-	if t.isGateClosed || t.poolCalls(throttledPool).rejected() == 0 || t.poolCalls(conflictPool).rejected() == 0 {
+func (s *stormState) closeGate(ctx context.Context) error {
+	if s.isGateClosed || s.poolCalls(throttledPool).rejected() == 0 || s.poolCalls(conflictPool).rejected() == 0 {
 		return nil
 	}
-	t.isGateClosed = true
-	fewer := t.smallScale() / 2
-	t.printAction("db scales to %s", humanize.FormatCount(fewer, "pod"))
-	return t.cluster.scaleDeployment(ctx, "db", fewer)
+	s.isGateClosed = true
+	fewer := s.smallScale() / 2
+	s.printAction("db scales to %s", humanize.FormatCount(fewer, "pod"))
+	return s.cluster.scaleDeployment(ctx, "db", fewer)
 }
 
 // smallScale is small enough to change every pool; it is zero in a small cluster.
 func (s *stage) smallScale() int { return s.nodes / 10 * 2 }
 
 // scaleAgain scales again before the first change succeeded.
-func (t *stormState) scaleAgain(ctx context.Context) error {
-	if t.isScaled || !t.tablePrinted {
+func (s *stormState) scaleAgain(ctx context.Context) error {
+	if s.isScaled || !s.tablePrinted {
 		return nil
 	}
-	t.isScaled = true
-	web, api, db := t.nodes*7/10, t.nodes/2, t.nodes*3/10
-	t.printAction("web scales to %d pods, api to %d, db to %d", web, api, db)
-	return t.scaleAll(ctx, web, api, db)
+	s.isScaled = true
+	web, api, db := s.nodes*7/10, s.nodes/2, s.nodes*3/10
+	s.printAction("web scales to %d pods, api to %d, db to %d", web, api, db)
+	return s.scaleAll(ctx, web, api, db)
 }
 
 // printRetrying prints what kubectl shows after the first failed attempts.
-func (t *stormState) printRetrying(ctx context.Context) error {
-	if t.tablePrinted || slices.ContainsFunc(allWorkloads, func(w workload) bool { return t.poolCalls(w.poolName()).failedAttempts() == 0 }) {
+func (s *stormState) printRetrying(ctx context.Context) error {
+	if s.tablePrinted || slices.ContainsFunc(allWorkloads, func(w workload) bool { return s.poolCalls(w.poolName()).failedAttempts() == 0 }) {
 		return nil
 	}
-	events, err := t.cluster.serviceEvents(ctx, reasonRetrying)
+	events, err := s.cluster.serviceEvents(ctx, reasonRetrying)
 	if err != nil {
 		return err
 	}
-	t.eventsPrinted = countByService(events)
-	if t.latestTable, err = t.cluster.backendPools(ctx); err != nil {
+	s.eventsPrinted = countByService(events)
+	if s.latestTable, err = s.cluster.backendPools(ctx); err != nil {
 		return err
 	}
-	if !t.latestTable.allEqual("STATE", stateRetrying) || len(t.eventsPrinted) < len(allWorkloads) {
+	if !s.latestTable.allEqual("STATE", stateRetrying) || len(s.eventsPrinted) < len(allWorkloads) {
 		return nil
 	}
-	t.tablePrinted = true
-	t.print.printVerbatim(boldText, "", "$ kubectl -n "+namespace+" get events  # the Warnings")
+	s.tablePrinted = true
+	s.print.printVerbatim(boldText, "", "$ kubectl -n "+namespace+" get events  # the Warnings")
 	for i := range events {
-		t.print.printVerbatim(plainText, eventLines(&events[i], time.Now(), width)...)
+		s.print.printVerbatim(plainText, eventLines(&events[i], time.Now(), width)...)
 	}
-	t.printTable()
+	s.printTable()
 	return nil
 }
 
@@ -161,56 +161,56 @@ const stateRetrying = "Retrying"
 var optionalColumns = []string{"WHY", "LOAD BALANCER", "SERVICE", "POOL", "AGE", "DOWN", "PAUSED UNTIL", "MISSING", "SURPLUS", "RETRIES", "FOREIGN"}
 
 // printTable prints the latest table without its spare columns.
-func (t *stormState) printTable() {
-	t.print.printVerbatim(boldText, "", "$ kubectl -n "+namespace+" get backendpools -o wide  # without its widest columns")
-	t.print.printVerbatim(plainText, t.latestTable.formatLines(width, optionalColumns...)...)
-	t.print.printVerbatim(plainText, "")
+func (s *stormState) printTable() {
+	s.print.printVerbatim(boldText, "", "$ kubectl -n "+namespace+" get backendpools -o wide  # without its widest columns")
+	s.print.printVerbatim(plainText, s.latestTable.formatLines(width, optionalColumns...)...)
+	s.print.printVerbatim(plainText, "")
 }
 
 // printGate shows that all pools wait when the subscription's write quota is exhausted.
-func (t *stormState) printGate(ctx context.Context) error {
-	if t.gatePrinted || !t.tablePrinted {
+func (s *stormState) printGate(ctx context.Context) error {
+	if s.gatePrinted || !s.tablePrinted {
 		return nil
 	}
 	var err error
-	if t.latestTable, err = t.cluster.backendPools(ctx); err != nil || !t.latestTable.sameTime("PARKED UNTIL") {
+	if s.latestTable, err = s.cluster.backendPools(ctx); err != nil || !s.latestTable.sameTime("PARKED UNTIL") {
 		return err
 	}
-	t.gatePrinted = true
-	t.print.printLine(redText, "azure", "429 SubscriptionRequestsThrottled was for all: nobody calls")
-	t.printTable()
-	for _, row := range t.latestTable.rows {
-		t.print.printVerbatim(plainText, wrapText(row[0]+": "+t.latestTable.cellValue(row, "WHY"), width)...)
+	s.gatePrinted = true
+	s.print.printLine(redText, "azure", "429 SubscriptionRequestsThrottled was for all: nobody calls")
+	s.printTable()
+	for _, row := range s.latestTable.rows {
+		s.print.printVerbatim(plainText, wrapText(row[0]+": "+s.latestTable.cellValue(row, "WHY"), width)...)
 	}
-	t.print.printVerbatim(plainText, "")
+	s.print.printVerbatim(plainText, "")
 	return nil
 }
 
 // missedError returns an error if the storm ended without being shown.
-func (t *stormState) missedError() error {
+func (s *stormState) missedError() error {
 	var unhurt, unreported []string
 	for _, w := range allWorkloads {
-		if t.poolCalls(w.poolName()).rejected() == 0 {
+		if s.poolCalls(w.poolName()).rejected() == 0 {
 			unhurt = append(unhurt, w.poolName())
 		}
-		if t.eventsPrinted[w.name] == 0 {
+		if s.eventsPrinted[w.name] == 0 {
 			unreported = append(unreported, w.name)
 		}
 	}
-	what := ""
+	text := ""
 	switch {
 	case len(unhurt) > 0:
 		return fmt.Errorf("the storm passed by: no write was refused of %s", strings.Join(unhurt, ", "))
 	case len(unreported) > 0:
-		what = fmt.Sprintf("no event %s on Service %s, though Azure refused writes", reasonRetrying, strings.Join(unreported, ", "))
-	case !t.tablePrinted:
-		what = "the BackendPools were not all " + stateRetrying + " at any time, though Azure refused writes of all"
-	case !t.gatePrinted:
-		what = "the BackendPools did not say until when all are parked, though Azure takes no write"
+		text = fmt.Sprintf("no event %s on Service %s, though Azure refused writes", reasonRetrying, strings.Join(unreported, ", "))
+	case !s.tablePrinted:
+		text = "the BackendPools were not all " + stateRetrying + " at any time, though Azure refused writes of all"
+	case !s.gatePrinted:
+		text = "the BackendPools did not say until when all are parked, though Azure takes no write"
 	default:
 		return nil
 	}
-	return &notVisibleError{what, append([]string{"kubectl get backendpools showed at last:"}, t.latestTable.formatLines(width, optionalColumns...)...)}
+	return &notVisibleError{text, append([]string{"kubectl get backendpools showed at last:"}, s.latestTable.formatLines(width, optionalColumns...)...)}
 }
 
 // notVisibleError means that the storm was not visible to users.

@@ -76,12 +76,12 @@ func TestPatience(t *testing.T) {
 		{"until then", 0, []armemu.Call{call(1, "put", "a", faultSubscription), call(7, "put", "b", "")}},
 		{"a conflict asks for nothing", 0, []armemu.Call{call(1, "put", "a", faultOtherOperation), call(1, "put", "a", "")}},
 	} {
-		var all traffic
+		var total traffic
 		for _, made := range c.calls {
-			all.addCall(made)
+			total.addCall(made)
 		}
-		if all.Early != c.early {
-			t.Errorf("%s: %d early", c.name, all.Early)
+		if total.Early != c.early {
+			t.Errorf("%s: %d early", c.name, total.Early)
 		}
 	}
 }
@@ -176,8 +176,8 @@ func TestLagsOfTheStormAreApart(t *testing.T) {
 func TestEachRejectionIsReportedOnce(t *testing.T) {
 	refused := map[string]poolCalls{"shop-web": {writes: 9, throttled: 5}, "shop-api": {writes: 3, conflicts: 2, preconditionFailed: 2}}
 	for _, c := range []struct {
-		told map[string]int
-		want string
+		reported map[string]int
+		want     string
 	}{
 		{map[string]int{"web": 5, "api": 1}, ""},
 		{map[string]int{"web": 2, "api": 1}, ""}, // three were pipelined writes
@@ -186,8 +186,8 @@ func TestEachRejectionIsReportedOnce(t *testing.T) {
 		{map[string]int{"web": 6, "api": 1, "db": 1}, "Service web has 6 Retrying events for 5 attempts at shop-web that Azure refused; " +
 			"Service db has 1 Retrying event for 0 attempts at shop-db that Azure refused"},
 	} {
-		if got := eventMismatch(c.told, refused); got != c.want {
-			t.Errorf("%v: %q", c.told, got)
+		if got := eventMismatch(c.reported, refused); got != c.want {
+			t.Errorf("%v: %q", c.reported, got)
 		}
 	}
 }
@@ -209,7 +209,7 @@ func TestStormWithoutEffectFails(t *testing.T) {
 	}
 	o.mustLook(t)
 	for _, c := range []struct {
-		told             map[string]int
+		reported         map[string]int
 		shown, gateShown bool
 		want             string
 	}{
@@ -217,7 +217,7 @@ func TestStormWithoutEffectFails(t *testing.T) {
 		{map[string]int{"web": 1, "api": 1, "db": 2}, false, true, "not all Retrying"},
 		{map[string]int{"web": 1, "api": 1, "db": 2}, true, false, "until when all are parked"},
 	} {
-		storm.eventsPrinted, storm.tablePrinted, storm.gatePrinted = c.told, c.shown, c.gateShown
+		storm.eventsPrinted, storm.tablePrinted, storm.gatePrinted = c.reported, c.shown, c.gateShown
 		err := storm.missedError()
 		if unseen, ok := errors.AsType[*notVisibleError](err); !ok || len(unseen.details) != 3 || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.want, err)

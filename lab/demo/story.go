@@ -70,9 +70,9 @@ func (s *stage) createWorkloads(ctx context.Context) error {
 }
 
 func (s *stage) printAddresses(context.Context) error {
-	all, err := s.desired.loadBalancerServices()
+	services, err := s.desired.loadBalancerServices()
 	var parts []string
-	for _, service := range all {
+	for _, service := range services {
 		ip, _ := serviceAddress(service)
 		parts = append(parts, fmt.Sprintf("%s has %s", service.Name, ip))
 	}

@@ -70,7 +70,7 @@ type StepSummary struct {
 }
 
 // newSummaries computes the result at the given time.
-func (o *observer) newSummaries(now time.Time) (all PoolSummary, pools []PoolSummary, arm traffic) {
+func (o *observer) newSummaries(now time.Time) (summaries PoolSummary, pools []PoolSummary, arm traffic) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var lags, storm []time.Duration
@@ -81,17 +81,17 @@ func (o *observer) newSummaries(now time.Time) (all PoolSummary, pools []PoolSum
 		p.Name, p.Writes, p.Throttled, p.Conflicts = w.name, calls.writes, calls.throttled, calls.conflicts
 		pools = append(pools, p)
 		lags, storm = append(lags, h.syncTimesAt(now, false)...), append(storm, h.syncTimesAt(now, true)...)
-		all.Changes += p.Changes
-		all.Lost += p.Lost
-		all.Surplus += p.Surplus
-		all.ForeignLost += p.ForeignLost
+		summaries.Changes += p.Changes
+		summaries.Lost += p.Lost
+		summaries.Surplus += p.Surplus
+		summaries.ForeignLost += p.ForeignLost
 	}
 	for _, calls := range o.traffic.pools {
-		all.Writes += calls.writes
+		summaries.Writes += calls.writes
 	}
-	all.Throttled, all.Conflicts = o.traffic.Throttled, o.traffic.Conflicts
-	all.setSyncTimes(lags, storm)
-	return all, pools, o.traffic.deepCopy()
+	summaries.Throttled, summaries.Conflicts = o.traffic.Throttled, o.traffic.Conflicts
+	summaries.setSyncTimes(lags, storm)
+	return summaries, pools, o.traffic.deepCopy()
 }
 
 func (s *Summary) addEvents(retrying, failed map[string]int) {
@@ -128,9 +128,9 @@ func (s Summary) failureText() string {
 	}
 	var parts []string
 	for _, part := range []struct {
-		n    int
-		one  string
-		many string
+		n        int
+		singular string
+		many     string
 	}{
 		{p.Lost, "1 address lost", "%d addresses lost"},
 		{p.Surplus, "1 address that should not be there", "%d addresses that should not be there"},
@@ -141,7 +141,7 @@ func (s Summary) failureText() string {
 	} {
 		switch {
 		case part.n == 1:
-			parts = append(parts, part.one)
+			parts = append(parts, part.singular)
 		case part.n > 1:
 			parts = append(parts, fmt.Sprintf(part.many, part.n))
 		}

@@ -26,9 +26,9 @@ func TestTheThirdActAgainstRealProcesses(t *testing.T) {
 	if e.Without.Seconds < noticeTime.Seconds()+10 || e.Without.Misdirected < 10.0/6 {
 		t.Errorf("not announced: %+v", e.Without)
 	}
-	told := strings.Join(strings.Fields(lines.String()), " ")
+	reported := strings.Join(strings.Fields(lines.String()), " ")
 	for _, want := range []string{"event PreemptScheduled", "it is Down for ", "have noticed", "SpotEvictionTaintAdded", "new flows met a dead machine for 0.0 s"} {
-		if !strings.Contains(told, want) {
+		if !strings.Contains(reported, want) {
 			t.Errorf("nothing says %q:\n%s", want, lines)
 		}
 	}

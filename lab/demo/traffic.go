@@ -126,22 +126,22 @@ type retryAfterState struct {
 	writes time.Time
 }
 
-func (p *retryAfterState) isEarly(pool string, c armemu.Call) bool {
-	return c.Time.Before(p.pools[pool]) || c.Kind == armemu.KindPut && c.Time.Before(p.writes)
+func (r *retryAfterState) isEarly(pool string, c armemu.Call) bool {
+	return c.Time.Before(r.pools[pool]) || c.Kind == armemu.KindPut && c.Time.Before(r.writes)
 }
 
-func (p *retryAfterState) recordCall(pool string, c armemu.Call) {
+func (r *retryAfterState) recordCall(pool string, c armemu.Call) {
 	if c.Status != http.StatusTooManyRequests {
 		return
 	}
 	switch c.Fault {
 	case faultNotProvisioned:
-		if p.pools == nil {
-			p.pools = map[string]time.Time{}
+		if r.pools == nil {
+			r.pools = map[string]time.Time{}
 		}
-		p.pools[pool] = c.Time.Add(poolRetryAfter)
+		r.pools[pool] = c.Time.Add(poolRetryAfter)
 	case faultSubscription:
-		p.writes = c.Time.Add(gateRetryAfter)
+		r.writes = c.Time.Add(gateRetryAfter)
 	}
 }
 

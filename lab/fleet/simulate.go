@@ -111,8 +111,8 @@ const (
 )
 
 func (f Fleet) newClusters() []*cluster {
-	all := make([]*cluster, f.Clusters)
-	for i := range all {
+	clusters := make([]*cluster, f.Clusters)
+	for i := range clusters {
 		c := &cluster{
 			budget: ratelimit.NewBudget(share, interval), random: rand.New(rand.NewPCG(f.Seed, uint64(i))), //nolint:gosec // a simulation
 			greedy: i == 0, quiet: i == 1 && f.Clusters > 1, load: f.Load,
@@ -128,9 +128,9 @@ func (f Fleet) newClusters() []*cluster {
 		for n := range pools {
 			c.pools = append(c.pools, &pool{key: lb.PoolKey(fmt.Sprintf("c%d/p%d", i, n))})
 		}
-		all[i] = c
+		clusters[i] = c
 	}
-	return all
+	return clusters
 }
 
 // rate returns the changes of a pool per second.
@@ -211,34 +211,34 @@ func (c *cluster) waitsForPace(p *pool, pace ratelimit.Pace, now time.Time) bool
 
 // Run simulates the fleet.
 func (f Fleet) Run() Result {
-	all := f.newClusters()
-	r := f.run(all)
+	clusters := f.newClusters()
+	r := f.run(clusters)
 	alone := f.newClusters()
 	for _, c := range alone {
 		f.run([]*cluster{c})
 	}
-	shares := make([]float64, len(all))
-	for n := range all[0].perWindow {
-		demands := make([]float64, len(all))
+	shares := make([]float64, len(clusters))
+	for n := range clusters[0].perWindow {
+		demands := make([]float64, len(clusters))
 		for i, c := range alone {
 			demands[i] = c.perWindow[n]
 		}
 		for i, fair := range fairShares(demands) {
-			shares[i] += fair / float64(len(all[0].perWindow))
+			shares[i] += fair / float64(len(clusters[0].perWindow))
 		}
 	}
 	var got []float64
-	for i, c := range all {
+	for i, c := range clusters {
 		if !c.quiet {
 			got = append(got, c.mean()/shares[i])
 		}
 	}
-	r.Fairness, r.Greedy, r.GreedyFair = jain(got), all[0].mean(), shares[0]
+	r.Fairness, r.Greedy, r.GreedyFair = jain(got), clusters[0].mean(), shares[0]
 	return r
 }
 
 // run simulates these clusters.
-func (f Fleet) run(all []*cluster) Result {
+func (f Fleet) run(clusters []*cluster) Result {
 	a, start := &azure{}, time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 	half := f.Lasts / 2
 	var r Result
@@ -246,17 +246,17 @@ func (f Fleet) run(all []*cluster) Result {
 	for since := time.Duration(0); since < f.Lasts; since += step {
 		now := start.Add(since)
 		if since == half {
-			for _, c := range all {
+			for _, c := range clusters {
 				c.written, c.throttled, c.waits = 0, 0, nil
 			}
 			lastThrottled = 0
 		}
-		for i := range all { // another one is first each time
-			all[(i+int(since/step))%len(all)].step(a, start, now)
+		for i := range clusters { // another one is first each time
+			clusters[(i+int(since/step))%len(clusters)].step(a, start, now)
 		}
 		if since >= half && (since-half+step)%window == 0 {
 			throttled := 0
-			for _, c := range all {
+			for _, c := range clusters {
 				throttled += c.throttled
 				c.perWindow, c.written = append(c.perWindow, float64(c.written)), 0
 			}
@@ -266,7 +266,7 @@ func (f Fleet) run(all []*cluster) Result {
 		}
 	}
 	r.Throttled = float64(lastThrottled) / float64(windows)
-	for _, c := range all {
+	for _, c := range clusters {
 		r.Writes += c.mean()
 		if c.quiet {
 			slices.Sort(c.waits)

@@ -35,12 +35,12 @@ func (t Trace) LowerBound(cost Cost, budget int) time.Duration {
 		for _, changes := range per {
 			sum += countWaiting(changes, now-effect, len(t.Initial), fit)
 		}
-		var all []Change
+		var items []Change
 		for _, changes := range per {
-			all = append(all, changes...)
+			items = append(items, changes...)
 		}
-		slices.SortFunc(all, func(a, b Change) int { return int(a.At - b.At) })
-		sum = max(sum, countWaiting(all, now-effect, len(t.Initial), func(d time.Duration) int { return budget * (int(d/quotaWindow) + 1) }))
+		slices.SortFunc(items, func(a, b Change) int { return int(a.At - b.At) })
+		sum = max(sum, countWaiting(items, now-effect, len(t.Initial), func(d time.Duration) int { return budget * (int(d/quotaWindow) + 1) }))
 		waiting += float64(sum) * step.Seconds()
 	}
 	return time.Duration(waiting / float64(len(t.Changes)) * float64(time.Second))
@@ -48,7 +48,7 @@ func (t Trace) LowerBound(cost Cost, budget int) time.Duration {
 
 // revertTimes: when the pool first wants an earlier content again, or the maximum time.
 func (t Trace) revertTimes() []time.Duration {
-	all, next := make([]time.Duration, len(t.Changes)), map[int]time.Duration{}
+	durations, next := make([]time.Duration, len(t.Changes)), map[int]time.Duration{}
 	before := make([][]nodeSet, len(t.Changes))
 	old := map[int][]nodeSet{}
 	for i, c := range t.Changes {
@@ -62,12 +62,12 @@ func (t Trace) revertTimes() []time.Duration {
 		if slices.Contains(before[i], c.Want) {
 			next[c.Pool] = c.At
 		}
-		all[i] = 1 << 62
+		durations[i] = 1 << 62
 		if at, ok := next[c.Pool]; ok {
-			all[i] = at
+			durations[i] = at
 		}
 	}
-	return all
+	return durations
 }
 
 // countWaiting expects changes sorted by time; fit returns how many writes fit in.

@@ -10,18 +10,18 @@ type BestResult struct{ Best Stats }
 type planResults []Stats
 
 func (t Trace) runPlans(cost Cost) planResults {
-	var all planResults
+	var results planResults
 	for _, p := range candidatePlans() {
-		all = append(all, t.ComputeStats(p.runTrace(t, cost)))
+		results = append(results, t.ComputeStats(p.runTrace(t, cost)))
 	}
-	return all
+	return results
 }
 
 // FindBest allows at most budget writes in any five minutes, unless each pool has at most one
 // per interval.
-func (all planResults) FindBest(budget int) BestResult {
+func (p planResults) FindBest(budget int) BestResult {
 	var found BestResult
-	for _, f := range all {
+	for _, f := range p {
 		if f.MaxPerWindow > budget && f.Early > 0 {
 			continue
 		}
@@ -33,7 +33,7 @@ func (all planResults) FindBest(budget int) BestResult {
 }
 
 func candidatePlans() []writePlan {
-	var all []writePlan
+	var plans []writePlan
 	for _, spacing := range []int{0, 10, 15, 20, 25, 30, 40, 60, 120} {
 		for _, ahead := range []int{0, 1000, 4000, 8000, 15000} {
 			for _, alone := range []int{0, 5, 10, 15, 20, 30} {
@@ -41,7 +41,7 @@ func candidatePlans() []writePlan {
 					continue // with foresight a longer wait is pointless
 				}
 				for first := range poolOrderCount {
-					all = append(all, writePlan{
+					plans = append(plans, writePlan{
 						minInterval: time.Duration(spacing) * time.Second, lookahead: time.Duration(ahead) * time.Millisecond,
 						singleWait: time.Duration(alone) * time.Second, order: first, maxPools: maxBatch,
 					})
@@ -49,7 +49,7 @@ func candidatePlans() []writePlan {
 			}
 		}
 	}
-	return all
+	return plans
 }
 
 // maxBatch is Weir's limit.

@@ -73,22 +73,22 @@ func (s *scheduleSearch) tryEffect(writes []Write, row int, start time.Duration)
 	s.trySchedule(writes, row, accepted+s.cost.Busy)
 }
 
-func (s *scheduleSearch) waitingPools(writes, but []Write, start time.Duration) (all []int) {
+func (s *scheduleSearch) waitingPools(writes, but []Write, start time.Duration) (pools []int) {
 	for pool, changes := range s.changes {
 		waits := slices.ContainsFunc(changes, func(c Change) bool { return c.At > lastWrite(writes, pool) && c.At <= start })
 		if !waits || slices.ContainsFunc(but, func(w Write) bool { return w.Pool == pool }) {
 			continue
 		}
-		all = append(all, pool)
+		pools = append(pools, pool)
 	}
-	return all
+	return pools
 }
 
 // sumLatencies also returns the part that further writes cannot change.
 func (s *scheduleSearch) sumLatencies(writes []Write) (sum, least time.Duration) {
 	for pool, changes := range s.changes {
-		its := slices.DeleteFunc(slices.Clone(writes), func(w Write) bool { return w.Pool != pool })
-		for i, lag := range changeLatencies(s.trace.Initial[pool], changes, its, s.trace.Duration) {
+		poolWrites := slices.DeleteFunc(slices.Clone(writes), func(w Write) bool { return w.Pool != pool })
+		for i, lag := range changeLatencies(s.trace.Initial[pool], changes, poolWrites, s.trace.Duration) {
 			if sum += lag; changes[i].At <= lastWrite(writes, pool) {
 				least += lag
 			}

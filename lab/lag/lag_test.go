@@ -39,9 +39,9 @@ func TestPage(t *testing.T) {
 		for _, latency := range []armemu.Latency{armemu.Quiet, armemu.Busy} {
 			for _, trace := range Traces() {
 				cost := StrategyCost(strategy, latency)
-				all := trace.runPlans(cost)
+				plans := trace.runPlans(cost)
 				for _, share := range Shares {
-					row := trace.newRow(all, cost, latency, share, weir(t, trace, strategy, latency, share))
+					row := trace.newRow(plans, cost, latency, share, weir(t, trace, strategy, latency, share))
 					t.Log(row)
 					rows = append(rows, row)
 				}
@@ -169,7 +169,7 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-func TestWhatIsTakenBackIsOver(t *testing.T) {
+func TestRevertedChanges(t *testing.T) {
 	m := newTraceBuilder("back", "", 1, 1, 1)
 	m.changeNode(0, 0, 1)
 	m.changeNode(4*time.Second, 0, 1)

@@ -42,11 +42,11 @@ type massChange struct {
 }
 
 func allPools(n int) []int {
-	all := make([]int, n)
-	for i := range all {
-		all[i] = i
+	pools := make([]int, n)
+	for i := range pools {
+		pools[i] = i
 	}
-	return all
+	return pools
 }
 
 func massStories() []massStory {
@@ -148,7 +148,7 @@ func (c *traceCluster) runMass(t *testing.T, explanation massStory, step time.Du
 	return lags
 }
 
-func (c *traceCluster) makeChange(change massChange, now time.Duration) (all []pendingChange) {
+func (c *traceCluster) makeChange(change massChange, now time.Duration) (changes []pendingChange) {
 	var ops []schedule.Operation
 	for _, p := range change.pools {
 		c.mu.Lock()
@@ -160,7 +160,7 @@ func (c *traceCluster) makeChange(change massChange, now time.Duration) (all []p
 		default:
 			c.desired[p] = c.desired[p].withNode(change.node)
 		}
-		all = append(all, pendingChange{p, now, slices.DeleteFunc(c.wantedAddresses(p), func(a lb.Address) bool { return a.Name != fmt.Sprintf("n%d", change.node) })})
+		changes = append(changes, pendingChange{p, now, slices.DeleteFunc(c.wantedAddresses(p), func(a lb.Address) bool { return a.Name != fmt.Sprintf("n%d", change.node) })})
 		c.mu.Unlock()
 		op := c.newOperation(Change{Pool: p}, nodeSet{})
 		if op.Admin, op.Impact = change.isAdmin, (schedule.Impact{Serving: 29, Starting: 1}); change.down {
@@ -169,7 +169,7 @@ func (c *traceCluster) makeChange(change massChange, now time.Duration) (all []p
 		ops = append(ops, op)
 	}
 	c.updater.Add(ops...)
-	return all
+	return changes
 }
 
 // isInForce reports whether Azure shows the changed member of a pool, and no write of it is running.

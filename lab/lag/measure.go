@@ -59,11 +59,11 @@ func (t Trace) ComputeStats(writes []Write) Stats {
 // changeLatencies expects writes sorted by effect. A change ends when a write delivers it, or when the desired
 // members equal Azure's again, else at the end.
 func changeLatencies(held nodeSet, changes []Change, writes []Write, lasts time.Duration) []time.Duration {
-	all := make([]time.Duration, len(changes))
+	durations := make([]time.Duration, len(changes))
 	wanted, seen, over := held, 0, 0 // changes arrived, and finished
 	end := func(at time.Duration) {
 		for ; over < seen; over++ {
-			all[over] = at - changes[over].At
+			durations[over] = at - changes[over].At
 		}
 	}
 	content := writtenMembers(held, changes, writes)
@@ -79,7 +79,7 @@ func changeLatencies(held nodeSet, changes []Change, writes []Write, lasts time.
 			}
 		case i < len(writes):
 			for ; over < seen && changes[over].At <= writes[i].From; over++ {
-				all[over] = writes[i].Effect - changes[over].At
+				durations[over] = writes[i].Effect - changes[over].At
 			}
 			if held = content[i]; wanted == held {
 				end(writes[i].Effect)
@@ -89,22 +89,22 @@ func changeLatencies(held nodeSet, changes []Change, writes []Write, lasts time.
 			end(lasts)
 		}
 	}
-	return all
+	return durations
 }
 
 func writtenMembers(first nodeSet, changes []Change, writes []Write) []nodeSet {
-	all := make([]nodeSet, len(writes))
+	members := make([]nodeSet, len(writes))
 	for i, w := range writes {
-		all[i] = desiredAt(first, changes, w.From)
+		members[i] = desiredAt(first, changes, w.From)
 	}
-	return all
+	return members
 }
 
-func (f Stats) latencyQuantile(q float64) time.Duration {
-	return f.Latencies[int(q*float64(len(f.Latencies)-1))]
+func (s Stats) latencyQuantile(q float64) time.Duration {
+	return s.Latencies[int(q*float64(len(s.Latencies)-1))]
 }
 
-func (f *Stats) addMemberTime(held nodeSet, changes []Change, writes []Write, lasts time.Duration) {
+func (s *Stats) addMemberTime(held nodeSet, changes []Change, writes []Write, lasts time.Duration) {
 	wanted, at := held, time.Duration(0)
 	content := writtenMembers(held, changes, writes)
 	for at < lasts {
@@ -121,8 +121,8 @@ func (f *Stats) addMemberTime(held nodeSet, changes []Change, writes []Write, la
 		if len(writes) > 0 {
 			next = min(next, writes[0].Effect)
 		}
-		f.Missing += float64(wanted.countMissing(held)) * (next - at).Seconds()
-		f.Unwanted += float64(held.countMissing(wanted)) * (next - at).Seconds()
+		s.Missing += float64(wanted.countMissing(held)) * (next - at).Seconds()
+		s.Unwanted += float64(held.countMissing(wanted)) * (next - at).Seconds()
 		at = next
 	}
 }

@@ -76,7 +76,7 @@ func (p writePlan) runTrace(t Trace, cost Cost) []Write {
 		}
 		of[lb] = append(of[lb], pool)
 	}
-	var all []Write
+	var writes []Write
 	for _, pools := range of {
 		l := planRun{writePlan: p, cost: cost, changes: make([][]Change, len(pools)), states: make([]poolState, len(pools))}
 		at := map[int]int{}
@@ -84,7 +84,7 @@ func (p writePlan) runTrace(t Trace, cost Cost) []Write {
 			at[pool], l.states[i].members = i, t.Initial[pool]
 		}
 		for _, c := range t.Changes {
-			if i, its := at[c.Pool]; its {
+			if i, poolChanges := at[c.Pool]; poolChanges {
 				l.changes[i] = append(l.changes[i], c)
 			}
 		}
@@ -95,38 +95,38 @@ func (p writePlan) runTrace(t Trace, cost Cost) []Write {
 		}
 		for _, w := range l.writes {
 			w.Pool = pools[w.Pool]
-			all = append(all, w)
+			writes = append(writes, w)
 		}
 	}
-	return all
+	return writes
 }
 
 // runIntervals skips a tick while the previous round is running.
-func (l *planRun) runIntervals(lasts time.Duration) {
+func (r *planRun) runIntervals(lasts time.Duration) {
 	free := time.Duration(0)
-	for now := l.interval; now < lasts; now += l.interval {
+	for now := r.interval; now < lasts; now += r.interval {
 		if free > now {
 			continue
 		}
 		free = now
-		for i := range l.states {
-			l.observeChanges(i, now)
-			if p := &l.states[i]; p.seen > p.writtenChanges {
-				l.writes = append(l.writes, Write{Pool: i, From: now, Effect: free + l.cost.Effect})
-				l.applyMembers(i)
-				free += l.cost.Busy
+		for i := range r.states {
+			r.observeChanges(i, now)
+			if p := &r.states[i]; p.seen > p.writtenChanges {
+				r.writes = append(r.writes, Write{Pool: i, From: now, Effect: free + r.cost.Effect})
+				r.applyMembers(i)
+				free += r.cost.Busy
 			}
 		}
 	}
 }
 
-func (l *planRun) runUntilDone() {
+func (r *planRun) runUntilDone() {
 	now := time.Duration(0)
 	for {
-		best, next := l.nextPool(now, nil)
+		best, next := r.nextPool(now, nil)
 		switch {
 		case best >= 0:
-			now = l.writePool(best, now)
+			now = r.writePool(best, now)
 		case next >= 0:
 			now = next
 		default:
@@ -136,18 +136,18 @@ func (l *planRun) runUntilDone() {
 }
 
 // nextPool returns -1 and the time to try again if no pool is due.
-func (l *planRun) nextPool(now time.Duration, but []int) (best int, next time.Duration) {
+func (r *planRun) nextPool(now time.Duration, but []int) (best int, next time.Duration) {
 	best, next = -1, -1
-	for i := range l.states {
-		l.observeChanges(i, now)
-		at, waits := l.dueAt(i)
+	for i := range r.states {
+		r.observeChanges(i, now)
+		at, waits := r.dueAt(i)
 		switch {
 		case !waits, slices.Contains(but, i):
 		case at > now:
 			if next < 0 || at < next {
 				next = at
 			}
-		case best < 0 || l.isBefore(i, best):
+		case best < 0 || r.isBefore(i, best):
 			best = i
 		}
 	}
@@ -155,74 +155,74 @@ func (l *planRun) nextPool(now time.Duration, but []int) (best int, next time.Du
 }
 
 // writePool returns when the load balancer is free.
-func (l *planRun) writePool(pool int, now time.Duration) (free time.Duration) {
-	first, written := len(l.writes), []int(nil)
-	for pool >= 0 && len(written) < max(l.maxPools, 1) {
+func (r *planRun) writePool(pool int, now time.Duration) (free time.Duration) {
+	first, written := len(r.writes), []int(nil)
+	for pool >= 0 && len(written) < max(r.maxPools, 1) {
 		written = append(written, pool)
-		l.writes = append(l.writes, Write{Pool: pool, From: now})
-		l.states[pool].lastWrite, l.states[pool].hasWrite = now, true
-		l.applyMembers(pool)
-		if now += l.cost.Accept; l.cost.Strategy == Serial {
+		r.writes = append(r.writes, Write{Pool: pool, From: now})
+		r.states[pool].lastWrite, r.states[pool].hasWrite = now, true
+		r.applyMembers(pool)
+		if now += r.cost.Accept; r.cost.Strategy == Serial {
 			break
 		}
-		pool, _ = l.nextPool(now, written)
+		pool, _ = r.nextPool(now, written)
 	}
-	for i := first; i < len(l.writes); i++ {
-		l.writes[i].Effect = now + l.cost.Effect
+	for i := first; i < len(r.writes); i++ {
+		r.writes[i].Effect = now + r.cost.Effect
 	}
-	return now + l.cost.Busy
+	return now + r.cost.Busy
 }
 
 // observeChanges drops changes reverted before a write.
-func (l *planRun) observeChanges(i int, now time.Duration) {
-	p := &l.states[i]
-	for p.seen < len(l.changes[i]) && l.changes[i][p.seen].At <= now {
+func (r *planRun) observeChanges(i int, now time.Duration) {
+	p := &r.states[i]
+	for p.seen < len(r.changes[i]) && r.changes[i][p.seen].At <= now {
 		p.seen++
 	}
-	if p.seen > p.writtenChanges && l.changes[i][p.seen-1].Want == p.members {
+	if p.seen > p.writtenChanges && r.changes[i][p.seen-1].Want == p.members {
 		p.writtenChanges = p.seen
 	}
 }
 
-func (l *planRun) applyMembers(i int) {
-	p := &l.states[i]
-	p.writtenChanges, p.members = p.seen, l.changes[i][p.seen-1].Want
+func (r *planRun) applyMembers(i int) {
+	p := &r.states[i]
+	p.writtenChanges, p.members = p.seen, r.changes[i][p.seen-1].Want
 }
 
-func (l *planRun) dueAt(i int) (at time.Duration, waits bool) {
-	p, changes := &l.states[i], l.changes[i]
+func (r *planRun) dueAt(i int) (at time.Duration, waits bool) {
+	p, changes := &r.states[i], r.changes[i]
 	if p.writtenChanges == len(changes) {
 		return 0, false
 	}
-	at = changes[p.writtenChanges].At + l.debounce
-	for n := p.writtenChanges + 1; n < len(changes) && changes[n].At-changes[n-1].At <= l.lookahead; n++ {
-		if changes[n].At-changes[p.writtenChanges].At > 3*l.lookahead {
+	at = changes[p.writtenChanges].At + r.debounce
+	for n := p.writtenChanges + 1; n < len(changes) && changes[n].At-changes[n-1].At <= r.lookahead; n++ {
+		if changes[n].At-changes[p.writtenChanges].At > 3*r.lookahead {
 			break
 		}
 		at = max(at, changes[n].At)
 	}
 	if p.writtenChanges+1 == p.seen {
-		alone := changes[p.writtenChanges].At + l.singleWait
+		alone := changes[p.writtenChanges].At + r.singleWait
 		if p.seen < len(changes) {
 			alone = min(alone, changes[p.seen].At)
 		}
 		at = max(at, alone)
 	}
 	if p.hasWrite {
-		at = max(at, p.lastWrite+l.minInterval)
+		at = max(at, p.lastWrite+r.minInterval)
 	}
 	return at, true
 }
 
-func (l *planRun) isBefore(a, b int) bool {
-	pa, pb := &l.states[a], &l.states[b]
-	switch l.order {
+func (r *planRun) isBefore(a, b int) bool {
+	pa, pb := &r.states[a], &r.states[b]
+	switch r.order {
 	case mostChanges:
 		if na, nb := pa.seen-pa.writtenChanges, pb.seen-pb.writtenChanges; na != nb {
 			return na > nb
 		}
 	case latestChange:
-		if na, nb := l.nextChange(a), l.nextChange(b); na != nb {
+		if na, nb := r.nextChange(a), r.nextChange(b); na != nb {
 			return na > nb
 		}
 	case oldestWrite:
@@ -230,12 +230,12 @@ func (l *planRun) isBefore(a, b int) bool {
 			return pa.lastWrite < pb.lastWrite
 		}
 	}
-	return l.changes[a][pa.writtenChanges].At < l.changes[b][pb.writtenChanges].At
+	return r.changes[a][pa.writtenChanges].At < r.changes[b][pb.writtenChanges].At
 }
 
-func (l *planRun) nextChange(i int) time.Duration {
-	if n := l.states[i].seen; n < len(l.changes[i]) {
-		return l.changes[i][n].At
+func (r *planRun) nextChange(i int) time.Duration {
+	if n := r.states[i].seen; n < len(r.changes[i]) {
+		return r.changes[i][n].At
 	}
 	return 1 << 62
 }

@@ -31,12 +31,12 @@ type ReportRow struct {
 	LowerBound time.Duration
 }
 
-func (t Trace) newRow(all planResults, cost Cost, latency armemu.Latency, share float64, writes []Write) ReportRow {
+func (t Trace) newRow(results planResults, cost Cost, latency armemu.Latency, share float64, writes []Write) ReportRow {
 	budget, serial := int(share*writeQuota), StrategyCost(Serial, latency)
 	serial.Busy = max(serial.Busy, minWriteTime)
 	r := ReportRow{
 		Trace: t.Name, Description: t.Description, Strategy: cost.Strategy, Latency: latency, Share: share,
-		Weir: t.ComputeStats(writes), Found: all.FindBest(budget), Baseline: t.ComputeStats(writePlan{interval: Interval}.runTrace(t, serial)),
+		Weir: t.ComputeStats(writes), Found: results.FindBest(budget), Baseline: t.ComputeStats(writePlan{interval: Interval}.runTrace(t, serial)),
 	}
 	r.LowerBound = t.LowerBound(cost, max(budget, r.Weir.MaxPerWindow, r.Found.Best.MaxPerWindow))
 	return r

@@ -33,24 +33,24 @@ type Change struct {
 // nodeSet is a set of node numbers.
 type nodeSet [2]uint64
 
-func (m nodeSet) withNode(n int) nodeSet {
-	m[n/64] |= 1 << (n % 64)
-	return m
+func (s nodeSet) withNode(n int) nodeSet {
+	s[n/64] |= 1 << (n % 64)
+	return s
 }
 
-func (m nodeSet) withoutNode(n int) nodeSet {
-	m[n/64] &^= 1 << (n % 64)
-	return m
+func (s nodeSet) withoutNode(n int) nodeSet {
+	s[n/64] &^= 1 << (n % 64)
+	return s
 }
 
-func (m nodeSet) hasNode(n int) bool { return m[n/64]&(1<<(n%64)) != 0 }
+func (s nodeSet) hasNode(n int) bool { return s[n/64]&(1<<(n%64)) != 0 }
 
-func (m nodeSet) countMissing(other nodeSet) int {
-	return bits.OnesCount64(m[0]&^other[0]) + bits.OnesCount64(m[1]&^other[1])
+func (s nodeSet) countMissing(other nodeSet) int {
+	return bits.OnesCount64(s[0]&^other[0]) + bits.OnesCount64(s[1]&^other[1])
 }
 
-func (m nodeSet) countCommon(other nodeSet) int {
-	return bits.OnesCount64(m[0]&other[0]) + bits.OnesCount64(m[1]&other[1])
+func (s nodeSet) countCommon(other nodeSet) int {
+	return bits.OnesCount64(s[0]&other[0]) + bits.OnesCount64(s[1]&other[1])
 }
 
 const maxNodes = 128
@@ -74,32 +74,32 @@ func newTraceBuilder(name, about string, balancers, pools, nodes int) *traceBuil
 	return m
 }
 
-func (m *traceBuilder) randomTime(d time.Duration) time.Duration {
-	return time.Duration(m.random.Int64N(int64(d))).Truncate(time.Millisecond)
+func (t *traceBuilder) randomTime(d time.Duration) time.Duration {
+	return time.Duration(t.random.Int64N(int64(d))).Truncate(time.Millisecond)
 }
 
-func (m *traceBuilder) changeNode(at time.Duration, pool, node int) {
-	m.Changes = append(m.Changes, Change{At: at, Pool: pool, Want: nodeSet{}.withNode(node)})
+func (t *traceBuilder) changeNode(at time.Duration, pool, node int) {
+	t.Changes = append(t.Changes, Change{At: at, Pool: pool, Want: nodeSet{}.withNode(node)})
 }
 
 // buildTrace sorts the changes and converts toggles to desired members.
-func (m *traceBuilder) buildTrace() Trace {
-	slices.SortStableFunc(m.Changes, func(a, b Change) int { return cmp.Compare(a.At, b.At) })
-	for i, c := range m.Changes {
+func (t *traceBuilder) buildTrace() Trace {
+	slices.SortStableFunc(t.Changes, func(a, b Change) int { return cmp.Compare(a.At, b.At) })
+	for i, c := range t.Changes {
 		for n := range maxNodes {
 			switch {
 			case !c.Want.hasNode(n):
-			case m.members[c.Pool].hasNode(n):
-				m.members[c.Pool] = m.members[c.Pool].withoutNode(n)
+			case t.members[c.Pool].hasNode(n):
+				t.members[c.Pool] = t.members[c.Pool].withoutNode(n)
 			default:
-				m.members[c.Pool] = m.members[c.Pool].withNode(n)
+				t.members[c.Pool] = t.members[c.Pool].withNode(n)
 			}
 		}
-		m.Changes[i].Want = m.members[c.Pool]
-		m.Duration = max(m.Duration, c.At)
+		t.Changes[i].Want = t.members[c.Pool]
+		t.Duration = max(t.Duration, c.At)
 	}
-	m.Duration += 20 * time.Minute
-	return m.Trace
+	t.Duration += 20 * time.Minute
+	return t.Trace
 }
 
 // Traces returns the traces of the page.

@@ -135,13 +135,13 @@ func (c *traceCluster) poolID(n int) lb.PoolID {
 }
 
 func nodeAddresses(m nodeSet) []lb.Address {
-	var all []lb.Address
+	var addresses []lb.Address
 	for n := range maxNodes {
 		if m.hasNode(n) {
-			all = append(all, lb.Address{Name: fmt.Sprintf("n%d", n), IP: netip.AddrFrom4([4]byte{10, 0, 1, byte(n)})})
+			addresses = append(addresses, lb.Address{Name: fmt.Sprintf("n%d", n), IP: netip.AddrFrom4([4]byte{10, 0, 1, byte(n)})})
 		}
 	}
-	return all
+	return addresses
 }
 
 func (c *traceCluster) createResources() error {
@@ -263,17 +263,17 @@ func (c *traceCluster) DesiredPool(ref schedule.Ref) (diff.Desired, error) {
 
 // wantedAddresses requires the lock.
 func (c *traceCluster) wantedAddresses(p int) []lb.Address {
-	all := nodeAddresses(c.desired[p])
+	addresses := nodeAddresses(c.desired[p])
 	for i, n := 0, 0; c.down != nil && n < maxNodes; n++ {
 		if !c.desired[p].hasNode(n) {
 			continue
 		}
 		if c.down[p].hasNode(n) {
-			all[i].AdminState = lb.Down
+			addresses[i].AdminState = lb.Down
 		}
 		i++
 	}
-	return all
+	return addresses
 }
 
 // Record implements updater.StatusStore.

@@ -54,17 +54,17 @@ var fetchMethods = []fetchMethod{
 	{tableRow: "the same, without a volume", piece: 1_000_000, resumes: true, attempt: jobTimeout, megabytes: 271.0, attempts: 32},
 }
 
-func (w fetchMethod) tableLine() string {
+func (m fetchMethod) tableLine() string {
 	after := "never"
-	if w.hours > 0 {
-		after = fmt.Sprintf("%.1f h", w.hours)
+	if m.hours > 0 {
+		after = fmt.Sprintf("%.1f h", m.hours)
 	}
-	return fmt.Sprintf("| %s | %s | %.0f MB | %d |", w.tableRow, after, w.megabytes, w.attempts)
+	return fmt.Sprintf("| %s | %s | %.0f MB | %d |", m.tableRow, after, m.megabytes, m.attempts)
 }
 
 // Over a link that breaks more often than a piece takes, a payload arrives only if partial data
 // counts.
-func TestWhatALargePayloadCosts(t *testing.T) {
+func TestCostOfALargePayload(t *testing.T) {
 	if testing.Short() {
 		t.Skip("half a minute of a processor")
 	}
@@ -108,7 +108,7 @@ type fetcher struct {
 }
 
 // Attempts are 30 s apart.
-func (w fetchMethod) measureCost(t *testing.T, payload []byte) fetchCost {
+func (m fetchMethod) measureCost(t *testing.T, payload []byte) fetchCost {
 	l := newLink(speed, 300*time.Millisecond, 2*time.Minute)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
 		var from, to int
@@ -124,13 +124,13 @@ func (w fetchMethod) measureCost(t *testing.T, payload []byte) fetchCost {
 	defer func() { server.Close(); time.Sleep(3 * time.Minute) }() // for data in flight
 	wire := server.Client().Transport.(*http.Transport).Clone()
 	wire.DialContext, wire.DisableKeepAlives, wire.ForceAttemptHTTP2 = l.dialLink, true, false // like separate curl processes
-	f := &fetcher{client: &http.Client{Transport: wire}, piece: w.piece, resumes: w.resumes}
+	f := &fetcher{client: &http.Client{Transport: wire}, piece: m.piece, resumes: m.resumes}
 	begun, got := time.Now(), fetchCost{}
 	for !got.arrived && time.Since(begun) < maxDuration {
-		if got.attempts++; got.attempts == 1 || !w.persists {
+		if got.attempts++; got.attempts == 1 || !m.persists {
 			f.pieces = map[string][]byte{}
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), min(w.attempt, maxDuration-time.Since(begun)))
+		ctx, cancel := context.WithTimeout(t.Context(), min(m.attempt, maxDuration-time.Since(begun)))
 		got.arrived = f.fetchAll(ctx, payload) == nil
 		cancel()
 		if !got.arrived {

@@ -67,13 +67,13 @@ type truncatedWriter struct {
 }
 
 // Write implements io.Writer.
-func (b *truncatedWriter) Write(p []byte) (int, error) {
-	n, err := b.ResponseWriter.Write(p[:min(len(p), b.left)])
-	b.of.mu.Lock()
-	b.of.sent += n
-	b.of.mu.Unlock()
-	if b.left -= n; b.left == 0 {
-		if f, ok := b.ResponseWriter.(http.Flusher); ok {
+func (t *truncatedWriter) Write(p []byte) (int, error) {
+	n, err := t.ResponseWriter.Write(p[:min(len(p), t.left)])
+	t.of.mu.Lock()
+	t.of.sent += n
+	t.of.mu.Unlock()
+	if t.left -= n; t.left == 0 {
+		if f, ok := t.ResponseWriter.(http.Flusher); ok {
 			f.Flush()
 		}
 		panic(http.ErrAbortHandler)
@@ -110,8 +110,8 @@ func TestScriptOfTheGuide(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, kill := context.WithCancel(t.Context())
-	s.onAsk = func(asked int) {
-		if asked == 12 {
+	s.onAsk = func(requests int) {
+		if requests == 12 {
 			kill()
 		}
 	}
@@ -129,14 +129,14 @@ func TestScriptOfTheGuide(t *testing.T) {
 	}
 	for n := range 2 { // the second run finds everything
 		s.mu.Lock()
-		asked := s.asked
+		requested := s.asked
 		s.mu.Unlock()
 		if out, err := runs(t.Context()); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		s.mu.Lock()
-		if n == 1 && s.asked != asked {
-			t.Errorf("%d requests for pieces that are there", s.asked-asked)
+		if n == 1 && s.asked != requested {
+			t.Errorf("%d requests for pieces that are there", s.asked-requested)
 		}
 		s.mu.Unlock()
 	}

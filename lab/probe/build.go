@@ -25,14 +25,14 @@ func (r *run) createAll(ctx context.Context) error {
 		return err
 	}
 	for _, part := range []struct {
-		what, id string
+		name, id string
 		body     Object
 	}{
 		// Azure's default rules block the internet.
 		{"network security group", r.securityGroupPath(), r.newResource(Object{})},
 		{"virtual network", r.virtualNetworkPath(), r.virtualNetworkBody()},
 	} {
-		if err := r.createResource(ctx, part.what, part.id, part.body); err != nil {
+		if err := r.createResource(ctx, part.name, part.id, part.body); err != nil {
 			return err
 		}
 	}
@@ -65,15 +65,15 @@ func isUncertain(status int) bool {
 	return status == statusRequestTimeout || status >= statusServerError
 }
 
-func (r *run) createResource(ctx context.Context, what, id string, body Object) error {
+func (r *run) createResource(ctx context.Context, name, id string, body Object) error {
 	w, err := r.writeAndWait(ctx, "", newWrite(id, body))
-	return creationError(what, id, w, err)
+	return creationError(name, id, w, err)
 }
 
-func creationError(what, id string, w writeResult, err error) error {
+func creationError(name, id string, w writeResult, err error) error {
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s: %w", what, err)
+		return fmt.Errorf("%s: %w", name, err)
 	case w.isSucceeded():
 		return nil
 	}
@@ -81,7 +81,7 @@ func creationError(what, id string, w writeResult, err error) error {
 	if w.IsAccepted() {
 		message = w.Result.Message
 	}
-	return fmt.Errorf("%s %s could not be made: %s: %s", what, path.Base(id), w, message)
+	return fmt.Errorf("%s %s could not be made: %s: %s", name, path.Base(id), w, message)
 }
 
 // createLoadBalancers writes as Weir does: with addresses and If-None-Match.

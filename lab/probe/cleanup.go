@@ -54,15 +54,15 @@ func FindGroups(ctx context.Context, azure Azure, subscription string) ([]Orphan
 }
 
 // RemoveGroups deletes groups and waits for the end. The error joins a *OrphanError for each that remains.
-func RemoveGroups(ctx context.Context, azure Azure, subscription string, list []OrphanGroup, say func(string)) error {
+func RemoveGroups(ctx context.Context, azure Azure, subscription string, list []OrphanGroup, print func(string)) error {
 	var failed error
 	for _, l := range list {
-		say("deleting resource group " + l.Name + ", which takes some minutes")
+		print("deleting resource group " + l.Name + ", which takes some minutes")
 		if err := removeGroup(ctx, azure, place{subscription, l.Name}); err != nil {
 			failed = errors.Join(failed, &OrphanError{Group: l.Name, Err: errors.New(Redact(err.Error(), subscription))})
 			continue
 		}
-		say("deleted " + l.Name)
+		print("deleted " + l.Name)
 	}
 	return failed
 }

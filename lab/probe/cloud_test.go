@@ -95,7 +95,7 @@ func (c *cloud) remainingResources() string {
 // transport is a function that implements azure.Transport.
 type transport func(*http.Request) (*http.Response, error)
 
-func (f transport) Do(r *http.Request) (*http.Response, error) { return f(r) }
+func (t transport) Do(r *http.Request) (*http.Response, error) { return t(r) }
 
 func TestProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

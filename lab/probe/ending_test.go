@@ -41,23 +41,23 @@ type killedTransport struct {
 	dead, buried chan struct{}
 }
 
-func (u *killedTransport) Do(r *http.Request) (*http.Response, error) {
-	u.mu.Lock()
-	u.number--
-	remaining := u.number
-	u.mu.Unlock()
+func (k *killedTransport) Do(r *http.Request) (*http.Response, error) {
+	k.mu.Lock()
+	k.number--
+	remaining := k.number
+	k.mu.Unlock()
 	if remaining > 0 {
-		return u.Transport.Do(r)
+		return k.Transport.Do(r)
 	}
 	if remaining == 0 {
-		if u.arrives {
-			if resp, err := u.Transport.Do(r); err == nil {
+		if k.arrives {
+			if resp, err := k.Transport.Do(r); err == nil {
 				_ = resp.Body.Close()
 			}
 		}
-		close(u.dead)
+		close(k.dead)
 	}
-	<-u.buried
+	<-k.buried
 	return nil, errors.New("nobody is there to hear it")
 }
 
@@ -247,7 +247,7 @@ func TestStoppedWhileTheGroupIsMade(t *testing.T) {
 			if ok != row.unseen || ok && (!remaining.Uncertain || remaining.Group != "weir-probe-abc123" || !strings.Contains(err.Error(), "may come to be there yet")) {
 				t.Errorf("%s: %v", row.name, err)
 			}
-			if says := slices.Contains(c.said, "deleted"); says == row.unseen {
+			if want := slices.Contains(c.said, "deleted"); want == row.unseen {
 				t.Errorf("%s: it says %q", row.name, c.said)
 			}
 			time.Sleep(10 * time.Minute)

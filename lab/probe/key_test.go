@@ -31,7 +31,7 @@ func TestDiscardedKey(t *testing.T) {
 	if string(parts[0]) != "ssh-rsa" || key.E != 65537 || key.N.BitLen() != 2048 || parts[2][0] != 0 {
 		t.Errorf("it is %q, %d, %d bits", parts[0], key.E, key.N.BitLen())
 	}
-	if again, _ := NewDiscardedKey(); again == text {
+	if second, _ := NewDiscardedKey(); second == text {
 		t.Error("the same key again")
 	}
 }

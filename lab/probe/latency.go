@@ -28,10 +28,10 @@ func writeSpan(a Response, end Result) behavior.Span {
 func toSeconds(d time.Duration) float64 { return math.Round(d.Seconds()*10) / 10 }
 
 // summarizeLatency keeps the order of first appearance.
-func summarizeLatency(all []sample) []behavior.Latency {
+func summarizeLatency(samples []sample) []behavior.Latency {
 	kinds := map[string][]sample{}
 	var order []string
-	for _, s := range all {
+	for _, s := range samples {
 		if kinds[s.write] == nil {
 			order = append(order, s.write)
 		}

@@ -26,21 +26,21 @@ func propertiesOf(o Object) Object { return childObject(o, "properties") }
 
 func objectList(o Object, key string) []Object {
 	list, _ := o[key].([]any)
-	var all []Object
+	var objects []Object
 	for _, item := range list {
 		if inner, ok := item.(Object); ok {
-			all = append(all, inner)
+			objects = append(objects, inner)
 		}
 	}
-	return all
+	return objects
 }
 
 func toArray(list []Object) []any {
-	all := make([]any, len(list))
+	values := make([]any, len(list))
 	for i, o := range list {
-		all[i] = o
+		values[i] = o
 	}
-	return all
+	return values
 }
 
 func withValue(o Object, key string, value any) Object {
@@ -61,38 +61,38 @@ func withoutKeys(o Object, keys ...string) Object {
 }
 
 func toEntries(list []member) []any {
-	all := make([]any, len(list))
+	values := make([]any, len(list))
 	for i, m := range list {
 		p := Object{"ipAddress": m.ip}
 		if m.state != "" {
 			p[stateKey] = m.state
 		}
-		all[i] = Object{"name": m.name, "properties": p}
+		values[i] = Object{"name": m.name, "properties": p}
 	}
-	return all
+	return values
 }
 
 // poolMembers sorts by IP. A missing admin state counts as None.
 func poolMembers(pool Object) []member {
-	var all []member
+	var members []member
 	for _, e := range objectList(propertiesOf(pool), addressesKey) {
 		m := member{stringValue(e, "name"), stringValue(propertiesOf(e), "ipAddress"), stringValue(propertiesOf(e), stateKey)}
 		if m.state == "" {
 			m.state = none
 		}
-		all = append(all, m)
+		members = append(members, m)
 	}
-	slices.SortFunc(all, func(a, b member) int { return strings.Compare(a.ip, b.ip) })
-	return all
+	slices.SortFunc(members, func(a, b member) int { return strings.Compare(a.ip, b.ip) })
+	return members
 }
 
 func memberIPs(list []member) []string {
-	all := make([]string, len(list))
+	ips := make([]string, len(list))
 	for i, m := range list {
-		all[i] = m.ip
+		ips[i] = m.ip
 	}
-	slices.Sort(all)
-	return all
+	slices.Sort(ips)
+	return ips
 }
 
 func memberState(list []member, ip string) string {

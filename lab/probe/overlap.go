@@ -29,20 +29,20 @@ type round struct {
 
 // result returns the result, or the reason that there is none.
 func (r round) result() (a behavior.Result, reason string) {
-	for _, one := range []struct {
+	for _, write := range []struct {
 		of  Response
 		end Result
 	}{{r.second, r.firstEnd}, {r.first, r.secondEnd}} {
 		switch {
-		case one.of.IsAccepted():
-		case one.end.State != succeeded:
-			return "", fmt.Sprintf("one write was refused with %s, and the other ended %s", formatResponse(one.of), one.end.State)
-		case one.of.Status == statusTooManyRequests && slices.Contains(one.of.Codes, "RetryableErrorDueToAnotherOperation"):
+		case write.of.IsAccepted():
+		case write.end.State != succeeded:
+			return "", fmt.Sprintf("one write was refused with %s, and the other ended %s", formatResponse(write.of), write.end.State)
+		case write.of.Status == statusTooManyRequests && slices.Contains(write.of.Codes, "RetryableErrorDueToAnotherOperation"):
 			return behavior.Lock, ""
-		case one.of.Status == statusConflict && slices.Contains(one.of.Codes, "AnotherOperationInProgress"):
+		case write.of.Status == statusConflict && slices.Contains(write.of.Codes, "AnotherOperationInProgress"):
 			return behavior.Conflict, ""
 		default:
-			return "", "a write was refused for another reason: " + formatResponse(one.of)
+			return "", "a write was refused for another reason: " + formatResponse(write.of)
 		}
 	}
 	states := [2]string{r.firstEnd.State, r.secondEnd.State}

@@ -14,16 +14,16 @@ func (r *run) checkOverlap(ctx context.Context) error {
 	var rounds []round
 	together := false
 	for range maxRounds {
-		one, err := r.runOverlap(ctx, together)
+		result, err := r.runOverlap(ctx, together)
 		if err != nil {
 			return err
 		}
-		rounds = append(rounds, one)
-		outcome, reason := one.result()
-		r.recordEvent("PUT of a pool", writeResult{one.first, one.firstEnd}, "", overlap)
-		r.recordEvent("PUT of another pool at once", writeResult{one.second, one.secondEnd}, one.describeContent()+resultOrReason(outcome, reason), overlap)
+		rounds = append(rounds, result)
+		outcome, reason := result.result()
+		r.recordEvent("PUT of a pool", writeResult{result.first, result.firstEnd}, "", overlap)
+		r.recordEvent("PUT of another pool at once", writeResult{result.second, result.secondEnd}, result.describeContent()+resultOrReason(outcome, reason), overlap)
 		// If the first write was too fast, send both at once in the next round.
-		together = outcome == "" && one.firstEnd.State == succeeded && one.secondEnd.State == succeeded
+		together = outcome == "" && result.firstEnd.State == succeeded && result.secondEnd.State == succeeded
 		if _, _, enough := roundsResult(rounds); enough {
 			break
 		}
@@ -45,22 +45,22 @@ func (r *run) runOverlap(ctx context.Context, together bool) (round, error) {
 	a, b := r.newMember(), r.newMember()
 	first := newWrite(r.poolPath(byAddress, membersPool), r.poolBody([]member{servingMember(none), a}))
 	second := newWrite(r.poolPath(byAddress, addedPool), r.poolBody([]member{b}))
-	one, err := r.sendWrites(ctx, first, second, together)
+	result, err := r.sendWrites(ctx, first, second, together)
 	if err != nil {
 		return round{}, err
 	}
-	if one.first.IsAccepted() && one.second.IsAccepted() {
+	if result.first.IsAccepted() && result.second.IsAccepted() {
 		balancer, pool, err := r.readLoadBalancer(ctx)
 		if err != nil {
 			return round{}, err
 		}
-		one.firstSeen, one.secondSeen = hasAddresses(balancer, pool, a, b)
+		result.firstSeen, result.secondSeen = hasAddresses(balancer, pool, a, b)
 		r.cached = nil
 	}
 	for _, w := range []struct {
 		of  Response
 		end *Result
-	}{{one.first, &one.firstEnd}, {one.second, &one.secondEnd}} {
+	}{{result.first, &result.firstEnd}, {result.second, &result.secondEnd}} {
 		if !w.of.IsAccepted() {
 			continue
 		}
@@ -68,15 +68,15 @@ func (r *run) runOverlap(ctx context.Context, together bool) (round, error) {
 			return round{}, fmt.Errorf("the end of a write is not known: %w", err)
 		}
 	}
-	if !one.first.IsAccepted() || !one.second.IsAccepted() {
-		return one, nil // the rejection is the result
+	if !result.first.IsAccepted() || !result.second.IsAccepted() {
+		return result, nil // the rejection is the result
 	}
 	balancer, pool, err := r.readLoadBalancer(ctx)
 	if err != nil {
 		return round{}, err
 	}
-	one.firstPresent, one.secondPresent = hasAddresses(balancer, pool, a, b)
-	return one, nil
+	result.firstPresent, result.secondPresent = hasAddresses(balancer, pool, a, b)
+	return result, nil
 }
 
 func hasAddresses(balancer, pool Object, a, b member) (first, second bool) {
@@ -84,18 +84,18 @@ func hasAddresses(balancer, pool Object, a, b member) (first, second bool) {
 }
 
 // sendWrites does not retry: the response is the result.
-func (r *run) sendWrites(ctx context.Context, first, second Request, together bool) (one round, err error) {
+func (r *run) sendWrites(ctx context.Context, first, second Request, together bool) (result round, err error) {
 	r.calls.Add(2)
 	r.cached = nil
 	if !together {
-		if one.first, err = r.Azure.Send(ctx, first); err == nil {
-			one.second, err = r.Azure.Send(ctx, second)
+		if result.first, err = r.Azure.Send(ctx, first); err == nil {
+			result.second, err = r.Azure.Send(ctx, second)
 		}
 	} else {
 		var other error
 		var both sync.WaitGroup
-		both.Go(func() { one.first, other = r.Azure.Send(ctx, first) })
-		one.second, err = r.Azure.Send(ctx, second)
+		both.Go(func() { result.first, other = r.Azure.Send(ctx, first) })
+		result.second, err = r.Azure.Send(ctx, second)
 		both.Wait()
 		if err == nil {
 			err = other
@@ -104,5 +104,5 @@ func (r *run) sendWrites(ctx context.Context, first, second Request, together bo
 	if err != nil {
 		return round{}, fmt.Errorf("write %s and %s: %w", path.Base(first.Path), path.Base(second.Path), err)
 	}
-	return one, nil
+	return result, nil
 }

@@ -48,10 +48,10 @@ func TestReportLeaksNoIdentity(t *testing.T) {
 				}
 				report, err := c.run(t.Context(), nil)
 				raw, _ := report.EncodeJSON()
-				all := strings.ToLower(strings.Join(c.said, "\n") + probe.FormatReport(report) + string(raw) + fmt.Sprint(err))
+				text := strings.ToLower(strings.Join(c.said, "\n") + probe.FormatReport(report) + string(raw) + fmt.Sprint(err))
 				for _, canary := range secrets {
-					if i := strings.Index(all, strings.ToLower(canary)); i >= 0 {
-						t.Errorf("%s, %s: %q is told: …%s…", at, action, canary, all[max(0, i-200):min(len(all), i+100)])
+					if i := strings.Index(text, strings.ToLower(canary)); i >= 0 {
+						t.Errorf("%s, %s: %q is told: …%s…", at, action, canary, text[max(0, i-200):min(len(text), i+100)])
 					}
 				}
 			})
@@ -70,9 +70,9 @@ func TestAReportIsReadAsItIsWritten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := behavior.ParseReport(text)
-		if err != nil || !reflect.DeepEqual(again, report) {
-			t.Errorf("%v\n%+v\n%+v", err, again, report)
+		second, err := behavior.ParseReport(text)
+		if err != nil || !reflect.DeepEqual(second, report) {
+			t.Errorf("%v\n%+v\n%+v", err, second, report)
 		}
 		if _, err := armemu.ParseBehavior(text); err != nil {
 			t.Error(err)

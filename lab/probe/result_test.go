@@ -25,7 +25,7 @@ func TestOfAddresses(t *testing.T) {
 	for _, row := range []struct {
 		before, sent, after []member
 		want                behavior.Result
-		why                 string
+		reason              string
 	}{
 		{at("a", "b"), at("a", "c"), at("c", "a"), behavior.Accepted, ""},
 		{at("a", "b"), at("a", "c"), at("b", "a"), behavior.Ignored, ""},
@@ -34,9 +34,9 @@ func TestOfAddresses(t *testing.T) {
 		{at("a", "b"), at("a", "c"), nil, "", "neither"},
 		{at("a", "b"), at("b", "a"), at("a", "b"), "", "changed nothing"},
 	} {
-		got, why := addressesResult(row.before, row.sent, row.after)
-		if got != row.want || !strings.Contains(why, row.why) || (got == "") == (why == "") {
-			t.Errorf("%v: got %q, %q", row, got, why)
+		got, message := addressesResult(row.before, row.sent, row.after)
+		if got != row.want || !strings.Contains(message, row.reason) || (got == "") == (message == "") {
+			t.Errorf("%v: got %q, %q", row, got, message)
 		}
 	}
 }
@@ -103,9 +103,9 @@ func TestOfTheRest(t *testing.T) {
 		}, ""},
 		"nobody looked": {func() (behavior.Result, string) { return commonResult(nil) }, ""},
 	} {
-		got, why := row.of()
-		if got != row.want || (got == "") == (why == "") {
-			t.Errorf("%s: got %q, %q", name, got, why)
+		got, reason := row.of()
+		if got != row.want || (got == "") == (reason == "") {
+			t.Errorf("%s: got %q, %q", name, got, reason)
 		}
 	}
 }
@@ -126,8 +126,8 @@ var (
 
 func TestOutcomeOfARound(t *testing.T) {
 	for want, r := range kinds {
-		if got, why := r.result(); got != want || (got == "") == (why == "") {
-			t.Errorf("%s: got %q, %q", want, got, why)
+		if got, reason := r.result(); got != want || (got == "") == (reason == "") {
+			t.Errorf("%s: got %q, %q", want, got, reason)
 		}
 	}
 	both := kinds[""]
@@ -138,13 +138,13 @@ func TestOutcomeOfARound(t *testing.T) {
 	swapped.firstEnd, swapped.secondEnd, swapped.firstPresent, swapped.secondPresent = swapped.secondEnd, swapped.firstEnd, true, false
 	quota := kinds[behavior.Lock]
 	quota.second.Codes = []string{"SubscriptionRequestsThrottled"}
-	for why, r := range map[string]round{
+	for reason, r := range map[string]round{
 		"both writes ran at a time": both, "was not there in the end": lost, "refused for another reason: 429 Sub": quota,
 		"the writes ended Failed and Succeeded":          {first: took, second: took, firstEnd: Result{State: failed}, secondEnd: over},
 		"refused with 429, and the other ended Canceled": {first: took, second: Response{Status: 429}, firstEnd: Result{State: canceled}},
 	} {
-		if got, current := r.result(); got != "" || !strings.Contains(current, why) {
-			t.Errorf("%s: got %q, %q", why, got, current)
+		if got, current := r.result(); got != "" || !strings.Contains(current, reason) {
+			t.Errorf("%s: got %q, %q", reason, got, current)
 		}
 	}
 	if got, _ := swapped.result(); got != behavior.SupersedeDiscard {
@@ -161,8 +161,8 @@ func TestLawOfRounds(t *testing.T) {
 		settled := false
 		for _, name := range drawn {
 			rounds = append(rounds, kinds[name])
-			a, why, enough := roundsResult(rounds)
-			if a == "" && why == "" {
+			a, reason, enough := roundsResult(rounds)
+			if a == "" && reason == "" {
 				t.Fatal("no answer, and no reason")
 			}
 			if settled && len(rounds) <= sufficientRounds && !enough {
@@ -171,11 +171,11 @@ func TestLawOfRounds(t *testing.T) {
 			settled = settled || enough
 		}
 		a, _, _ := roundsResult(rounds)
-		told := slices.DeleteFunc(slices.Clone(drawn), func(n behavior.Result) bool { return n == "" })
-		slices.Sort(told)
-		distinct := len(slices.Compact(slices.Clone(told)))
+		reported := slices.DeleteFunc(slices.Clone(drawn), func(n behavior.Result) bool { return n == "" })
+		slices.Sort(reported)
+		distinct := len(slices.Compact(slices.Clone(reported)))
 		switch {
-		case distinct == 0 || distinct > 1 && hasDiscards(told) || distinct == 1 && len(told) < minRounds:
+		case distinct == 0 || distinct > 1 && hasDiscards(reported) || distinct == 1 && len(reported) < minRounds:
 			if a != "" {
 				t.Fatalf("%v tell nothing, and the answer is %q", drawn, a)
 			}
@@ -183,15 +183,15 @@ func TestLawOfRounds(t *testing.T) {
 			if a != behavior.Mixed {
 				t.Fatalf("%v: got %q", drawn, a)
 			}
-		case a != told[0]:
+		case a != reported[0]:
 			t.Fatalf("%v: got %q", drawn, a)
 		}
 	})
 }
 
 // hasDiscards reports whether some writes were rolled back.
-func hasDiscards(told []behavior.Result) bool {
-	return slices.Contains(told, behavior.SupersedeDiscard) || slices.Contains(told, behavior.SupersedeDiscardLate)
+func hasDiscards(reported []behavior.Result) bool {
+	return slices.Contains(reported, behavior.SupersedeDiscard) || slices.Contains(reported, behavior.SupersedeDiscardLate)
 }
 
 func TestLatencies(t *testing.T) {

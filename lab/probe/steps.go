@@ -34,9 +34,9 @@ func allSteps() []step {
 
 // runSteps only fails if ctx is done.
 func (r *run) runSteps(ctx context.Context) error {
-	all := allSteps()
-	for i, s := range all {
-		r.Log(fmt.Sprintf("%d of %d: %s", i+1, len(all), s.title))
+	steps := allSteps()
+	for i, s := range steps {
+		r.Log(fmt.Sprintf("%d of %d: %s", i+1, len(steps), s.title))
 		err := s.run(r, ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()

@@ -139,23 +139,23 @@ func TestTheRoleIsEnoughAndNoMore(t *testing.T) {
 		if err := c.runCleanup(t.Context()); err != nil {
 			t.Error(err)
 		}
-		var asked []string
+		var requested []string
 		for _, call := range c.emu.Calls() {
 			for _, action := range call.Actions {
-				if !slices.Contains(asked, action) {
-					asked = append(asked, action)
+				if !slices.Contains(requested, action) {
+					requested = append(requested, action)
 				}
 			}
 		}
 		for action := range unmodeledActions {
-			asked = append(asked, action)
+			requested = append(requested, action)
 		}
 		got := shippedRole(t).Actions
-		slices.Sort(asked)
+		slices.Sort(requested)
 		slices.Sort(got)
-		asked = slices.Compact(asked)
-		if !slices.Equal(asked, got) {
-			text, _ := json.MarshalIndent(asked, "", "  ")
+		requested = slices.Compact(requested)
+		if !slices.Equal(requested, got) {
+			text, _ := json.MarshalIndent(requested, "", "  ")
 			t.Errorf("asked for is %s\nthe role has %q", text, got)
 		}
 	})

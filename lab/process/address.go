@@ -19,11 +19,11 @@ const (
 
 // FreeAddresses returns n different free loopback addresses.
 func FreeAddresses(ctx context.Context, n int) ([]string, error) {
-	all := make([]string, 0, n)
+	addresses := make([]string, 0, n)
 	var last error
 	for range maxTries {
-		if len(all) == n {
-			return all, nil
+		if len(addresses) == n {
+			return addresses, nil
 		}
 		address := fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(ports)) //nolint:gosec // no secret
 		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
@@ -32,10 +32,10 @@ func FreeAddresses(ctx context.Context, n int) ([]string, error) {
 			continue
 		}
 		defer func() { _ = listener.Close() }() // no connections
-		all = append(all, address)
+		addresses = append(addresses, address)
 	}
-	if len(all) == n {
-		return all, nil
+	if len(addresses) == n {
+		return addresses, nil
 	}
 	return nil, errors.Join(errors.New("no free port was found"), last)
 }

@@ -155,13 +155,13 @@ func (p *Process) Stop() {
 
 // StopAll stops processes concurrently, ignoring nil ones.
 func StopAll(processes ...*Process) {
-	var all sync.WaitGroup
+	var wg sync.WaitGroup
 	for _, p := range processes {
 		if p != nil {
-			all.Go(p.Stop)
+			wg.Go(p.Stop)
 		}
 	}
-	all.Wait()
+	wg.Wait()
 }
 
 // ReadOutput returns the complete output.
@@ -175,8 +175,8 @@ func (p *Process) ReadOutput() string {
 
 // TailLines returns the last lines of the output.
 func (p *Process) TailLines(lines int) []string {
-	all := strings.Split(strings.TrimRight(p.ReadOutput(), "\n"), "\n")
-	return all[max(0, len(all)-lines):]
+	output := strings.Split(strings.TrimRight(p.ReadOutput(), "\n"), "\n")
+	return output[max(0, len(output)-lines):]
 }
 
 type firstLineWriter struct {

@@ -90,14 +90,14 @@ func TestTailIsTheEnd(t *testing.T) {
 }
 
 func TestFirstLineInPieces(t *testing.T) {
-	var all strings.Builder
-	f := &firstLineWriter{to: &all, lines: make(chan string, 1)}
+	var text strings.Builder
+	f := &firstLineWriter{to: &text, lines: make(chan string, 1)}
 	for _, piece := range []string{"rea", "dy\nmo", "re\nand more\n"} {
 		if _, err := f.Write([]byte(piece)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if line := <-f.lines; line != "ready" || all.String() != "ready\nmore\nand more\n" {
-		t.Errorf("%q %q", line, all.String())
+	if line := <-f.lines; line != "ready" || text.String() != "ready\nmore\nand more\n" {
+		t.Errorf("%q %q", line, text.String())
 	}
 }

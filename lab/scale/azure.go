@@ -35,7 +35,7 @@ func loadBalancerName(i int) string { return fmt.Sprintf("lb-%02d", i) }
 func serviceName(i int) string      { return fmt.Sprintf("s-%05d", i) }
 
 func seedResources(o Options) []jsonObject {
-	all := []jsonObject{{"id": provider + "virtualNetworks/" + networkName, "body": jsonObject{
+	items := []jsonObject{{"id": provider + "virtualNetworks/" + networkName, "body": jsonObject{
 		"location": "eastus", "properties": jsonObject{"addressSpace": jsonObject{"addressPrefixes": []string{"10.224.0.0/12"}}},
 	}}}
 	for b := range o.LoadBalancers {
@@ -43,11 +43,11 @@ func seedResources(o Options) []jsonObject {
 		for s := b; s < o.Services; s += o.LoadBalancers {
 			pools = append(pools, jsonObject{"name": serviceName(s)})
 		}
-		all = append(all, jsonObject{"id": provider + "loadBalancers/" + loadBalancerName(b), "body": jsonObject{
+		items = append(items, jsonObject{"id": provider + "loadBalancers/" + loadBalancerName(b), "body": jsonObject{
 			"location": "eastus", "sku": jsonObject{"name": "Standard"}, "properties": jsonObject{"frontendIPConfigurations": []jsonObject{{"name": "frontend"}}, "backendAddressPools": pools},
 		}})
 	}
-	return all
+	return items
 }
 
 func (l *lab) azurePools(ctx context.Context) (map[string]string, error) {
@@ -60,7 +60,7 @@ func (l *lab) azurePools(ctx context.Context) (map[string]string, error) {
 		return nil, err
 	}
 	defer func() { _ = resp.Body.Close() }() // already read
-	var all []struct {
+	var resources []struct {
 		ID   string
 		Body struct {
 			Properties struct {
@@ -75,11 +75,11 @@ func (l *lab) azurePools(ctx context.Context) (map[string]string, error) {
 			}
 		}
 	}
-	if err := json.NewDecoder(resp.Body).Decode(&all); err != nil {
+	if err := json.NewDecoder(resp.Body).Decode(&resources); err != nil {
 		return nil, fmt.Errorf("the emulator's snapshot: %w", err)
 	}
 	pools := map[string]string{}
-	for _, r := range all {
+	for _, r := range resources {
 		for _, p := range r.Body.Properties.Pools {
 			var ips []string
 			for _, a := range p.Properties.Addresses {

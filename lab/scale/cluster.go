@@ -71,7 +71,7 @@ func newLayout(o Options) *labCluster {
 	return c
 }
 
-func (c *labCluster) createObjects(ctx context.Context, say func(string, ...any)) error {
+func (c *labCluster) createObjects(ctx context.Context, printf func(string, ...any)) error {
 	if err := c.installCRDs(ctx); err != nil {
 		return err
 	}
@@ -81,17 +81,17 @@ func (c *labCluster) createObjects(ctx context.Context, say func(string, ...any)
 	}
 	const chunk = 1000
 	for from := 0; from < c.opts.Services; from += chunk {
-		all, ctx := errgroup.WithContext(ctx)
-		all.SetLimit(maxConcurrent)
+		group, ctx := errgroup.WithContext(ctx)
+		group.SetLimit(maxConcurrent)
 		for s := from; s < min(from+chunk, c.opts.Services); s++ {
-			all.Go(func() error {
+			group.Go(func() error {
 				return errors.Join(c.api.Create(ctx, newService(s)), c.api.Create(ctx, c.newSlice(s)), c.api.Create(ctx, newPool(s, c.opts)))
 			})
 		}
-		if err := all.Wait(); err != nil {
+		if err := group.Wait(); err != nil {
 			return err
 		}
-		say("  %d of %d", min(from+chunk, c.opts.Services), c.opts.Services)
+		printf("  %d of %d", min(from+chunk, c.opts.Services), c.opts.Services)
 	}
 	return nil
 }

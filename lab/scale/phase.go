@@ -54,7 +54,7 @@ type phaseResult struct {
 // reads.
 func (r *run) newPhases() []phaseSpec {
 	start := func(ctx context.Context) error { return r.lab.startWeir(ctx) }
-	all := []phaseSpec{
+	specs := []phaseSpec{
 		{name: "first start", start: start},
 		{name: "restart", start: func(ctx context.Context) error { r.lab.controller.Stop(); return start(ctx) }},
 		{name: "idle", start: func(context.Context) error { return nil }, duration: r.opts.Idle, earliest: r.settleTime()},
@@ -74,9 +74,9 @@ func (r *run) newPhases() []phaseSpec {
 		}},
 	}
 	if r.opts.Flood {
-		all = append(all, phaseSpec{name: "flood", start: r.startFlood, duration: floodDuration + 2*time.Second})
+		specs = append(specs, phaseSpec{name: "flood", start: r.startFlood, duration: floodDuration + 2*time.Second})
 	}
-	return all
+	return specs
 }
 
 // settleTime includes the cleanup of leftovers, a minute after a start.

@@ -88,8 +88,8 @@ func (l *lab) endProfile(ctx context.Context, dir, phase string) error {
 	return nil
 }
 
-func (l *lab) requestProfiler(ctx context.Context, method, what string, to io.Writer) error {
-	req, err := http.NewRequestWithContext(ctx, method, "http://"+l.profiles+"/"+what, nil)
+func (l *lab) requestProfiler(ctx context.Context, method, action string, to io.Writer) error {
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+l.profiles+"/"+action, nil)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (l *lab) requestProfiler(ctx context.Context, method, what string, to io.Wr
 	}
 	defer func() { _ = resp.Body.Close() }() // already read
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("profile %s: %s", what, resp.Status)
+		return fmt.Errorf("profile %s: %s", action, resp.Status)
 	}
 	_, err = io.Copy(to, resp.Body)
 	return err

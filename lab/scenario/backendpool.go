@@ -144,23 +144,23 @@ func (s *Stage) checkEmpty(k *pool) {
 	}
 }
 
-func (k *pool) queueChange() {
-	if k.queuedAt.IsZero() {
-		k.queuedAt = time.Now()
+func (p *pool) queueChange() {
+	if p.queuedAt.IsZero() {
+		p.queuedAt = time.Now()
 	}
-	if k.firstQueuedAt.IsZero() {
-		k.firstQueuedAt = time.Now()
+	if p.firstQueuedAt.IsZero() {
+		p.firstQueuedAt = time.Now()
 	}
 }
 
 // clearState drops the process's state of a pool.
-func (k *pool) clearState() {
+func (p *pool) clearState() {
 	var none time.Time
-	k.attempt, k.inSync, k.parkedUntil, k.failures, k.consecutiveFailures = nil, false, none, 0, 0
-	k.lastEvents, k.failureReason, k.retryAt, k.queuedAt, k.firstQueuedAt, k.deferredAt = nil, "", none, none, none, none
-	k.adminQueued, k.isReadQueued = false, false
-	k.startedAt, k.endedAt, k.rejectedUntil, k.excusedUntil = none, none, none, none
-	k.rate = poolRate{operations: k.operations}
+	p.attempt, p.inSync, p.parkedUntil, p.failures, p.consecutiveFailures = nil, false, none, 0, 0
+	p.lastEvents, p.failureReason, p.retryAt, p.queuedAt, p.firstQueuedAt, p.deferredAt = nil, "", none, none, none, none
+	p.adminQueued, p.isReadQueued = false, false
+	p.startedAt, p.endedAt, p.rejectedUntil, p.excusedUntil = none, none, none, none
+	p.rate = poolRate{operations: p.operations}
 }
 
 // newBackendPool creates a BackendPool for a pool. Members of a previous one have no owner until the pool is
@@ -205,6 +205,6 @@ func (s *Stage) resetDeadlines(hit func(*pool) bool) {
 func anyPool(*pool) bool { return true }
 
 // sharesLoadBalancer reports whether another pool has the same load balancer.
-func (k *pool) sharesLoadBalancer(other *pool) bool {
-	return k.id.LoadBalancer.Key() == other.id.LoadBalancer.Key()
+func (p *pool) sharesLoadBalancer(other *pool) bool {
+	return p.id.LoadBalancer.Key() == other.id.LoadBalancer.Key()
 }

@@ -221,7 +221,7 @@ func (s *Stage) orderDelay(ref schedule.Ref) time.Duration {
 
 // isBatchRead reports whether a pool was read in a batch. If that read is insufficient, it ends without
 // a report and an attempt follows. The caller holds the stage's mu.
-func (k *pool) isBatchRead() bool { return k.attempt != nil && k.attempt.isRead }
+func (p *pool) isBatchRead() bool { return p.attempt != nil && p.attempt.isRead }
 
 // endBatchReads ends the batch reads of a worker's pools when one of them begins an attempt. The caller
 // holds s.mu.

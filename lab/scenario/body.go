@@ -40,13 +40,13 @@ func readPool(raw []byte) poolBody {
 func poolEntries(raw []byte) []lb.Address { return readPool(raw).decodeAddresses() }
 
 func (body poolBody) decodeAddresses() []lb.Address {
-	var all []lb.Address
+	var addresses []lb.Address
 	for _, a := range body.Properties.Addresses {
 		if ip, err := netip.ParseAddr(a.Properties.IPAddress); err == nil {
-			all = append(all, lb.Address{Name: a.Name, IP: ip, AdminState: a.Properties.AdminState})
+			addresses = append(addresses, lb.Address{Name: a.Name, IP: ip, AdminState: a.Properties.AdminState})
 		}
 	}
-	return all
+	return addresses
 }
 
 func poolAddresses(raw []byte) []netip.Addr {

@@ -24,11 +24,11 @@ type CheckError struct {
 	Check, How string
 }
 
-func (b *CheckError) Error() string {
-	if b.Check == expected {
-		return b.How
+func (e *CheckError) Error() string {
+	if e.Check == expected {
+		return e.How
 	}
-	return fmt.Sprintf("check %q does not hold: %s", b.Check, b.How)
+	return fmt.Sprintf("check %q does not hold: %s", e.Check, e.How)
 }
 
 const expected = "expect"

@@ -26,34 +26,34 @@ func checkWriteOverlap(s *Stage) []string { return s.history.overlaps }
 func checkRetries(s *Stage) []string {
 	var broken []string
 	for _, r := range s.history.reports {
-		say := func(format string, args ...any) {
+		report := func(format string, args ...any) {
 			broken = append(broken, r.Pool.Name+": "+fmt.Sprintf(format, args...))
 		}
 		if r.Budget != s.opts.MaxRetries {
-			say("the budget is %d, not %d", r.Budget, s.opts.MaxRetries)
+			report("the budget is %d, not %d", r.Budget, s.opts.MaxRetries)
 		}
 		if r.RetriesUsed > r.Budget {
-			say("%d retries used of %d", r.RetriesUsed, r.Budget)
+			report("%d retries used of %d", r.RetriesUsed, r.Budget)
 		}
 		if r.RetriesUsed > r.consecutiveFailures && !r.Admin {
-			say("%d retries used after %d failed attempts in a row", r.RetriesUsed, r.consecutiveFailures)
+			report("%d retries used after %d failed attempts in a row", r.RetriesUsed, r.consecutiveFailures)
 		}
 		if r.Outcome != diff.Retriable || !r.newest || r.serviceDeleted || r.Admin {
 			continue
 		}
 		if r.isReadOnly() && r.failureReason != "" {
 			if r.WillRetry {
-				say("another attempt follows a look, although the change was given up")
+				report("another attempt follows a look, although the change was given up")
 			}
 			continue
 		}
 		switch {
 		case r.failed > 1+r.Budget:
-			say("%d attempts failed since the last change, at most %d may be made", r.failed, 1+r.Budget)
+			report("%d attempts failed since the last change, at most %d may be made", r.failed, 1+r.Budget)
 		case r.WillRetry && r.failed > r.Budget:
-			say("another attempt follows the %d that failed, of at most %d", r.failed, 1+r.Budget)
+			report("another attempt follows the %d that failed, of at most %d", r.failed, 1+r.Budget)
 		case !r.WillRetry && r.failed < 1+r.Budget:
-			say("given up after %d attempts of %d", r.failed, 1+r.Budget)
+			report("given up after %d attempts of %d", r.failed, 1+r.Budget)
 		}
 	}
 	return broken
@@ -66,10 +66,10 @@ func checkEvents(s *Stage) []string {
 	}
 	for _, r := range s.history.reports {
 		last := append(serviceNames(r.Updated), serviceNames(r.Failed)...)
-		for _, said := range [][]string{append(serviceNames(r.Retrying), serviceNames(r.Failed)...), last} {
-			slices.Sort(said)
-			if twice := len(said) - len(slices.Compact(slices.Clone(said))); twice > 0 {
-				broken = append(broken, fmt.Sprintf("%s: the same word twice for one attempt: %v", r.Pool.Name, said))
+		for _, names := range [][]string{append(serviceNames(r.Retrying), serviceNames(r.Failed)...), last} {
+			slices.Sort(names)
+			if twice := len(names) - len(slices.Compact(slices.Clone(names))); twice > 0 {
+				broken = append(broken, fmt.Sprintf("%s: the same word twice for one attempt: %v", r.Pool.Name, names))
 			}
 		}
 		if how := forbiddenEvents(r, serviceNames(r.Retrying), last); how != "" {
@@ -124,7 +124,7 @@ func checkMetrics(s *Stage) []string {
 		if len(r.Updated) > 0 && len(r.Failed) > 0 {
 			broken = append(broken, r.Pool.Name+": one attempt is observed as a success and as a failure")
 		}
-		if told := len(r.Updated)+len(r.Failed) > 0; told && (r.InSync == (len(r.Failed) > 0)) {
+		if notified := len(r.Updated)+len(r.Failed) > 0; notified && (r.InSync == (len(r.Failed) > 0)) {
 			broken = append(broken, fmt.Sprintf("%s: settled is %t, and it is observed as the opposite", r.Pool.Name, r.InSync))
 		}
 	}
@@ -132,9 +132,9 @@ func checkMetrics(s *Stage) []string {
 }
 
 func serviceNames(services []schedule.ServiceName) []string {
-	var all []string
+	var names []string
 	for _, s := range services {
-		all = append(all, s.Name)
+		names = append(names, s.Name)
 	}
-	return all
+	return names
 }

@@ -16,8 +16,8 @@ import (
 func checkOutcomes(s *Stage) []string {
 	var broken []string
 	for _, r := range s.history.reports {
-		if want, why := expectedOutcome(r); want != "" && r.Outcome != want {
-			broken = append(broken, fmt.Sprintf("%s: %s is %s, and has to be %s", r.Pool.Name, why, r.Outcome, want))
+		if want, reason := expectedOutcome(r); want != "" && r.Outcome != want {
+			broken = append(broken, fmt.Sprintf("%s: %s is %s, and has to be %s", r.Pool.Name, reason, r.Outcome, want))
 		}
 		named := r.Fault != nil && slices.Contains(notFoundCodes, r.Fault.Code)
 		if r.Outcome == diff.Stale && (r.last.status != http.StatusNotFound || r.last.fromFault && !named) {
@@ -61,27 +61,27 @@ var (
 
 // expectedOutcome restates the classification of a failed attempt independently. want is empty if it has
 // none; why is the cause.
-func expectedOutcome(r attemptReport) (want diff.Outcome, why string) {
+func expectedOutcome(r attemptReport) (want diff.Outcome, reason string) {
 	a := r.last
-	why = fmt.Sprintf("%d to a %s", a.status, a.kind)
+	reason = fmt.Sprintf("%d to a %s", a.status, a.kind)
 	following := a.kind == "poll" || a.kind == "result"
 	switch {
 	case r.Duration >= attemptTimeout/2: // a timeout ended the last call; overlapping writes are sent for half of it
 		return "", ""
 	case r.Fault != nil && r.Fault.Code == armerror.CodeParentFailed: // the load balancer's next write may repair it
-		return diff.Retriable, why
+		return diff.Retriable, reason
 	case r.Fault == nil || r.Outcome == diff.Postponed || r.Fault.Code == armerror.CodeGateClosed || r.Fault.Code == armerror.CodeRetryAfter:
 		return "", ""
 	case strings.Contains(r.Fault.Code, "Superseded") || strings.HasPrefix(r.Fault.Code, "RetryableError"):
 		return diff.Retriable, r.Fault.Code
 	case following && a.status >= 400:
-		return diff.Retriable, why
+		return diff.Retriable, reason
 	case following || a.kind == "":
 		return "", ""
 	case slices.Contains(retriedStatuses, a.status):
-		return diff.Retriable, why
+		return diff.Retriable, reason
 	case slices.Contains(terminalStatuses, a.status):
-		return diff.Terminal, why
+		return diff.Terminal, reason
 	case a.status == 0 && a.kind == http.MethodPut:
 		return diff.Retriable, "no answer to a PUT"
 	case a.status == 0:

@@ -76,14 +76,14 @@ func newCluster() cluster {
 // endpointsPerSlice is small, so that most Services have several slices.
 const endpointsPerSlice = 2
 
-func (v *service) endpointSlices() []membership.Slice {
-	var all []membership.Slice
-	for part := range slices.Chunk(v.endpoints, endpointsPerSlice) {
+func (s *service) endpointSlices() []membership.Slice {
+	var items []membership.Slice
+	for part := range slices.Chunk(s.endpoints, endpointsPerSlice) {
 		for _, family := range []lb.Family{lb.IPv4, lb.IPv6} {
-			all = append(all, membership.Slice{Family: family, Endpoints: part})
+			items = append(items, membership.Slice{Family: family, Endpoints: part})
 		}
 	}
-	return all
+	return items
 }
 
 // newService returns a Service with ready endpoints on the given nodes.
@@ -95,8 +95,8 @@ func newService(name string, nodes []string) *service {
 	return v
 }
 
-func (v *service) hasEndpointOn(node string) bool {
-	return slices.ContainsFunc(v.endpoints, func(e membership.Endpoint) bool { return e.Node == node })
+func (s *service) hasEndpointOn(node string) bool {
+	return slices.ContainsFunc(s.endpoints, func(e membership.Endpoint) bool { return e.Node == node })
 }
 
 func (c *cluster) addNode(name string) {
@@ -123,13 +123,13 @@ const namespace = "default"
 
 // bindingsOf returns the bindings of a Service, sorted by name.
 func (c *cluster) bindingsOf(service string) []*backendPool {
-	var all []*backendPool
+	var pools []*backendPool
 	for _, name := range slices.Sorted(maps.Keys(c.bindings)) {
 		if b := c.bindings[name]; b.service == service {
-			all = append(all, b)
+			pools = append(pools, b)
 		}
 	}
-	return all
+	return pools
 }
 
 // desiredMembers returns the desired members of a binding; none if its Service or BackendPool is missing

@@ -14,8 +14,8 @@ import (
 // isIfMatchIgnored reports whether Azure applied a write to a resource that changed since it was read, which
 // happens only if If-Match is ignored.
 func isIfMatchIgnored(entry armemu.Call, created bool) bool {
-	asked := entry.Kind == armemu.KindPut && entry.IfMatch != "" && entry.IfMatch != "*"
-	return asked && entry.Status >= 200 && entry.Status < 300 && (created || entry.IfMatch != entry.EtagBefore)
+	conditional := entry.Kind == armemu.KindPut && entry.IfMatch != "" && entry.IfMatch != "*"
+	return conditional && entry.Status >= 200 && entry.Status < 300 && (created || entry.IfMatch != entry.EtagBefore)
 }
 
 // excuseConflict excuses what such a write undid: foreign addresses and states are lost, a deleted pool

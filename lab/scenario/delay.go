@@ -84,7 +84,7 @@ func (e statusEntry) mergeEntry(other statusEntry) statusEntry {
 }
 
 func unionAddresses(a, b []netip.Addr) []netip.Addr {
-	all := slices.Concat(a, b)
-	slices.SortFunc(all, netip.Addr.Compare)
-	return slices.Compact(all)
+	addresses := slices.Concat(a, b)
+	slices.SortFunc(addresses, netip.Addr.Compare)
+	return slices.Compact(addresses)
 }

@@ -14,11 +14,11 @@ import (
 type object struct{ kind, name string }
 
 func newObjects(kind string, names []string) []object {
-	var all []object
+	var objects []object
 	for _, n := range names {
-		all = append(all, object{kind, n})
+		objects = append(objects, object{kind, n})
 	}
-	return all
+	return objects
 }
 
 // watchDelay delays the watch events of objects. Like a real informer it keeps the order per object, may

@@ -108,29 +108,29 @@ const (
 	requestLatency = 10 * time.Millisecond
 )
 
-func (e *leaseClient) Enter(ctx context.Context) (valid func() bool, leave func(), err error) {
-	valid, done, err := e.shared.Enter(ctx)
-	e.process.waitAllRunning()
-	s := e.process.stage
+func (c *leaseClient) Enter(ctx context.Context) (valid func() bool, leave func(), err error) {
+	valid, done, err := c.shared.Enter(ctx)
+	c.process.waitAllRunning()
+	s := c.process.stage
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
-		e.rejectedAt = time.Now()
+		c.rejectedAt = time.Now()
 		for _, k := range s.pools { // the next try comes then
-			k.faultEnd = latest(k.faultEnd, e.rejectedAt.Add(s.opts.Interval))
+			k.faultEnd = latest(k.faultEnd, c.rejectedAt.Add(s.opts.Interval))
 		}
 		return nil, nil, err
 	}
 	// A machine that is still asleep was woken by the end of the script.
-	if held := time.Since(e.leaseStart); held > maxLeaseTime && e.process.resumeSignal == nil && e.process.resumeTime.Before(e.leaseStart) {
+	if held := time.Since(c.leaseStart); held > maxLeaseTime && c.process.resumeSignal == nil && c.process.resumeTime.Before(c.leaseStart) {
 		s.history.leaseErrors = append(s.history.leaseErrors, fmt.Sprintf("a lane enters %s after the lease was taken", held))
 	}
-	e.workers++
-	e.enteredAt = time.Now()
+	c.workers++
+	c.enteredAt = time.Now()
 	return valid, func() {
 		s.mu.Lock()
-		e.workers--
-		e.exitedAt = time.Now()
+		c.workers--
+		c.exitedAt = time.Now()
 		s.mu.Unlock()
 		done()
 	}, nil
@@ -138,91 +138,91 @@ func (e *leaseClient) Enter(ctx context.Context) (valid func() bool, leave func(
 
 // isOverLimit reports whether an attempt exceeds the process's turn while others wait. The caller
 // holds the stage's mu.
-func (e *leaseClient) isOverLimit() bool {
-	return e.workers > 0 && time.Since(e.leaseStart) > maxLeaseTime
+func (c *leaseClient) isOverLimit() bool {
+	return c.workers > 0 && time.Since(c.leaseStart) > maxLeaseTime
 }
 
-func (e *leaseClient) Acquire(ctx context.Context) error {
-	e.process.waitAllRunning()
-	s, asked := e.process.stage, time.Now()
-	if err := e.sendRequest(ctx); err != nil {
+func (c *leaseClient) Acquire(ctx context.Context) error {
+	c.process.waitAllRunning()
+	s, requestedAt := c.process.stage, time.Now()
+	if err := c.sendRequest(ctx); err != nil {
 		return err
 	}
-	defer e.process.waitAllRunning() // the response is processed when the machine resumes
+	defer c.process.waitAllRunning() // the response is processed when the machine resumes
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l, now := &s.lease, time.Now()
-	if e.process.killed {
+	if c.process.killed {
 		return errProcessKilled
 	}
 	failure := l.nextFailure(true)
 	if failure == "lost" {
 		return errAPI
 	}
-	if err := e.process.fence.CheckWrite(); err != nil {
+	if err := c.process.fence.CheckWrite(); err != nil {
 		return err
 	}
 	// A new leader takes over at once from the previous leader.
-	if holder := l.currentHolder(now); holder != "" && holder != e.process.name && !slices.Contains(s.oldLeaderNames, holder) {
+	if holder := l.currentHolder(now); holder != "" && holder != c.process.name && !slices.Contains(s.oldLeaderNames, holder) {
 		if failure != "" {
 			return errAPI
 		}
-		if !e.rejected {
+		if !c.rejected {
 			s.addLine("lease", "refused: %s has it", holder)
 		}
-		e.termEnd, e.rejected = time.Time{}, true
+		c.termEnd, c.rejected = time.Time{}, true
 		return &leader.HolderError{Lease: "lease", Holder: holder, Until: l.until}
 	}
-	e.rejected = false
+	c.rejected = false
 	lapsed := l.currentHolder(now) == "" // another process could acquire it
-	l.holder, l.until, e.releaseFailed = e.process.name, now.Add(e.term), failure != ""
+	l.holder, l.until, c.releaseFailed = c.process.name, now.Add(c.term), failure != ""
 	if failure != "" {
 		return errAPI
 	}
-	if !e.isHeld {
-		if pause := now.Sub(e.releaseTime); e.usedFullLease && pause < minLeaseGap {
+	if !c.isHeld {
+		if pause := now.Sub(c.releaseTime); c.usedFullLease && pause < minLeaseGap {
 			s.history.leaseErrors = append(s.history.leaseErrors, fmt.Sprintf("after a whole turn it is taken again within %s", pause))
 		}
-		e.leaseStart, e.isHeld = now, true
+		c.leaseStart, c.isHeld = now, true
 	} else if lapsed {
-		e.leaseStart = now
+		c.leaseStart = now
 	}
-	e.termEnd = asked.Add(e.term)
+	c.termEnd = requestedAt.Add(c.term)
 	return nil
 }
 
 // sendRequest sends a request to the API.
-func (e *leaseClient) sendRequest(ctx context.Context) error {
-	s := e.process.stage
+func (c *leaseClient) sendRequest(ctx context.Context) error {
+	s := c.process.stage
 	s.mu.Lock()
 	takes := s.lease.requestTime()
 	s.mu.Unlock()
 	return waitLatency(ctx, takes)
 }
 
-func (e *leaseClient) Release(ctx context.Context) error {
-	s := e.process.stage
-	e.process.waitAllRunning()
-	err := e.sendRequest(ctx)
+func (c *leaseClient) Release(ctx context.Context) error {
+	s := c.process.stage
+	c.process.waitAllRunning()
+	err := c.sendRequest(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l, now := &s.lease, time.Now()
-	if e.process.killed {
+	if c.process.killed {
 		return errProcessKilled
 	}
 	failure := l.nextFailure(true)
-	if over := e.process.fence.CheckWrite(); over != nil {
+	if over := c.process.fence.CheckWrite(); over != nil {
 		err = over
 	}
 	if err != nil {
 		failure = "lost"
 	}
-	kept := e.isHeld && l.currentHolder(now) == e.process.name // otherwise another process can acquire it, or has
-	if failure != "lost" && l.holder == e.process.name {
+	kept := c.isHeld && l.currentHolder(now) == c.process.name // otherwise another process can acquire it, or has
+	if failure != "lost" && l.holder == c.process.name {
 		l.holder = ""
 	}
-	e.usedFullLease, e.releaseTime, e.termEnd, e.releaseFailed = kept && now.Sub(e.leaseStart) >= maxLeaseTime, now, time.Time{}, failure != ""
-	e.isHeld = false
+	c.usedFullLease, c.releaseTime, c.termEnd, c.releaseFailed = kept && now.Sub(c.leaseStart) >= maxLeaseTime, now, time.Time{}, failure != ""
+	c.isHeld = false
 	if failure != "" {
 		return errAPI
 	}

@@ -75,13 +75,13 @@ func adminStateImpact(members []lb.Address, down []netip.Addr) schedule.Impact {
 
 // keepAdminRetry records a failed attempt that was caused by an admin-state change only; what it took
 // along is unchanged. The caller holds the stage's mu.
-func (k *pool) keepAdminRetry(r updater.Report) {
-	k.attempt, k.inSync, k.parkedUntil = nil, false, r.NextEligibleAt
-	if k.adminQueued = k.adminQueued || !r.AdminRetryAt.IsZero(); k.adminQueued || r.WillRetry {
-		k.queueChange()
+func (p *pool) keepAdminRetry(r updater.Report) {
+	p.attempt, p.inSync, p.parkedUntil = nil, false, r.NextEligibleAt
+	if p.adminQueued = p.adminQueued || !r.AdminRetryAt.IsZero(); p.adminQueued || r.WillRetry {
+		p.queueChange()
 	}
-	k.faultEnd = latest(k.faultEnd, latest(latest(r.RetryAt, r.AdminRetryAt), time.Now()))
+	p.faultEnd = latest(p.faultEnd, latest(latest(r.RetryAt, r.AdminRetryAt), time.Now()))
 	if r.Fault != nil {
-		k.faultEnd = latest(k.faultEnd, r.Fault.RetryAt)
+		p.faultEnd = latest(p.faultEnd, r.Fault.RetryAt)
 	}
 }

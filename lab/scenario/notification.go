@@ -15,19 +15,19 @@ type notificationStatus struct {
 	failureReason string
 }
 
-func (t notificationStatus) afterReport(r updater.Report) notificationStatus {
-	for _, said := range reportEvents(r) {
-		if len(said.to) > 0 {
-			t.lastReason = said.reason
+func (n notificationStatus) afterReport(r updater.Report) notificationStatus {
+	for _, event := range reportEvents(r) {
+		if len(event.to) > 0 {
+			n.lastReason = event.reason
 		}
 	}
-	t.failureReason = r.FailureReason
-	return t
+	n.failureReason = r.FailureReason
+	return n
 }
 
 // recalledState returns what a new process reads from the status.
-func (t notificationStatus) recalledState() schedule.LastNotification {
-	return schedule.LastNotification{IsFailure: t.lastReason == "Retrying" || t.lastReason == "Failed", FailureReason: t.failureReason}
+func (n notificationStatus) recalledState() schedule.LastNotification {
+	return schedule.LastNotification{IsFailure: n.lastReason == "Retrying" || n.lastReason == "Failed", FailureReason: n.failureReason}
 }
 
 // reportEvent is an event of an attempt and its recipient.
@@ -43,9 +43,9 @@ func reportEvents(r updater.Report) []reportEvent {
 
 // restoreStatus restores a pool's state from its status after a restart. The caller holds the stage's
 // mu.
-func (k *pool) restoreStatus(b *backendPool) {
-	k.rejectedUntil, k.failureReason = b.retryAfter, b.notification.failureReason
+func (p *pool) restoreStatus(b *backendPool) {
+	p.rejectedUntil, p.failureReason = b.retryAfter, b.notification.failureReason
 	if b.notification.lastReason != "" && b.service != "" {
-		k.lastEvents = map[string]string{b.service: b.notification.lastReason}
+		p.lastEvents = map[string]string{b.service: b.notification.lastReason}
 	}
 }

@@ -68,8 +68,8 @@ func (p *process) recordWriteStart(id lb.LoadBalancerID, by string, pipelined bo
 
 // joinBatch marks a pool's attempt as part of a batch, void if the batch fails. The caller holds the
 // stage's mu.
-func (k *pool) joinBatch() {
-	if a := k.attempt; a != nil {
+func (p *pool) joinBatch() {
+	if a := p.attempt; a != nil {
 		a.inBatch, a.firstQueuedAt = true, a.dequeuedAt
 	}
 }

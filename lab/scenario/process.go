@@ -202,11 +202,11 @@ func (s *Stage) stopGracefully() {
 // startShutdown starts a graceful shutdown. The caller holds s.mu.
 func (p *process) startShutdown(how string) {
 	p.isStopping = true
-	who := ""
+	name := ""
 	if p.isOldLeader {
-		who = p.name + " "
+		name = p.name + " "
 	}
-	p.stage.addLine("weir", "%s", strings.TrimRight(who+"is not the leader any more "+how, " "))
+	p.stage.addLine("weir", "%s", strings.TrimRight(name+"is not the leader any more "+how, " "))
 	p.cancel()
 }
 
@@ -273,20 +273,20 @@ const maxReadDistance = 11 * time.Second
 // isRepeatedRead reports whether a read belongs to the current attempt: its first write met 412 or a
 // Failed load balancer, and it may read more than once before the second. The caller holds the
 // stage's mu.
-func (k *pool) isRepeatedRead() bool {
-	a := k.attempt
+func (p *pool) isRepeatedRead() bool {
+	a := p.attempt
 	if a == nil || a.isOver {
 		return false
 	}
-	again := a.phase == "put" && !a.isConflict && k.lastAnswer.kind == http.MethodPut && (k.lastAnswer.status == http.StatusPreconditionFailed || k.lastAnswer.parentFailed) ||
-		a.phase == "get" && a.isConflict && time.Since(k.lastAnswer.at) <= maxReadDistance
-	a.isConflict = a.isConflict || again
-	return again
+	repeated := a.phase == "put" && !a.isConflict && p.lastAnswer.kind == http.MethodPut && (p.lastAnswer.status == http.StatusPreconditionFailed || p.lastAnswer.parentFailed) ||
+		a.phase == "get" && a.isConflict && time.Since(p.lastAnswer.at) <= maxReadDistance
+	a.isConflict = a.isConflict || repeated
+	return repeated
 }
 
 // Enter implements updater.Azure. Workers that wake at the same instant enter in the order of
 // their distance, for determinism.
-func (p *process) Enter(id lb.LoadBalancerID) (until time.Time, why string) {
+func (p *process) Enter(id lb.LoadBalancerID) (until time.Time, reason string) {
 	p.waitRunning(lb.PoolID{LoadBalancer: id})
 	time.Sleep(p.stage.latencyTo(id) / 1000)
 	return p.client.Enter(id)

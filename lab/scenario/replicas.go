@@ -45,11 +45,11 @@ func (s *Stage) electLeader(p *process) {
 	s.runLater(func() {
 		for waitFor(renewEvery, p.ctx.Done()) {
 			p.waitAllRunning()
-			asked := p.fence.ReadClock()
+			requestedAt := p.fence.ReadClock()
 			if waitLatency(p.ctx, requestLatency) != nil {
 				return
 			}
-			if !p.renewLease(asked) {
+			if !p.renewLease(requestedAt) {
 				p.stopLeading()
 				return
 			}
@@ -58,7 +58,7 @@ func (s *Stage) electLeader(p *process) {
 }
 
 // renewLease renews the leader lease and reports whether the process still leads.
-func (p *process) renewLease(asked time.Duration) bool {
+func (p *process) renewLease(requestedAt time.Duration) bool {
 	s := p.stage
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +70,7 @@ func (p *process) renewLease(asked time.Duration) bool {
 		return false
 	}
 	s.leaderLease.renewedAt = time.Now()
-	p.fence.RecordRenew(p.epoch, asked)
+	p.fence.RecordRenew(p.epoch, requestedAt)
 	return true
 }
 
@@ -142,10 +142,10 @@ func (p *process) hasSuccessor() bool {
 
 // recordOldLeaderWrite records a write of a former leader. A stopping process sends nothing. The caller holds
 // s.mu.
-func (p *process) recordOldLeaderWrite(what, where string) {
+func (p *process) recordOldLeaderWrite(request, where string) {
 	if p.isOldLeader && p.ctx.Err() == nil {
 		s := p.stage
-		s.history.oldLeaderWrites = append(s.history.oldLeaderWrites, fmt.Sprintf("%s writes %s of %s at %s, and %s leads", p.name, what, where, s.formatTime(time.Now()), s.leaderName()))
+		s.history.oldLeaderWrites = append(s.history.oldLeaderWrites, fmt.Sprintf("%s writes %s of %s at %s, and %s leads", p.name, request, where, s.formatTime(time.Now()), s.leaderName()))
 	}
 }
 

@@ -56,26 +56,26 @@ func (p *process) recordReport(r updater.Report, thereWhenAsked bool) {
 
 // countFailures updates the failures and consecutive failures of the pool's last change and returns both,
 // including this attempt. The caller holds the stage's mu.
-func (k *pool) countFailures(r updater.Report, newest bool) (row, failed int) {
-	if r.Resync && k.failureReason == "" { // a drift read counts like a change unless the last change was given up
-		k.failures = 0
+func (p *pool) countFailures(r updater.Report, newest bool) (row, failed int) {
+	if r.Resync && p.failureReason == "" { // a drift read counts like a change unless the last change was given up
+		p.failures = 0
 	}
 	if r.Outcome == diff.Retriable {
-		k.consecutiveFailures++
+		p.consecutiveFailures++
 		if newest {
-			k.failures++
+			p.failures++
 		}
 	}
-	row, failed = k.consecutiveFailures, k.failures
+	row, failed = p.consecutiveFailures, p.failures
 	ends := r.Outcome != diff.Retriable && r.Outcome != diff.Postponed
 	if ends {
-		k.failures = 0
+		p.failures = 0
 	}
 	if ends || !r.WillRetry {
-		k.consecutiveFailures = 0
+		p.consecutiveFailures = 0
 	}
 	if !r.WillRetry {
-		k.failureReason = failureReason(r)
+		p.failureReason = failureReason(r)
 	}
 	return row, failed
 }
@@ -85,29 +85,29 @@ func isDeferred(r updater.Report) bool { return r.Resync && r.Outcome == diff.Po
 
 // recordState records the state of the pool after an attempt and its next allowed attempt. The caller
 // holds the stage's mu.
-func (k *pool) recordState(r updater.Report, seen attemptReport, interval time.Duration) {
-	k.inSync = r.InSync && !seen.serviceDeleted
-	k.gaveUp = seen.newest && !r.InSync && (!r.WillRetry || isDeferred(r) && k.gaveUp)
-	k.parkedUntil = r.NextEligibleAt
+func (p *pool) recordState(r updater.Report, seen attemptReport, interval time.Duration) {
+	p.inSync = r.InSync && !seen.serviceDeleted
+	p.gaveUp = seen.newest && !r.InSync && (!r.WillRetry || isDeferred(r) && p.gaveUp)
+	p.parkedUntil = r.NextEligibleAt
 	switch {
 	case !r.WillRetry:
-		k.retryAt = time.Time{}
+		p.retryAt = time.Time{}
 	case r.Outcome == diff.Retriable:
-		k.retryAt = k.startedAt.Add(interval)
+		p.retryAt = p.startedAt.Add(interval)
 	}
-	if r.InSync && !k.driftedAt.After(k.lastAnswer.at) {
-		k.isDrifted = false
+	if r.InSync && !p.driftedAt.After(p.lastAnswer.at) {
+		p.isDrifted = false
 	}
 }
 
 // recordQueued records what is queued for the pool after an attempt. The caller holds the stage's mu.
-func (k *pool) recordQueued(r updater.Report) {
+func (p *pool) recordQueued(r updater.Report) {
 	switch {
 	case isDeferred(r):
-		k.deferredAt = time.Now()
-	case r.WillRetry, k.adminQueued:
-		k.isReadQueued = isDeferredFirstRead(r) && !k.adminQueued && (k.isReadQueued || k.queuedAt.IsZero())
-		k.queueChange()
+		p.deferredAt = time.Now()
+	case r.WillRetry, p.adminQueued:
+		p.isReadQueued = isDeferredFirstRead(r) && !p.adminQueued && (p.isReadQueued || p.queuedAt.IsZero())
+		p.queueChange()
 	}
 }
 
@@ -118,13 +118,13 @@ func isDeferredFirstRead(r updater.Report) bool {
 }
 
 // extendDeadline extends the time by which the pool must be in sync. The caller holds the stage's mu.
-func (k *pool) extendDeadline(r updater.Report) {
+func (p *pool) extendDeadline(r updater.Report) {
 	if r.InSync {
 		return
 	}
-	k.faultEnd = latest(k.faultEnd, latest(latest(r.RetryAt, r.AdminRetryAt), time.Now()))
+	p.faultEnd = latest(p.faultEnd, latest(latest(r.RetryAt, r.AdminRetryAt), time.Now()))
 	if r.Fault != nil { // no read before Azure's Retry-After
-		k.faultEnd = latest(k.faultEnd, r.Fault.RetryAt)
+		p.faultEnd = latest(p.faultEnd, r.Fault.RetryAt)
 	}
 }
 

@@ -58,13 +58,13 @@ func (s *Stage) idleSince(id lb.LoadBalancerID) (since time.Time, ok bool) {
 
 // poolsOf returns the pools of a load balancer, sorted by name. The caller holds s.mu.
 func (s *Stage) poolsOf(id lb.LoadBalancerID) []*pool {
-	var all []*pool
+	var pools []*pool
 	for _, k := range s.sortedPools() {
 		if k.id.LoadBalancer.Key() == id.Key() {
-			all = append(all, k)
+			pools = append(pools, k)
 		}
 	}
-	return all
+	return pools
 }
 
 // overdueChanges returns the overdue changes and postponed reads of an idle worker. The caller holds s.mu.
@@ -85,16 +85,16 @@ func (s *Stage) overdueChanges(id lb.LoadBalancerID, now time.Time) []string {
 	}
 	var late []string
 	for _, k := range s.poolsOf(id) {
-		what, since := "a change", k.queuedAt
+		noun, since := "a change", k.queuedAt
 		if since.IsZero() {
-			what, since = "a look that was put off", k.deferredAt
+			noun, since = "a look that was put off", k.deferredAt
 		}
 		at := s.allowedAt(k, since)
 		if at.IsZero() {
 			continue
 		}
 		if over := now.Sub(latest(at, free)); over > bound {
-			late = append(late, fmt.Sprintf("%s of %s waits since %s, is due since %s, and is not attempted at %s", what, k.id.Name, s.formatTime(since), s.formatTime(latest(at, free)), s.formatTime(now)))
+			late = append(late, fmt.Sprintf("%s of %s waits since %s, is due since %s, and is not attempted at %s", noun, k.id.Name, s.formatTime(since), s.formatTime(latest(at, free)), s.formatTime(now)))
 		}
 	}
 	return late
@@ -132,9 +132,9 @@ func (s *Stage) recordAttempt(k *pool) {
 }
 
 // requeueBatch requeues work taken by a void batch. The caller holds the stage's mu.
-func (k *pool) requeueBatch() {
-	if a := k.attempt; a != nil && a.inBatch {
-		k.adminQueued = k.adminQueued || a.adminQueued
+func (p *pool) requeueBatch() {
+	if a := p.attempt; a != nil && a.inBatch {
+		p.adminQueued = p.adminQueued || a.adminQueued
 	}
 }
 
@@ -172,14 +172,14 @@ func (s *Stage) overtakenChange(taken ...*pool) (passed string) {
 
 // waitsSince returns since when a dequeued pool waits for its turn; zero if it is only read. The
 // caller holds the stage's mu.
-func (k *pool) waitsSince() time.Time {
-	switch a := k.attempt; {
+func (p *pool) waitsSince() time.Time {
+	switch a := p.attempt; {
 	case a != nil && !a.firstQueuedAt.IsZero(): // a void batch
 		return a.firstQueuedAt
-	case !k.retryAt.IsZero():
-		return k.retryAt
-	case k.queuedAt.IsZero(): // a read
+	case !p.retryAt.IsZero():
+		return p.retryAt
+	case p.queuedAt.IsZero(): // a read
 		return time.Time{}
 	}
-	return k.firstQueuedAt
+	return p.firstQueuedAt
 }

@@ -57,8 +57,8 @@ func parseScript(t *testing.T, script string) (steps []Step, positions []string)
 		for _, a := range d.CmdArgs {
 			step.Args = append(step.Args, Arg{Key: a.Key, Values: a.Vals})
 		}
-		if again, err := ParseStep(strings.SplitN(step.String(), "\n", 2)[0]); err != nil || again.String() != (Step{Verb: step.Verb, Args: step.Args}).String() {
-			t.Errorf("%s: %q reads as %q: %v", d.Pos, step, again, err)
+		if second, err := ParseStep(strings.SplitN(step.String(), "\n", 2)[0]); err != nil || second.String() != (Step{Verb: step.Verb, Args: step.Args}).String() {
+			t.Errorf("%s: %q reads as %q: %v", d.Pos, step, second, err)
 		}
 		steps, positions = append(steps, step), append(positions, d.Pos+" "+d.FullCmd())
 		return d.Expected

@@ -130,13 +130,13 @@ func (s *Stage) Do(step Step) (string, error) {
 	}
 	args := newReader(step)
 	quiet := args.flagArg("quiet")
-	said, err := v.run(s, args)
+	output, err := v.run(s, args)
 	s.opts.Settle()
 	err = errors.Join(err, s.runChecks())
 	if err != nil {
 		err = fmt.Errorf("%s: %w", s.formatTime(time.Now()), err)
 	}
-	return s.takeLines(quiet) + said, err
+	return s.takeLines(quiet) + output, err
 }
 
 // Close stops the process and waits for it. The stage is unusable afterwards.
@@ -159,8 +159,8 @@ func (s *Stage) sleepFor(d time.Duration) {
 }
 
 // addLine appends a line. The caller holds s.mu.
-func (s *Stage) addLine(who, format string, args ...any) {
-	s.history.lines = append(s.history.lines, line{time.Now(), who, fmt.Sprintf(format, args...)})
+func (s *Stage) addLine(subject, format string, args ...any) {
+	s.history.lines = append(s.history.lines, line{time.Now(), subject, fmt.Sprintf(format, args...)})
 }
 
 func (s *Stage) takeLines(quiet bool) string {
@@ -302,9 +302,9 @@ type attempt struct {
 
 // mayRequery reports whether an attempt may be between read and write, where the updater queries
 // again. The caller holds s.mu.
-func (k *pool) mayRequery() bool {
-	return k.attempt.isRepair || k.attempt.phase == "get" && (k.attempt.isConflict || k.lastAnswer.status == http.StatusOK)
+func (p *pool) mayRequery() bool {
+	return p.attempt.isRepair || p.attempt.phase == "get" && (p.attempt.isConflict || p.lastAnswer.status == http.StatusOK)
 }
 
 // isAttempted reports whether an attempt is making calls. The caller holds s.mu.
-func (k *pool) isAttempted() bool { return k.attempt != nil && !k.attempt.isOver }
+func (p *pool) isAttempted() bool { return p.attempt != nil && !p.attempt.isOver }

@@ -169,10 +169,10 @@ func (r *argReader) wordArgs() []string {
 }
 
 // wordArg returns the single argument without a value.
-func (r *argReader) wordArg(what string) string {
+func (r *argReader) wordArg(expected string) string {
 	words := r.wordArgs()
 	if len(words) != 1 {
-		r.addError("want one %s", what)
+		r.addError("want one %s", expected)
 		return ""
 	}
 	return words[0]

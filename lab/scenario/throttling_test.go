@@ -43,10 +43,10 @@ func TestTwentyHoursWithAStorm(t *testing.T) {
 			}
 			runStep(t, s, fmt.Sprintf("scale s%d nodes=(%s)", 1+r.IntN(6), strings.Join(nodes, ", ")), fmt.Sprintf("clock %ds quiet", 1+r.IntN(60)))
 			deepest = max(deepest, s.process.updater.Backlog().Operations)
-			told := len(s.takeEvents())
-			events += told
+			reported := len(s.takeEvents())
+			events += reported
 			if at := s.stageTime(); at >= 9*time.Hour && at < 10*time.Hour {
-				storm += told
+				storm += reported
 			}
 		}
 		runStep(t, s, "heal", "clock 15m quiet", "expect calm")

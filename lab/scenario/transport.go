@@ -53,20 +53,20 @@ func (s *Stage) latencyTo(id lb.LoadBalancerID) time.Duration {
 	return 25*time.Millisecond + time.Duration(i)*137_911*time.Nanosecond
 }
 
-func (w *azureTransport) Do(req *http.Request) (*http.Response, error) {
-	s := w.process.stage
+func (a *azureTransport) Do(req *http.Request) (*http.Response, error) {
+	s := a.process.stage
 	if req.Header.Get("Authorization") != "Bearer "+testToken {
 		return nil, errNoToken
 	}
-	w.process.waitRequestRunning(req)
-	if err := w.process.checkFence(req); err != nil {
+	a.process.waitRequestRunning(req)
+	if err := a.process.checkFence(req); err != nil {
 		return nil, err
 	}
-	c, end := w.recordRequest(req)
+	c, end := a.recordRequest(req)
 	if end == nil {
 		return nil, context.Canceled
 	}
-	if err := w.process.outageError(req, c); err != nil {
+	if err := a.process.outageError(req, c); err != nil {
 		end()
 		return nil, err
 	}
@@ -76,24 +76,24 @@ func (w *azureTransport) Do(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if d, status := s.writeDelay(c); d > 0 {
-		s.runLater(func() { w.sendStale(c, req.Clone(context.Background()), d) })
+		s.runLater(func() { a.sendStale(c, req.Clone(context.Background()), d) })
 		end()
-		w.process.waitRunning(c.pool)
+		a.process.waitRunning(c.pool)
 		if status > 0 {
 			return &http.Response{StatusCode: status, Header: http.Header{}, Body: http.NoBody, Request: req}, nil
 		}
 		return nil, &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 	}
-	w.process.countInAzure(c, 1)
+	a.process.countInAzure(c, 1)
 	// A new process has no knowledge of what a dead one requested.
-	s.setToken(req, w.process.name)
-	resp, err := w.azure.Do(req)
-	w.process.countInAzure(c, -1)
-	w.recordResponse(c, resp)
+	s.setToken(req, a.process.name)
+	resp, err := a.azure.Do(req)
+	a.process.countInAzure(c, -1)
+	a.recordResponse(c, resp)
 	if end(); req.Context().Err() == nil {
 		_ = waitLatency(req.Context(), far)
 	}
-	w.process.waitRunning(c.pool)
+	a.process.waitRunning(c.pool)
 	if ctxErr := req.Context().Err(); ctxErr != nil {
 		if err == nil {
 			_ = resp.Body.Close()
@@ -101,7 +101,7 @@ func (w *azureTransport) Do(req *http.Request) (*http.Response, error) {
 		}
 		return nil, ctxErr
 	}
-	w.applyArrival(c, resp)
+	a.applyArrival(c, resp)
 	return resp, err
 }
 
@@ -122,16 +122,16 @@ func (p *process) countInAzure(c call, more int) {
 const maxLandingDelay = time.Minute
 
 // sendStale delivers a write to Azure after its sender gave it up.
-func (w *azureTransport) sendStale(c call, req *http.Request, d time.Duration) {
+func (a *azureTransport) sendStale(c call, req *http.Request, d time.Duration) {
 	time.Sleep(d)
 	ctx, cancel := context.WithTimeout(context.Background(), maxLandingDelay)
 	defer cancel()
-	w.process.stage.setToken(req, expiredPrefix+c.id) // an error it receives does not bind other processes
-	resp, err := w.azure.Do(req.WithContext(ctx))
-	w.process.countInAzure(c, 0)
+	a.process.stage.setToken(req, expiredPrefix+c.id) // an error it receives does not bind other processes
+	resp, err := a.azure.Do(req.WithContext(ctx))
+	a.process.countInAzure(c, 0)
 	c.isStale = true
-	w.recordResponse(c, resp)
-	w.process.recordStaleWrite(c)
+	a.recordResponse(c, resp)
+	a.process.recordStaleWrite(c)
 	if err == nil {
 		_ = resp.Body.Close()
 	}
@@ -153,7 +153,7 @@ func (p *process) recordStaleWrite(c call) {
 }
 
 // recordDrift records that another writer removed or changed Weir's addresses.
-func (k *pool) recordDrift() { k.isDrifted, k.driftedAt = true, time.Now() }
+func (p *pool) recordDrift() { p.isDrifted, p.driftedAt = true, time.Now() }
 
 // waitLatency waits for d, or returns the error of a context canceled earlier.
 func waitLatency(ctx context.Context, d time.Duration) error {
@@ -192,8 +192,8 @@ func (p *process) killAtPoint(how string) {
 
 // recordRequest records a request before it is sent. It returns a function to call with the response, or
 // nil if the process died.
-func (w *azureTransport) recordRequest(req *http.Request) (call, func()) {
-	p, s := w.process, w.process.stage
+func (a *azureTransport) recordRequest(req *http.Request) (call, func()) {
+	p, s := a.process, a.process.stage
 	body := readBody(req)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -292,8 +292,8 @@ func (s *Stage) closedReason(k *pool, c call) string {
 }
 
 // recordResponse records Azure's response from the emulator's log.
-func (w *azureTransport) recordResponse(c call, resp *http.Response) {
-	s := w.process.stage
+func (a *azureTransport) recordResponse(c call, resp *http.Response) {
+	s := a.process.stage
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, entry := range s.emulator.Calls(func(entry armemu.Call) bool { return entry.ClientRequestID == c.id }) {
@@ -316,7 +316,7 @@ func (w *azureTransport) recordResponse(c call, resp *http.Response) {
 		}
 		s.addLine(c.targetName(), "%s", formatCall(c, entry, resp))
 		for _, k := range s.callPools(c) {
-			if w.process.isOldLeader { // sent before it lost leadership
+			if a.process.isOldLeader { // sent before it lost leadership
 				s.refreshPool(k, c)
 			} else {
 				s.applyResponse(k, c, entry)
@@ -389,16 +389,16 @@ func formatCall(c call, entry armemu.Call, resp *http.Response) string {
 }
 
 // applyArrival applies a response that reached the process.
-func (w *azureTransport) applyArrival(c call, resp *http.Response) {
+func (a *azureTransport) applyArrival(c call, resp *http.Response) {
 	if resp == nil || resp.StatusCode < http.StatusBadRequest {
 		return
 	}
-	s := w.process.stage
+	s := a.process.stage
 	until, named := parseRetryAfter(resp.Header, time.Now())
 	codes := errorCodes(resp)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if w.process.isOldLeader {
+	if a.process.isOldLeader {
 		return
 	}
 	about := s.callPools(c)

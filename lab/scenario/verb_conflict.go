@@ -81,10 +81,10 @@ func (s *Stage) otherWriter(a *argReader) error {
 }
 
 // setForeign updates a foreign address. The caller holds the stage's mu.
-func (k *pool) setForeign(e lb.Address) {
-	for i, f := range k.foreign {
+func (p *pool) setForeign(e lb.Address) {
+	for i, f := range p.foreign {
 		if f.IP == e.IP {
-			k.foreign[i] = e
+			p.foreign[i] = e
 		}
 	}
 }

@@ -9,9 +9,9 @@ import (
 )
 
 func doExclude(s *Stage, a *argReader) (string, error) {
-	why := "it is labelled"
+	reason := "it is labelled"
 	if a.flagArg("end") {
-		why = ""
+		reason = ""
 	}
 	name := a.wordArg("node")
 	if err := a.joinErrors(); err != nil {
@@ -20,7 +20,7 @@ func doExclude(s *Stage, a *argReader) (string, error) {
 	s.mu.Lock()
 	for _, nodes := range []map[string]membership.Node{s.cluster.nodes, s.cluster.lostNodes} {
 		if n, ok := nodes[name]; ok {
-			n.Excluded = why
+			n.Excluded = reason
 			nodes[name] = n
 			s.mu.Unlock()
 			s.notifyChange(object{"Node", name})

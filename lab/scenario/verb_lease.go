@@ -10,7 +10,7 @@ import (
 func doLease(s *Stage, a *argReader) (string, error) {
 	duration, times := a.durationArg("for", 0), a.intArg("times", 0)
 	steal, applied, by := a.flagArg("steal"), a.flagArg("applied"), a.durationArg("by", 0)
-	what := a.wordArg("take, release, fail or slow")
+	action := a.wordArg("take, release, fail or slow")
 	if err := a.joinErrors(); err != nil {
 		return "", err
 	}
@@ -20,7 +20,7 @@ func doLease(s *Stage, a *argReader) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := &s.lease
-	switch what {
+	switch action {
 	case "take":
 		if duration == 0 {
 			duration = s.opts.LeaseTerm

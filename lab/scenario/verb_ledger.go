@@ -13,30 +13,30 @@ type statusErrors struct {
 	slow time.Duration
 }
 
-func (l *statusErrors) isActive() bool {
-	return l.writesLeft != 0 && (l.until.IsZero() || l.until.After(time.Now()))
+func (s *statusErrors) isActive() bool {
+	return s.writesLeft != 0 && (s.until.IsZero() || s.until.After(time.Now()))
 }
 
 // nextFailure counts a write and reports whether its writer gets an error, and whether it was applied.
-func (l *statusErrors) nextFailure() (fails, applied bool) {
-	if l.slow > 0 || !l.isActive() {
+func (s *statusErrors) nextFailure() (fails, applied bool) {
+	if s.slow > 0 || !s.isActive() {
 		return false, false
 	}
-	if l.writesLeft > 0 {
-		l.writesLeft--
+	if s.writesLeft > 0 {
+		s.writesLeft--
 	}
-	return true, l.applied
+	return true, s.applied
 }
 
 // nextDelay counts a write and returns its delay.
-func (l *statusErrors) nextDelay() time.Duration {
-	if l.slow == 0 || !l.isActive() {
+func (s *statusErrors) nextDelay() time.Duration {
+	if s.slow == 0 || !s.isActive() {
 		return 0
 	}
-	if l.writesLeft > 0 {
-		l.writesLeft--
+	if s.writesLeft > 0 {
+		s.writesLeft--
 	}
-	return l.slow
+	return s.slow
 }
 
 func doLedger(s *Stage, a *argReader) (string, error) {

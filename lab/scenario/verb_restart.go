@@ -31,12 +31,12 @@ func (s *Stage) startFirst() error {
 	}
 	s.mu.Lock()
 	p := s.process
-	var all []*backendPool
+	var pools []*backendPool
 	for _, name := range slices.Sorted(maps.Keys(s.cluster.bindings)) {
-		all = append(all, s.cluster.bindings[name])
+		pools = append(pools, s.cluster.bindings[name])
 	}
 	s.mu.Unlock()
-	for _, b := range all {
+	for _, b := range pools {
 		p.reconcilePool(b, false)
 	}
 	return nil

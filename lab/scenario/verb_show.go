@@ -12,23 +12,23 @@ func doEvents(s *Stage, a *argReader) (string, error) {
 	if err := a.joinErrors(); err != nil {
 		return "", err
 	}
-	told := s.takeEvents()
-	if len(told) == 0 {
+	events := s.takeEvents()
+	if len(events) == 0 {
 		return "nobody was told anything\n", nil
 	}
-	return strings.Join(told, "\n") + "\n", nil
+	return strings.Join(events, "\n") + "\n", nil
 }
 
 // takeEvents returns and clears the events, as service:event.
 func (s *Stage) takeEvents() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var told []string
+	var events []string
 	for _, e := range s.history.events {
-		told = append(told, e.service+":"+e.reason)
+		events = append(events, e.service+":"+e.reason)
 	}
 	s.history.events = nil
-	return told
+	return events
 }
 
 func doCalls(s *Stage, a *argReader) (string, error) {

@@ -20,19 +20,19 @@ const (
 
 // doTaint starts or ends the draining of nodes. Without AdminState, taints are ignored.
 func doTaint(s *Stage, a *argReader) (string, error) {
-	why := leaveTaint
+	reason := leaveTaint
 	if a.flagArg("announced") {
-		why = evictionTaint
+		reason = evictionTaint
 	}
 	if a.flagArg("end") || !s.opts.AdminState {
-		why = ""
+		reason = ""
 	}
 	names := a.wordArgs()
 	if err := a.joinErrors(); err != nil {
 		return "", err
 	}
 	for _, name := range names {
-		if err := s.isDrainSet(name, why); err != nil {
+		if err := s.isDrainSet(name, reason); err != nil {
 			return "", err
 		}
 	}
@@ -40,7 +40,7 @@ func doTaint(s *Stage, a *argReader) (string, error) {
 	return "", nil
 }
 
-func (s *Stage) isDrainSet(name, why string) error {
+func (s *Stage) isDrainSet(name, reason string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, nodes := range []map[string]membership.Node{s.cluster.nodes, s.cluster.lostNodes} {
@@ -48,7 +48,7 @@ func (s *Stage) isDrainSet(name, why string) error {
 			if !n.EvictionAnnounced {
 				n.EvictionAnnouncedAt = time.Now()
 			}
-			n.DrainReason, n.EvictionAnnounced = why, why == evictionTaint
+			n.DrainReason, n.EvictionAnnounced = reason, reason == evictionTaint
 			nodes[name] = n
 			return nil
 		}
@@ -98,12 +98,12 @@ func (s *Stage) pruneForeignDown(k *pool) {
 	held, _ := s.azureAddresses(k)
 	wanted := s.desiredAddresses(k)
 	for ip := range k.foreignDown {
-		is := func(a lb.Address) bool { return a.IP == ip }
-		at := slices.IndexFunc(held, is)
+		matches := func(a lb.Address) bool { return a.IP == ip }
+		at := slices.IndexFunc(held, matches)
 		switch {
 		case at < 0, !k.foreignDown[ip] && held[at].AdminState != lb.Down:
 			delete(k.foreignDown, ip)
-		case !slices.ContainsFunc(wanted, is):
+		case !slices.ContainsFunc(wanted, matches):
 			k.foreignDown[ip] = false
 		}
 	}

@@ -62,10 +62,10 @@ func allVerbs() map[string]verb {
 
 // Verbs returns the script language, sorted by name.
 func Verbs() []Verb {
-	var all []Verb
+	var verbs []Verb
 	for name, v := range allVerbs() {
-		all = append(all, Verb{Name: name, Args: v.args, Does: v.does})
+		verbs = append(verbs, Verb{Name: name, Args: v.args, Does: v.does})
 	}
-	slices.SortFunc(all, func(a, b Verb) int { return cmp.Compare(a.Name, b.Name) })
-	return all
+	slices.SortFunc(verbs, func(a, b Verb) int { return cmp.Compare(a.Name, b.Name) })
+	return verbs
 }

@@ -17,39 +17,39 @@ func ConcurrentSchedule(seed uint64, n int) []scenario.Step {
 	return w.appendEvents(lines, happens, n)
 }
 
-func (w *scheduleBuilder) buildConcurrentSetup() []string {
+func (sb *scheduleBuilder) buildConcurrentSetup() []string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "cluster retries=%d drift=%s%s", w.r.IntN(4), oneOf(w, "10m", "5m"), w.azureOptions())
+	fmt.Fprintf(&text, "cluster retries=%d drift=%s%s", sb.r.IntN(4), oneOf(sb, "10m", "5m"), sb.azureOptions())
 	text.WriteString(" pipelined")
-	if w.r.IntN(4) == 0 {
-		w.leaseSeconds = oneOf(w, 15, 15, 60)
-		fmt.Fprintf(&text, " lease=%ds", w.leaseSeconds)
+	if sb.r.IntN(4) == 0 {
+		sb.leaseSeconds = oneOf(sb, 15, 15, 60)
+		fmt.Fprintf(&text, " lease=%ds", sb.leaseSeconds)
 	}
-	if w.r.IntN(4) > 0 {
+	if sb.r.IntN(4) > 0 {
 		text.WriteString(" admin")
 	}
-	if w.r.IntN(4) == 0 {
-		w.replicas = true
+	if sb.r.IntN(4) == 0 {
+		sb.replicas = true
 		text.WriteString(" replicas=2")
 	}
-	if w.r.IntN(8) == 0 {
-		fmt.Fprintf(&text, " share=%d", 1+w.r.IntN(2))
+	if sb.r.IntN(8) == 0 {
+		fmt.Fprintf(&text, " share=%d", 1+sb.r.IntN(2))
 	}
-	w.nodes = 3 + w.r.IntN(4)
-	fmt.Fprintf(&text, "\nnodes %d\nlb lb1 subscription=s1", w.nodes)
-	w.loadBalancers, w.subscriptions["lb1"] = []string{"lb1"}, "s1"
-	if w.r.IntN(5) == 0 {
+	sb.nodes = 3 + sb.r.IntN(4)
+	fmt.Fprintf(&text, "\nnodes %d\nlb lb1 subscription=s1", sb.nodes)
+	sb.loadBalancers, sb.subscriptions["lb1"] = []string{"lb1"}, "s1"
+	if sb.r.IntN(5) == 0 {
 		text.WriteString("\nlb lb2 subscription=s1")
-		w.loadBalancers, w.subscriptions["lb2"] = append(w.loadBalancers, "lb2"), "s1"
+		sb.loadBalancers, sb.subscriptions["lb2"] = append(sb.loadBalancers, "lb2"), "s1"
 	}
-	for i := range 3 + w.r.IntN(5) {
-		w.addPool(&text, string(rune('a'+i)))
+	for i := range 3 + sb.r.IntN(5) {
+		sb.addPool(&text, string(rune('a'+i)))
 	}
-	for i, p := range w.pools {
+	for i, p := range sb.pools {
 		name := fmt.Sprintf("s%d", i+1)
-		w.serviceNames = append(w.serviceNames, name)
-		w.services[name], w.owner[p] = []string{p}, name
-		text.WriteString("\n" + w.serviceStep(name))
+		sb.serviceNames = append(sb.serviceNames, name)
+		sb.services[name], sb.owner[p] = []string{p}, name
+		text.WriteString("\n" + sb.serviceStep(name))
 	}
 	return []string{text.String()}
 }

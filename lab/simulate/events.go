@@ -73,23 +73,23 @@ func oneEvent(format string, args ...any) []string { return []string{fmt.Sprintf
 type eventKindSet []eventKind
 
 // chooseKinds omits a random third, so that the others occur often and together.
-func (w *scheduleBuilder) chooseKinds() eventKindSet {
-	var all eventKindSet
+func (sb *scheduleBuilder) chooseKinds() eventKindSet {
+	var kinds eventKindSet
 	for _, h := range eventKinds() {
-		if h.name == "scale" || w.r.IntN(3) > 0 {
-			all = append(all, h)
+		if h.name == "scale" || sb.r.IntN(3) > 0 {
+			kinds = append(kinds, h)
 		}
 	}
-	return all
+	return kinds
 }
 
-func (c eventKindSet) pickKind(w *scheduleBuilder) func(*scheduleBuilder) []string {
+func (e eventKindSet) pickKind(w *scheduleBuilder) func(*scheduleBuilder) []string {
 	total := 0
-	for _, h := range c {
+	for _, h := range e {
 		total += h.weight
 	}
 	n := w.r.IntN(total)
-	for _, h := range c {
+	for _, h := range e {
 		if n -= h.weight; n < 0 {
 			return h.newEvent
 		}

@@ -4,15 +4,15 @@ package simulate
 
 import "fmt"
 
-func (w *scheduleBuilder) randomTimes() int { return 1 + w.r.IntN(3) }
+func (sb *scheduleBuilder) randomTimes() int { return 1 + sb.r.IntN(3) }
 
-func (w *scheduleBuilder) randomMethod() string { return oneOf(w, "GET", "PUT", "any") }
+func (sb *scheduleBuilder) randomMethod() string { return oneOf(sb, "GET", "PUT", "any") }
 
-func (w *scheduleBuilder) randomTarget() string {
-	if w.r.IntN(4) == 0 {
-		return "whole=" + oneOf(w, w.loadBalancers...)
+func (sb *scheduleBuilder) randomTarget() string {
+	if sb.r.IntN(4) == 0 {
+		return "whole=" + oneOf(sb, sb.loadBalancers...)
 	}
-	return "pool=" + w.randomPool()
+	return "pool=" + sb.randomPool()
 }
 
 // throttleEvent affects one pool, a load balancer's lock, or a quota.

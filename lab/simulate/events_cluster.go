@@ -19,16 +19,16 @@ func scaleEvent(w *scheduleBuilder) []string {
 	return oneEvent("%s", w.scaleStep(names, w.randomNodes()))
 }
 
-func (w *scheduleBuilder) scaleStep(services []string, nodes string) string {
+func (sb *scheduleBuilder) scaleStep(services []string, nodes string) string {
 	for _, s := range services {
-		w.serviceNodes[s] = nodes
+		sb.serviceNodes[s] = nodes
 	}
 	return fmt.Sprintf("scale %s nodes=(%s)", strings.Join(services, " "), nodes)
 }
 
-func changeState(got map[string]bool, what, begin, end string) []string {
-	got[what] = !got[what]
-	if got[what] {
+func changeState(got map[string]bool, state, begin, end string) []string {
+	got[state] = !got[state]
+	if got[state] {
 		return oneEvent("%s", begin)
 	}
 	return oneEvent("%s", end)
@@ -100,11 +100,11 @@ func killEvent(w *scheduleBuilder) []string {
 }
 
 func staleEvent(w *scheduleBuilder) []string {
-	what := w.randomService()
+	service := w.randomService()
 	if w.r.IntN(3) == 0 {
-		what = "nodes"
+		service = "nodes"
 	}
-	return oneEvent("stale %s for=%ds%s", what, 1+w.r.IntN(120), oneOf(w, "", " muted", " by=3s", " by=3s muted"))
+	return oneEvent("stale %s for=%ds%s", service, 1+w.r.IntN(120), oneOf(w, "", " muted", " by=3s", " by=3s muted"))
 }
 
 func leaseEvent(w *scheduleBuilder) []string {

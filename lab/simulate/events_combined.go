@@ -11,10 +11,10 @@ import (
 // Sequences of steps that would rarely coincide at random.
 
 // poolWithService returns "" if the drawn Service has no usable pool.
-func (w *scheduleBuilder) poolWithService() (service, pool string) {
-	service = w.randomService()
-	for _, p := range w.services[service] {
-		if !w.deleted[service] && !w.deleted[p] && !w.deleted[backendPoolKey(p)] && !w.unavailable[p] {
+func (sb *scheduleBuilder) poolWithService() (service, pool string) {
+	service = sb.randomService()
+	for _, p := range sb.services[service] {
+		if !sb.deleted[service] && !sb.deleted[p] && !sb.deleted[backendPoolKey(p)] && !sb.unavailable[p] {
 			return service, p
 		}
 	}
@@ -89,19 +89,19 @@ func throttledPoolEvent(w *scheduleBuilder) []string {
 	return lines
 }
 
-func (w *scheduleBuilder) adjacentServices(pool string) []string {
-	return slices.DeleteFunc(w.existingServices(), func(s string) bool {
-		return s == w.owner[pool] || !slices.ContainsFunc(w.services[s], func(p string) bool { return loadBalancerOf(p) == loadBalancerOf(pool) })
+func (sb *scheduleBuilder) adjacentServices(pool string) []string {
+	return slices.DeleteFunc(sb.existingServices(), func(s string) bool {
+		return s == sb.owner[pool] || !slices.ContainsFunc(sb.services[s], func(p string) bool { return loadBalancerOf(p) == loadBalancerOf(pool) })
 	})
 }
 
 // independentServices returns Services on different load balancers of one subscription.
-func (w *scheduleBuilder) independentServices() (services, pools [2]string, ok bool) {
-	services[0], pools[0] = w.poolWithService()
-	for range w.serviceNames {
-		services[1], pools[1] = w.poolWithService()
+func (sb *scheduleBuilder) independentServices() (services, pools [2]string, ok bool) {
+	services[0], pools[0] = sb.poolWithService()
+	for range sb.serviceNames {
+		services[1], pools[1] = sb.poolWithService()
 		a, b := loadBalancerOf(pools[0]), loadBalancerOf(pools[1])
-		if services[0] != "" && services[1] != "" && a != b && w.subscriptions[a] == w.subscriptions[b] {
+		if services[0] != "" && services[1] != "" && a != b && sb.subscriptions[a] == sb.subscriptions[b] {
 			return services, pools, true
 		}
 	}

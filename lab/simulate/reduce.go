@@ -45,44 +45,44 @@ func scriptSize(steps []scenario.Step) int {
 	return n
 }
 
-func (s *reducer) isDone() bool { return s.remainingRuns <= 0 || time.Now().After(s.deadline) }
+func (r *reducer) isDone() bool { return r.remainingRuns <= 0 || time.Now().After(r.deadline) }
 
-func (s *reducer) tryReplace(steps []scenario.Step) bool {
-	if s.isDone() {
+func (r *reducer) tryReplace(steps []scenario.Step) bool {
+	if r.isDone() {
 		return false
 	}
-	s.remainingRuns--
+	r.remainingRuns--
 	o := RunSchedule(steps)
-	if o.failureKind() != s.best.failureKind() || o.Steps[0].Verb != "cluster" || scriptSize(o.Steps) > scriptSize(s.best.Steps) {
+	if o.failureKind() != r.best.failureKind() || o.Steps[0].Verb != "cluster" || scriptSize(o.Steps) > scriptSize(r.best.Steps) {
 		return false
 	}
-	s.best = o
+	r.best = o
 	return true
 }
 
 // dropSteps tries large pieces first. The first step creates the world and is kept.
-func (s *reducer) dropSteps() {
-	for piece := max(1, len(s.best.Steps)/2); piece >= 1; piece /= 2 {
-		for at := len(s.best.Steps) - piece; at >= 1 && !s.isDone(); at -= piece {
-			if at+piece > len(s.best.Steps) {
+func (r *reducer) dropSteps() {
+	for piece := max(1, len(r.best.Steps)/2); piece >= 1; piece /= 2 {
+		for at := len(r.best.Steps) - piece; at >= 1 && !r.isDone(); at -= piece {
+			if at+piece > len(r.best.Steps) {
 				continue // shorter by now
 			}
-			s.tryReplace(slices.Delete(slices.Clone(s.best.Steps), at, at+piece))
+			r.tryReplace(slices.Delete(slices.Clone(r.best.Steps), at, at+piece))
 		}
 	}
 }
 
-func (s *reducer) mergeDelays() {
-	for at := len(s.best.Steps) - 2; at >= 1 && !s.isDone(); at-- {
-		if at+1 >= len(s.best.Steps) {
+func (r *reducer) mergeDelays() {
+	for at := len(r.best.Steps) - 2; at >= 1 && !r.isDone(); at-- {
+		if at+1 >= len(r.best.Steps) {
 			continue
 		}
-		first, ok := clockDuration(s.best.Steps[at])
-		second, too := clockDuration(s.best.Steps[at+1])
+		first, ok := clockDuration(r.best.Steps[at])
+		second, too := clockDuration(r.best.Steps[at+1])
 		if ok && too {
-			steps := slices.Delete(slices.Clone(s.best.Steps), at, at+1)
+			steps := slices.Delete(slices.Clone(r.best.Steps), at, at+1)
 			steps[at] = clockStep(first + second)
-			s.tryReplace(steps)
+			r.tryReplace(steps)
 		}
 	}
 }
@@ -99,82 +99,82 @@ func clockStep(d time.Duration) scenario.Step {
 	return scenario.Step{Verb: "clock", Args: []scenario.Arg{{Key: d.String()}}}
 }
 
-func (s *reducer) dropLines() {
-	for at := range s.best.Steps {
-		for line := strings.Count(s.best.Steps[min(at, len(s.best.Steps)-1)].Input, "\n"); line >= 0 && !s.isDone(); line-- {
-			if at >= len(s.best.Steps) || s.best.Steps[at].Input == "" {
+func (r *reducer) dropLines() {
+	for at := range r.best.Steps {
+		for line := strings.Count(r.best.Steps[min(at, len(r.best.Steps)-1)].Input, "\n"); line >= 0 && !r.isDone(); line-- {
+			if at >= len(r.best.Steps) || r.best.Steps[at].Input == "" {
 				break
 			}
-			lines := strings.Split(s.best.Steps[at].Input, "\n")
+			lines := strings.Split(r.best.Steps[at].Input, "\n")
 			if line < len(lines) {
-				s.replaceStep(at, s.best.Steps[at].Args, strings.Join(slices.Delete(lines, line, line+1), "\n"))
+				r.replaceStep(at, r.best.Steps[at].Args, strings.Join(slices.Delete(lines, line, line+1), "\n"))
 			}
 		}
 	}
 }
 
-func (s *reducer) reduceArgs() {
-	for at := len(s.best.Steps) - 1; at >= 0 && !s.isDone(); at-- {
-		if at >= len(s.best.Steps) {
+func (r *reducer) reduceArgs() {
+	for at := len(r.best.Steps) - 1; at >= 0 && !r.isDone(); at-- {
+		if at >= len(r.best.Steps) {
 			continue
 		}
-		for arg := len(s.best.Steps[at].Args) - 1; arg >= 0; arg-- {
-			for _, plain := range reducedArgs(s.best.Steps[at].Args[arg]) {
-				args := slices.Clone(s.best.Steps[at].Args)
+		for arg := len(r.best.Steps[at].Args) - 1; arg >= 0; arg-- {
+			for _, plain := range reducedArgs(r.best.Steps[at].Args[arg]) {
+				args := slices.Clone(r.best.Steps[at].Args)
 				args = slices.Replace(args, arg, arg+1, plain...)
-				if s.replaceStep(at, args, s.best.Steps[at].Input) || at >= len(s.best.Steps) || arg >= len(s.best.Steps[at].Args) {
+				if r.replaceStep(at, args, r.best.Steps[at].Input) || at >= len(r.best.Steps) || arg >= len(r.best.Steps[at].Args) {
 					break
 				}
 			}
-			if at >= len(s.best.Steps) || arg > len(s.best.Steps[at].Args) {
+			if at >= len(r.best.Steps) || arg > len(r.best.Steps[at].Args) {
 				break
 			}
 		}
 	}
 }
 
-func (s *reducer) replaceStep(at int, args []scenario.Arg, input string) bool {
-	steps := slices.Clone(s.best.Steps)
+func (r *reducer) replaceStep(at int, args []scenario.Arg, input string) bool {
+	steps := slices.Clone(r.best.Steps)
 	steps[at] = scenario.Step{Verb: steps[at].Verb, Args: args, Input: input}
-	return s.tryReplace(steps)
+	return r.tryReplace(steps)
 }
 
 // reducedArgs returns replacements, shortest first.
 func reducedArgs(a scenario.Arg) [][]scenario.Arg {
-	all := [][]scenario.Arg{{}}
+	combinations := [][]scenario.Arg{{}}
 	if len(a.Values) == 0 {
 		for _, text := range roundValues(a.Key) {
-			all = append(all, []scenario.Arg{{Key: text}})
+			combinations = append(combinations, []scenario.Arg{{Key: text}})
 		}
-		return all
+		return combinations
 	}
 	if len(a.Values) > 1 {
 		for i := range a.Values {
-			all = append(all, []scenario.Arg{{Key: a.Key, Values: slices.Delete(slices.Clone(a.Values), i, i+1)}})
+			combinations = append(combinations, []scenario.Arg{{Key: a.Key, Values: slices.Delete(slices.Clone(a.Values), i, i+1)}})
 		}
-		return all
+		return combinations
 	}
 	for _, text := range roundValues(a.Values[0]) {
-		all = append(all, []scenario.Arg{{Key: a.Key, Values: []string{text}}})
+		combinations = append(combinations, []scenario.Arg{{Key: a.Key, Values: []string{text}}})
 	}
-	return all
+	return combinations
 }
 
 func roundValues(text string) []string {
-	var all []string
+	var values []string
 	if d, err := time.ParseDuration(text); err == nil && d > 0 {
 		for _, unit := range []time.Duration{time.Minute, 10 * time.Second, time.Second, 100 * time.Millisecond} {
 			for _, near := range []time.Duration{d.Truncate(unit), d.Truncate(unit) + unit} {
 				if short := formatDuration(near); near > 0 && len(short) < len(text) {
-					all = append(all, short)
+					values = append(values, short)
 				}
 			}
 		}
 	}
 	if n, err := strconv.Atoi(text); err == nil && n > 1 && len(text) < 3 {
-		all = append(all, "1")
+		values = append(values, "1")
 	}
-	return all
+	return values
 }
 
 // formatDuration returns 2m, not 2m0s.

@@ -34,15 +34,15 @@ type SkippedStep struct {
 }
 
 // HasFailed reports whether a check failed.
-func (o Result) HasFailed() bool { return o.Check != "" }
+func (r Result) HasFailed() bool { return r.Check != "" }
 
-func (o Result) failureKind() string {
-	for _, what := range []string{"not in sync: it does not exist", "not in sync", "writes in", "waits"} {
-		if o.Check == "expect" && strings.Contains(o.Detail, what) {
-			return o.Check + " " + what
+func (r Result) failureKind() string {
+	for _, kind := range []string{"not in sync: it does not exist", "not in sync", "writes in", "waits"} {
+		if r.Check == "expect" && strings.Contains(r.Detail, kind) {
+			return r.Check + " " + kind
 		}
 	}
-	return o.Check
+	return r.Check
 }
 
 // LockUp is the check for panics and deadlocks.
@@ -65,30 +65,30 @@ func RunSchedule(steps []scenario.Step) Result {
 	return o
 }
 
-func (o *Result) runSteps(steps []scenario.Step) {
+func (r *Result) runSteps(steps []scenario.Step) {
 	stage := scenario.New(scenario.Options{Settle: synctest.Wait, MaxRetries: maxRetries})
 	defer func() {
-		if err := stage.Close(); !o.HasFailed() {
-			o.recordFailure(err)
+		if err := stage.Close(); !r.HasFailed() {
+			r.recordFailure(err)
 		}
 	}()
 	for i, step := range steps {
 		trace, err := stage.Do(step)
-		o.recordFailure(err)
-		if err != nil && !o.HasFailed() {
+		r.recordFailure(err)
+		if err != nil && !r.HasFailed() {
 			line, _, _ := strings.Cut(step.String(), "\n")
-			o.Skipped = append(o.Skipped, SkippedStep{i, fmt.Sprintf("%q: %v", line, err)})
+			r.Skipped = append(r.Skipped, SkippedStep{i, fmt.Sprintf("%q: %v", line, err)})
 			continue
 		}
-		o.Steps, o.Traces = append(o.Steps, step), append(o.Traces, trace)
-		if o.HasFailed() {
+		r.Steps, r.Traces = append(r.Steps, step), append(r.Traces, trace)
+		if r.HasFailed() {
 			return
 		}
 	}
 }
 
-func (o *Result) recordFailure(err error) {
+func (r *Result) recordFailure(err error) {
 	if broken, ok := errors.AsType[*scenario.CheckError](err); ok {
-		o.Check, o.Detail = broken.Check, broken.How
+		r.Check, r.Detail = broken.Check, broken.How
 	}
 }

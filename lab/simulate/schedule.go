@@ -51,19 +51,19 @@ func Schedule(seed uint64, n int) []scenario.Step {
 	return w.appendEvents(w.buildSetup(), w.chooseKinds(), n)
 }
 
-func (w *scheduleBuilder) appendEvents(lines []string, happens eventKindSet, n int) []scenario.Step {
+func (sb *scheduleBuilder) appendEvents(lines []string, happens eventKindSet, n int) []scenario.Step {
 	for range n {
-		lines = append(lines, w.filterEvents(happens.pickKind(w)(w))...)
-		lines = append(lines, "clock "+w.randomDelay())
+		lines = append(lines, sb.filterEvents(happens.pickKind(sb)(sb))...)
+		lines = append(lines, "clock "+sb.randomDelay())
 	}
 	lines = append(lines, "heal", "restart dead")
-	for _, p := range w.pools {
-		if w.unavailable[p] {
+	for _, p := range sb.pools {
+		if sb.unavailable[p] {
 			lines = append(lines, "pause "+poolName(p)+" end")
 		}
 	}
 	lines = append(lines, "clock 20m", "expect calm")
-	if w.r.IntN(2) == 0 { // in-memory state is lost
+	if sb.r.IntN(2) == 0 { // in-memory state is lost
 		lines = append(lines, "restart", "clock 3m", "expect calm")
 	}
 	return parseLines(lines)
@@ -83,83 +83,83 @@ func parseLines(lines []string) []scenario.Step {
 	return steps
 }
 
-func (w *scheduleBuilder) buildSetup() []string {
+func (sb *scheduleBuilder) buildSetup() []string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "cluster retries=%d drift=%s%s", w.r.IntN(4), oneOf(w, "10m", "5m"), w.azureOptions())
-	if w.r.IntN(3) == 0 {
-		w.leaseSeconds = oneOf(w, 15, 15, 60)
-		fmt.Fprintf(&text, " lease=%ds", w.leaseSeconds)
+	fmt.Fprintf(&text, "cluster retries=%d drift=%s%s", sb.r.IntN(4), oneOf(sb, "10m", "5m"), sb.azureOptions())
+	if sb.r.IntN(3) == 0 {
+		sb.leaseSeconds = oneOf(sb, 15, 15, 60)
+		fmt.Fprintf(&text, " lease=%ds", sb.leaseSeconds)
 	}
-	if w.r.IntN(4) > 0 {
+	if sb.r.IntN(4) > 0 {
 		text.WriteString(" admin")
 	}
-	if w.r.IntN(3) == 0 {
+	if sb.r.IntN(3) == 0 {
 		text.WriteString(" pipelined")
 	}
-	if w.r.IntN(3) == 0 {
-		w.replicas = true
+	if sb.r.IntN(3) == 0 {
+		sb.replicas = true
 		text.WriteString(" replicas=2")
 	}
-	if w.r.IntN(4) == 0 {
-		fmt.Fprintf(&text, " share=%d", 1+w.r.IntN(2))
+	if sb.r.IntN(4) == 0 {
+		fmt.Fprintf(&text, " share=%d", 1+sb.r.IntN(2))
 	}
-	w.nodes = 3 + w.r.IntN(5)
-	fmt.Fprintf(&text, "\nnodes %d", w.nodes)
+	sb.nodes = 3 + sb.r.IntN(5)
+	fmt.Fprintf(&text, "\nnodes %d", sb.nodes)
 	subscription := "s1"
-	for i := range 1 + w.r.IntN(3) {
+	for i := range 1 + sb.r.IntN(3) {
 		name := fmt.Sprintf("lb%d", i+1)
-		w.loadBalancers = append(w.loadBalancers, name)
-		w.subscriptions[name] = subscription
+		sb.loadBalancers = append(sb.loadBalancers, name)
+		sb.subscriptions[name] = subscription
 		fmt.Fprintf(&text, "\nlb %s subscription=%s", name, subscription)
-		if w.r.IntN(4) == 0 {
+		if sb.r.IntN(4) == 0 {
 			subscription = "s2"
 		}
 	}
-	for i := range 1 + w.r.IntN(6) {
-		w.addPool(&text, string(rune('a'+i)))
+	for i := range 1 + sb.r.IntN(6) {
+		sb.addPool(&text, string(rune('a'+i)))
 	}
 	var services strings.Builder
-	for i := 0; i < len(w.pools); {
-		n := min(1+w.r.IntN(5)/4, len(w.pools)-i)
-		if i > 0 && w.r.IntN(8) == 0 {
+	for i := 0; i < len(sb.pools); {
+		n := min(1+sb.r.IntN(5)/4, len(sb.pools)-i)
+		if i > 0 && sb.r.IntN(8) == 0 {
 			i++ // a pool of nodes
 			continue
 		}
-		name := fmt.Sprintf("s%d", len(w.serviceNames)+1)
-		w.serviceNames = append(w.serviceNames, name)
-		for _, p := range w.pools[i : i+n] {
-			w.services[name] = append(w.services[name], p)
-			w.owner[p] = name
+		name := fmt.Sprintf("s%d", len(sb.serviceNames)+1)
+		sb.serviceNames = append(sb.serviceNames, name)
+		for _, p := range sb.pools[i : i+n] {
+			sb.services[name] = append(sb.services[name], p)
+			sb.owner[p] = name
 		}
-		services.WriteString("\n" + w.serviceStep(name))
+		services.WriteString("\n" + sb.serviceStep(name))
 		i += n
 	}
 	lines := []string{text.String() + services.String()}
-	for _, p := range w.pools {
-		if w.owner[p] == "" {
-			lines = append(lines, w.backendPoolStep(p))
+	for _, p := range sb.pools {
+		if sb.owner[p] == "" {
+			lines = append(lines, sb.backendPoolStep(p))
 		}
 	}
 	return lines
 }
 
 // azureOptions rarely ignores If-Match, because it weakens the guarantees.
-func (w *scheduleBuilder) azureOptions() string {
-	b := behavior.RandomBehavior(w.r.IntN)
-	if w.r.IntN(3) > 0 {
+func (sb *scheduleBuilder) azureOptions() string {
+	b := behavior.RandomBehavior(sb.r.IntN)
+	if sb.r.IntN(3) > 0 {
 		b.PoolIfMatch = behavior.Enforced
 	}
-	w.revertsLate = b.Overlap == behavior.SupersedeDiscardLate
-	if w.skipsIfMatch = b.PoolIfMatch == behavior.Ignored; b == behavior.AssumedBehavior() {
+	sb.revertsLate = b.Overlap == behavior.SupersedeDiscardLate
+	if sb.skipsIfMatch = b.PoolIfMatch == behavior.Ignored; b == behavior.AssumedBehavior() {
 		return ""
 	}
 	return " " + b.String()
 }
 
 // filterEvents removes steps that no controller could handle.
-func (w *scheduleBuilder) filterEvents(lines []string) []string {
+func (sb *scheduleBuilder) filterEvents(lines []string) []string {
 	return slices.DeleteFunc(lines, func(line string) bool {
-		return w.skipsIfMatch && strings.Contains(line, " late=") || w.revertsLate && (isProcessEnd(line) || strings.HasPrefix(line, "lose-answer") || strings.HasPrefix(line, "fail on=poll"))
+		return sb.skipsIfMatch && strings.Contains(line, " late=") || sb.revertsLate && (isProcessEnd(line) || strings.HasPrefix(line, "lose-answer") || strings.HasPrefix(line, "fail on=poll"))
 	})
 }
 
@@ -168,52 +168,52 @@ func isProcessEnd(line string) bool {
 	return line != "restart dead" && slices.Contains([]string{"kill", "restart", "freeze", "thaw", "suspend"}, verb)
 }
 
-func (w *scheduleBuilder) serviceStep(service string) string {
+func (sb *scheduleBuilder) serviceStep(service string) string {
 	var pools []string
-	for _, p := range w.services[service] {
-		if !w.deleted[backendPoolKey(p)] {
+	for _, p := range sb.services[service] {
+		if !sb.deleted[backendPoolKey(p)] {
 			pools = append(pools, poolName(p))
 		}
 	}
-	w.serviceNodes[service] = w.randomNodes()
-	return fmt.Sprintf("service %s pools=(%s) nodes=(%s)", service, strings.Join(pools, ", "), w.serviceNodes[service])
+	sb.serviceNodes[service] = sb.randomNodes()
+	return fmt.Sprintf("service %s pools=(%s) nodes=(%s)", service, strings.Join(pools, ", "), sb.serviceNodes[service])
 }
 
-func (w *scheduleBuilder) backendPoolStep(pool string) string {
-	if s := w.owner[pool]; s != "" {
+func (sb *scheduleBuilder) backendPoolStep(pool string) string {
+	if s := sb.owner[pool]; s != "" {
 		return fmt.Sprintf("create-backendpool %s service=%s", poolName(pool), s)
 	}
-	return fmt.Sprintf("create-backendpool %s nodes=(%s)", poolName(pool), w.randomNodes())
+	return fmt.Sprintf("create-backendpool %s nodes=(%s)", poolName(pool), sb.randomNodes())
 }
 
 func backendPoolKey(pool string) string { return "BackendPool of " + pool }
 
-func (w *scheduleBuilder) addPool(text *strings.Builder, name string) {
-	if w.r.IntN(8) == 0 {
+func (sb *scheduleBuilder) addPool(text *strings.Builder, name string) {
+	if sb.r.IntN(8) == 0 {
 		name += "-ipv6"
 	}
-	at := oneOf(w, w.loadBalancers...) + "/" + name
-	w.pools = append(w.pools, at)
+	at := oneOf(sb, sb.loadBalancers...) + "/" + name
+	sb.pools = append(sb.pools, at)
 	fmt.Fprintf(text, "\npool %s", at)
-	if w.r.IntN(3) > 0 {
-		fmt.Fprintf(text, " foreign=(%s)", w.newExternalAddress())
+	if sb.r.IntN(3) > 0 {
+		fmt.Fprintf(text, " foreign=(%s)", sb.newExternalAddress())
 	}
-	if w.r.IntN(4) == 0 && !strings.HasSuffix(name, "-ipv6") {
-		fmt.Fprintf(text, " holds=(%s)", w.randomNode())
+	if sb.r.IntN(4) == 0 && !strings.HasSuffix(name, "-ipv6") {
+		fmt.Fprintf(text, " holds=(%s)", sb.randomNode())
 	}
 }
 
 // randomDelay is mostly near the updater's timeouts, sometimes hours, as after a suspend.
-func (w *scheduleBuilder) randomDelay() string {
-	switch n := w.r.IntN(100); {
+func (sb *scheduleBuilder) randomDelay() string {
+	switch n := sb.r.IntN(100); {
 	case n < 25:
-		return fmt.Sprintf("%dms", w.r.IntN(1000))
+		return fmt.Sprintf("%dms", sb.r.IntN(1000))
 	case n < 75:
-		return fmt.Sprintf("%dms", w.r.IntN(30_000))
+		return fmt.Sprintf("%dms", sb.r.IntN(30_000))
 	case n < 96:
-		return fmt.Sprintf("%ds", w.r.IntN(240))
+		return fmt.Sprintf("%ds", sb.r.IntN(240))
 	}
-	return (time.Duration(1+w.r.IntN(24)) * 5 * time.Minute).String()
+	return (time.Duration(1+sb.r.IntN(24)) * 5 * time.Minute).String()
 }
 
 func oneOf[T any](w *scheduleBuilder, of ...T) T { return of[w.r.IntN(len(of))] }
@@ -223,23 +223,23 @@ func poolName(pool string) string {
 	return name
 }
 
-func (w *scheduleBuilder) randomNode() string    { return fmt.Sprintf("n%d", 1+w.r.IntN(w.nodes)) }
-func (w *scheduleBuilder) randomPool() string    { return poolName(oneOf(w, w.pools...)) }
-func (w *scheduleBuilder) randomService() string { return oneOf(w, w.serviceNames...) }
+func (sb *scheduleBuilder) randomNode() string    { return fmt.Sprintf("n%d", 1+sb.r.IntN(sb.nodes)) }
+func (sb *scheduleBuilder) randomPool() string    { return poolName(oneOf(sb, sb.pools...)) }
+func (sb *scheduleBuilder) randomService() string { return oneOf(sb, sb.serviceNames...) }
 
-func (w *scheduleBuilder) randomNodes() string {
+func (sb *scheduleBuilder) randomNodes() string {
 	var some []string
-	for i := range w.nodes {
-		if w.r.IntN(2) == 0 {
+	for i := range sb.nodes {
+		if sb.r.IntN(2) == 0 {
 			some = append(some, fmt.Sprintf("n%d", i+1))
 		}
 	}
 	return strings.Join(some, ", ")
 }
 
-func (w *scheduleBuilder) newExternalAddress() string {
-	w.nextAddress++
-	return fmt.Sprintf("10.9.%d.%d", w.nextAddress/200, w.nextAddress%200+1)
+func (sb *scheduleBuilder) newExternalAddress() string {
+	sb.nextAddress++
+	return fmt.Sprintf("10.9.%d.%d", sb.nextAddress/200, sb.nextAddress%200+1)
 }
 
 func loadBalancerOf(pool string) string {
@@ -247,6 +247,6 @@ func loadBalancerOf(pool string) string {
 	return name
 }
 
-func (w *scheduleBuilder) existingServices() []string {
-	return slices.DeleteFunc(slices.Clone(w.serviceNames), func(name string) bool { return w.deleted[name] })
+func (sb *scheduleBuilder) existingServices() []string {
+	return slices.DeleteFunc(slices.Clone(sb.serviceNames), func(name string) bool { return sb.deleted[name] })
 }

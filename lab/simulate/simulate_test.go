@@ -42,9 +42,9 @@ func TestSameSeedSameTrace(t *testing.T) {
 	}
 	for seed := range uint64(25) {
 		schedule := Schedule(seed, steps)
-		again := make(chan Result)
-		go func() { again <- RunSchedule(Schedule(seed, steps)) }()
-		first, second := RunSchedule(schedule), <-again
+		next := make(chan Result)
+		go func() { next <- RunSchedule(Schedule(seed, steps)) }()
+		first, second := RunSchedule(schedule), <-next
 		if first.TraceHash == second.TraceHash {
 			continue
 		}
@@ -62,7 +62,7 @@ func TestSchedules(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
 	}
-	seen, asked, made := map[string]uint64{}, 0, 0
+	seen, requested, made := map[string]uint64{}, 0, 0
 	verbs := map[string]int{}
 	for seed := range uint64(60) {
 		schedule := Schedule(seed, steps)
@@ -72,13 +72,13 @@ func TestSchedules(t *testing.T) {
 		}
 		seen[text] = seed
 		o := RunSchedule(schedule)
-		asked, made = asked+len(schedule), made+len(o.Steps)
+		requested, made = requested+len(schedule), made+len(o.Steps)
 		for _, step := range o.Steps {
 			verbs[step.Verb]++
 		}
 	}
-	if made*10 < asked*9 {
-		t.Errorf("of %d steps only %d can be made", asked, made)
+	if made*10 < requested*9 {
+		t.Errorf("of %d steps only %d can be made", requested, made)
 	}
 	for _, v := range scenario.Verbs() {
 		switch v.Name {
@@ -115,9 +115,9 @@ func TestShrink(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := RunSchedule(read)
-	if again.Check != o.Check || again.Detail != o.Detail || again.TraceHash != o.TraceHash {
-		t.Errorf("%s: %s, and read again %q: %s\n%s", o.Check, o.Detail, again.Check, again.Detail, script)
+	second := RunSchedule(read)
+	if second.Check != o.Check || second.Detail != o.Detail || second.TraceHash != o.TraceHash {
+		t.Errorf("%s: %s, and read again %q: %s\n%s", o.Check, o.Detail, second.Check, second.Detail, script)
 	}
 }
 

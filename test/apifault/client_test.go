@@ -161,7 +161,7 @@ func (r faultRow) measureRequest(t *testing.T, d requestKind) (faultCell, []apif
 	if err := api.Create(t.Context(), cm); err != nil {
 		t.Fatal(err)
 	}
-	what := apifault.Request{Verb: d.verb, Resource: "configmaps", Namespace: cm.Namespace}
+	name := apifault.Request{Verb: d.verb, Resource: "configmaps", Namespace: cm.Namespace}
 	ctx := t.Context()
 	if r.refused {
 		c.hangUp() // the next request needs a new connection
@@ -171,13 +171,13 @@ func (r faultRow) measureRequest(t *testing.T, d requestKind) (faultCell, []apif
 		defer cancel()
 		c.after(3, cancel) // a read would block forever
 	} else {
-		p.AddRule(apifault.Rule{Request: what, Times: r.times, Fault: r.fault})
+		p.AddRule(apifault.Rule{Request: name, Times: r.times, Fault: r.fault})
 	}
 	err := d.call(ctx, c, cm)
-	calls := p.MatchingCalls(what)
+	calls := p.MatchingCalls(name)
 	got := faultCell{tries: int(c.tries.Load()), ok: err == nil}
 	t.Logf("%s: %v", d.name, err)
-	_, got.reached = p.CountCalls(what)
+	_, got.reached = p.CountCalls(name)
 	if !r.refused && len(calls) != got.tries {
 		t.Errorf("%s: %s: %d requests left the client and %d came to the proxy", r.name, d.name, got.tries, len(calls))
 	}

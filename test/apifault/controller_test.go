@@ -28,12 +28,12 @@ var anyRequest = apifault.Request{}
 
 func onlyRules(verb string) apifault.Request { return apifault.Request{Verb: verb} }
 
-func allRequests(what apifault.Request, f apifault.Fault) []apifault.Rule {
-	return []apifault.Rule{{Request: what, Fault: f}}
+func allRequests(about apifault.Request, f apifault.Fault) []apifault.Rule {
+	return []apifault.Rule{{Request: about, Fault: f}}
 }
 
-func times(n int, what apifault.Request, f apifault.Fault) []apifault.Rule {
-	return []apifault.Rule{{Request: what, Times: n, Fault: f}}
+func times(n int, about apifault.Request, f apifault.Fault) []apifault.Rule {
+	return []apifault.Rule{{Request: about, Times: n, Fault: f}}
 }
 
 func resetRules(s *stage) { s.proxy.ResetConnections() }

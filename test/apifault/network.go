@@ -196,12 +196,12 @@ func (c *conn) resetConn() {
 // ResetConnections resets all current connections.
 func (n *Network) ResetConnections() {
 	n.mu.Lock()
-	all := make([]*conn, 0, len(n.conns))
+	conns := make([]*conn, 0, len(n.conns))
 	for c := range n.conns {
-		all = append(all, c)
+		conns = append(conns, c)
 	}
 	n.mu.Unlock()
-	for _, c := range all {
+	for _, c := range conns {
 		c.resetConn()
 	}
 }

@@ -50,13 +50,13 @@ func (s *stage) restartServer(away time.Duration) {
 		s.Fatal(err)
 	}
 	s.waitFault(away)
-	again := exec.Command(command[0], command[1:]...)
-	if err := again.Start(); err != nil {
+	second := exec.Command(command[0], command[1:]...)
+	if err := second.Start(); err != nil {
 		s.Fatal(err)
 	}
 	// The control plane stops only the first process; stopServer stops the last one.
-	go func() { _ = again.Wait() }()
-	stopServer = func() { _ = again.Process.Kill() }
+	go func() { _ = second.Wait() }()
+	stopServer = func() { _ = second.Process.Kill() }
 	controlplane.WaitUntil(s.T, func() string {
 		if err := api.List(s.Context(), &v1alpha1.BackendPoolList{}); err != nil {
 			return err.Error()

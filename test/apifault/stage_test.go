@@ -112,11 +112,11 @@ func (s *stage) create(obj client.Object) {
 }
 
 func (s *stage) endpoints(on ...int) []discoveryv1.Endpoint {
-	all := []discoveryv1.Endpoint{}
+	endpoints := []discoveryv1.Endpoint{}
 	for _, n := range on {
-		all = append(all, discoveryv1.Endpoint{Addresses: []string{"192.0.2.1"}, NodeName: new(s.node(n))})
+		endpoints = append(endpoints, discoveryv1.Endpoint{Addresses: []string{"192.0.2.1"}, NodeName: new(s.node(n))})
 	}
-	return all
+	return endpoints
 }
 
 // moveEndpoints sets the Service's nodes, bypassing the proxy.
@@ -202,8 +202,8 @@ func (s *stage) checkRecorded() {
 	s.waitEvents()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, what := range s.unrecorded {
-		s.Error(what)
+	for _, name := range s.unrecorded {
+		s.Error(name)
 	}
 }
 

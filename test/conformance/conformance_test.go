@@ -137,15 +137,15 @@ func (l *lab) awaitFeatures(api client.Client) {
 // timeouts are the suite's own for the report. Otherwise a busy machine gets more: the suite has no upper limit for most
 // of them.
 func timeouts() config.TimeoutConfig {
-	all := config.DefaultTimeoutConfig()
+	timeouts := config.DefaultTimeoutConfig()
 	if *rewrite {
-		return all
+		return timeouts
 	}
-	fields := reflect.ValueOf(&all).Elem()
+	fields := reflect.ValueOf(&timeouts).Elem()
 	for i := range fields.NumField() {
 		if d, ok := fields.Field(i).Interface().(time.Duration); ok && d >= 10*time.Second {
 			fields.Field(i).SetInt(int64(max(d, 5*time.Minute)))
 		}
 	}
-	return all
+	return timeouts
 }

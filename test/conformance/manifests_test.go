@@ -22,12 +22,12 @@ const baseManifests = "base/layer4.yaml"
 // manifests returns the suite's manifests. baseManifests in it are the suite's base resources without the Gateways that have
 // HTTP and HTTPS listeners only: setup waits until every Gateway is accepted.
 func manifests() ([]fs.FS, error) {
-	all, err := fs.ReadFile(conformance.Manifests, "base/manifests.yaml")
+	manifests, err := fs.ReadFile(conformance.Manifests, "base/manifests.yaml")
 	if err != nil {
 		return nil, err
 	}
 	var kept bytes.Buffer
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(all), 4096)
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests), 4096)
 	for {
 		var document runtime.RawExtension
 		if err := decoder.Decode(&document); errors.Is(err, io.EOF) {

@@ -86,9 +86,9 @@ func startWorkloads(ctx context.Context, config *rest.Config, nodes map[string]s
 
 func (w *workloads) run(ctx context.Context, changed <-chan struct{}) {
 	for {
-		again := w.reconcile(ctx)
+		second := w.reconcile(ctx)
 		var retry <-chan time.Time
-		if again {
+		if second {
 			retry = time.After(100 * time.Millisecond)
 		}
 		select {
@@ -101,7 +101,7 @@ func (w *workloads) run(ctx context.Context, changed <-chan struct{}) {
 }
 
 // reconcile reports whether the cache was stale.
-func (w *workloads) reconcile(ctx context.Context) (again bool) {
+func (w *workloads) reconcile(ctx context.Context) (retry bool) {
 	var errs []error
 	errs = append(errs, w.reconcilePods(ctx)...)
 	errs = append(errs, w.reconcileSlices(ctx)...)
@@ -109,13 +109,13 @@ func (w *workloads) reconcile(ctx context.Context) (again bool) {
 		switch {
 		case err == nil || ctx.Err() != nil:
 		case apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) || apierrors.IsConflict(err):
-			again = true
+			retry = true
 		default:
 			w.failed(err)
-			again = true
+			retry = true
 		}
 	}
-	return again
+	return retry
 }
 
 func (w *workloads) reconcilePods(ctx context.Context) (errs []error) {
@@ -181,12 +181,12 @@ func (w *workloads) reportRunning(ctx context.Context, pod *corev1.Pod) error {
 func (w *workloads) reconcileSlices(ctx context.Context) (errs []error) {
 	services, err1 := w.factory.Core().V1().Services().Lister().List(labels.Everything())
 	pods, err2 := w.factory.Core().V1().Pods().Lister().List(labels.Everything())
-	all, err3 := w.factory.Discovery().V1().EndpointSlices().Lister().List(labels.Everything())
+	slices, err3 := w.factory.Discovery().V1().EndpointSlices().Lister().List(labels.Everything())
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return []error{err}
 	}
 	existing := map[types.NamespacedName]*discoveryv1.EndpointSlice{}
-	for _, s := range all {
+	for _, s := range slices {
 		existing[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}] = s
 	}
 	desired := map[types.NamespacedName]bool{}

@@ -61,11 +61,11 @@ func isSelected(name, run, skip, bench string) bool {
 }
 
 func matchesPattern(pattern, name string) bool {
-	for one := range strings.SplitSeq(pattern, "|") {
+	for alternative := range strings.SplitSeq(pattern, "|") {
 		if !strings.Contains(pattern, "/") {
-			one = pattern
+			alternative = pattern
 		}
-		head, _, _ := strings.Cut(one, "/")
+		head, _, _ := strings.Cut(alternative, "/")
 		re, err := regexp.Compile(head)
 		if err != nil || re.MatchString(name) {
 			return true

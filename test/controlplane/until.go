@@ -23,7 +23,7 @@ func WaitUntil(t testing.TB, ask func() (missing string)) {
 // It returns the sum of its pauses, to which the timeout applies, too: on a machine that is busy or stops for a while,
 // each poll takes longer.
 // The pause grows from 20 ms to 250 ms: polls of parallel tests would otherwise keep the API server busy.
-func Eventually(t testing.TB, what string, limit time.Duration, ask func() error) (waited time.Duration) {
+func Eventually(t testing.TB, condition string, limit time.Duration, ask func() error) (waited time.Duration) {
 	t.Helper()
 	for pause := 20 * time.Millisecond; ; pause = min(pause*5/4, 250*time.Millisecond) {
 		err := ask()
@@ -31,7 +31,7 @@ func Eventually(t testing.TB, what string, limit time.Duration, ask func() error
 			return waited
 		}
 		if waited > limit {
-			t.Fatalf("%s, still after %s: %v", what, limit, err)
+			t.Fatalf("%s, still after %s: %v", condition, limit, err)
 		}
 		time.Sleep(pause)
 		waited += pause

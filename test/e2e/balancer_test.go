@@ -133,9 +133,9 @@ func (l *lab) expectParts(id string, want ...string) {
 	})
 }
 
-func (l *lab) gone(what string, of client.Object) {
+func (l *lab) gone(about string, of client.Object) {
 	l.t.Helper()
-	l.eventually(what, func() error {
+	l.eventually(about, func() error {
 		err := l.cluster.Get(l.t.Context(), client.ObjectKeyFromObject(of), of)
 		if err == nil {
 			return errors.New("is still there")
@@ -244,8 +244,8 @@ func (l *lab) movesWhenFilled(name, owner string) {
 	})
 	var puts []string
 	for _, c := range l.emulator.Calls(func(c armemu.Call) bool { return c.Seq > since && c.Method == "PUT" }) {
-		_, what, _ := strings.Cut(strings.ToLower(c.Resource), "/loadbalancers/")
-		puts = append(puts, what)
+		_, name, _ := strings.Cut(strings.ToLower(c.Resource), "/loadbalancers/")
+		puts = append(puts, name)
 	}
 	balancer := l.loadBalancer()[strings.LastIndex(l.loadBalancer(), "/")+1:]
 	if want := []string{balancer, balancer + "/backendaddresspools/" + own, balancer}; !slices.Equal(puts, want) {

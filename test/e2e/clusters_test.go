@@ -124,11 +124,11 @@ func (c *clusters) stop() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	errs := make([]error, len(c.all))
-	var all sync.WaitGroup
-	for i, one := range c.all {
-		all.Go(func() { errs[i] = one.stop() })
+	var wg sync.WaitGroup
+	for i, single := range c.all {
+		wg.Go(func() { errs[i] = single.stop() })
 	}
-	all.Wait()
+	wg.Wait()
 	return errors.Join(errs...)
 }
 
@@ -137,8 +137,8 @@ func (c *clusters) auditLogs() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var files []string
-	for _, one := range c.all {
-		files = append(files, one.auditLog)
+	for _, single := range c.all {
+		files = append(files, single.auditLog)
 	}
 	return files
 }

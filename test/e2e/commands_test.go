@@ -35,9 +35,9 @@ func TestConnectionFlagsAndCompletion(t *testing.T) {
 	}
 	reader := "system:serviceaccount:" + l.namespace + ":reader"
 	for _, tt := range []struct {
-		args []string
-		code int
-		says string
+		args     []string
+		code     int
+		wantText string
 	}{
 		{[]string{"status", "-A", "--context", "lab"}, 0, "BackendPool"},
 		{[]string{"status", "-A", "--context", "nosuch"}, 2, `context "nosuch" does not exist`},
@@ -60,8 +60,8 @@ func TestConnectionFlagsAndCompletion(t *testing.T) {
 		{[]string{"doctor", "--request-timeout", "1ms"}, 1, "UNKNOWN   API server\n"},
 		{[]string{"version", "--as", reader}, 0, "Controller: not known: you may not read the Lease"},
 	} {
-		if code, text := run(tt.args...); code != tt.code || !strings.Contains(text, tt.says) {
-			t.Errorf("weir %v: exit code %d, no %q in\n%s", tt.args, code, tt.says, text)
+		if code, text := run(tt.args...); code != tt.code || !strings.Contains(text, tt.wantText) {
+			t.Errorf("weir %v: exit code %d, no %q in\n%s", tt.args, code, tt.wantText, text)
 		}
 	}
 	for _, tt := range []struct {
@@ -108,11 +108,11 @@ func TestConnectionFlagsAndCompletion(t *testing.T) {
 }
 
 // matching returns the words with a prefix, as a shell shows them.
-func matching(words []string, prefix string) (all []string) {
+func matching(words []string, prefix string) (names []string) {
 	for _, w := range words {
 		if strings.HasPrefix(w, prefix) {
-			all = append(all, w)
+			names = append(names, w)
 		}
 	}
-	return all
+	return names
 }

@@ -163,14 +163,14 @@ func TestAServiceThatGoesWhileTheControllerIsAwayIsCleanedUp(t *testing.T) {
 	l.becomes("web", "10.9.9.9")
 }
 
-func TestWhatTheCallerHasToCorrectExitsWith2(t *testing.T) {
+func TestUsageErrorsExitWith2(t *testing.T) {
 	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	good := filepath.Join(l.dir, "azure.json")
 	tests := []struct {
-		name string
-		args []string
-		says string
+		name     string
+		args     []string
+		wantText string
 	}{
 		{"no such file", []string{"controller", "--config", "/nonexistent/azure.json"}, "/nonexistent/azure.json"},
 		{"malformed file", []string{"controller", "--config", l.write("bad.json", `{"subscriptionId": `)}, "bad.json"},
@@ -192,8 +192,8 @@ func TestWhatTheCallerHasToCorrectExitsWith2(t *testing.T) {
 				t.Errorf("ended with %d, %v, want exit code 2", of.Code, err)
 			}
 			line := strings.TrimSpace(of.Stderr)
-			if !strings.HasPrefix(line, "weir: ") || strings.Contains(line, "\n") || !strings.Contains(line, tt.says) {
-				t.Errorf("said %q, want one line that names %s", line, tt.says)
+			if !strings.HasPrefix(line, "weir: ") || strings.Contains(line, "\n") || !strings.Contains(line, tt.wantText) {
+				t.Errorf("said %q, want one line that names %s", line, tt.wantText)
 			}
 		})
 	}

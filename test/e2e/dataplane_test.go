@@ -140,12 +140,12 @@ func (tr *traffic) target(protocol dataplane.Protocol) dataplane.LoadOptions {
 }
 
 // expectFlows sends new flows, none of which may be lost or go elsewhere.
-func (tr *traffic) expectFlows(what string, nodes ...string) {
+func (tr *traffic) expectFlows(about string, nodes ...string) {
 	tr.t.Helper()
 	for _, protocol := range []dataplane.Protocol{dataplane.TCP, dataplane.UDP} {
 		count := dataplane.SendFlows(tr.target(protocol), 60)
 		if got := slices.Sorted(maps.Keys(count.Nodes)); count.Lost > 0 || !slices.Equal(got, nodes) {
-			tr.t.Errorf("%s: %s to %v over %s; want none lost, to %v; %q", what, count, got, protocol, nodes, count.Failures)
+			tr.t.Errorf("%s: %s to %v over %s; want none lost, to %v; %q", about, count, got, protocol, nodes, count.Failures)
 		}
 	}
 }
@@ -221,9 +221,9 @@ func TestConnectionsSurviveWhatLeavesInOrder(t *testing.T) {
 	tr.expectFlows("n2 left", n1, n3)
 
 	// n1 drains: it remains a member that takes no new flows.
-	taint := func(what string) {
+	taint := func(about string) {
 		t.Helper()
-		if out, err := l.cluster.kubectl(t.Context(), "taint", "node", tr.nodes[n1], corev1.TaintNodeOutOfService+what); err != nil {
+		if out, err := l.cluster.kubectl(t.Context(), "taint", "node", tr.nodes[n1], corev1.TaintNodeOutOfService+about); err != nil {
 			t.Fatal(out)
 		}
 	}

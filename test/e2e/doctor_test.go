@@ -103,22 +103,22 @@ func TestDoctor(t *testing.T) {
 		"rights weir-resource-lease in kube-system":  "OK not given, and needed with useResourceLease alone",
 	})
 	l.kubectl("create", "serviceaccount", "nobody", "-n", l.namespace)
-	nobody := filepath.Join(l.dir, "nobody")
-	l.must(controlplane.WriteKubeconfig(nobody, l.cluster.rest, "system:serviceaccount:"+l.namespace+":nobody"))
-	code, _, verdicts = asks(nobody)
+	none := filepath.Join(l.dir, "nobody")
+	l.must(controlplane.WriteKubeconfig(none, l.cluster.rest, "system:serviceaccount:"+l.namespace+":nobody"))
+	code, _, verdicts = asks(none)
 	expects(code, 0, verdicts, map[string]string{
 		"API server": "OK ", "rights weir-controller": "UNKNOWN you may not check", "state": "UNKNOWN you may not", "other controllers": "UNKNOWN you may not",
 		"deployment": "UNKNOWN you may not", "secret": "UNKNOWN no Deployment is seen", "lease": "UNKNOWN you may not get Lease weir-system/weir-controller", "admission policies": "UNKNOWN you may not",
 	})
 
-	code, _, verdicts = asks(nobody, "--service-account", l.namespace+"/nobody") // any user may check their own permissions
+	code, _, verdicts = asks(none, "--service-account", l.namespace+"/nobody") // any user may check their own permissions
 	expects(code, 3, verdicts, map[string]string{
 		"rights weir-controller": "FAIL ServiceAccount " + l.namespace + "/nobody may not list nodes", "definition backendpools.weir.dev": "UNKNOWN you may not",
 	})
 
 	// With the right to Weir's Lease alone, as in its pod.
 	l.kubectl("create", "rolebinding", l.namespace, "-n", "weir-system", "--role", "weir-leader-election", "--serviceaccount", l.namespace+":nobody")
-	code, _, verdicts = asks(nobody)
+	code, _, verdicts = asks(none)
 	expects(code, 0, verdicts, map[string]string{
 		"deployment": "UNKNOWN you may not list Deployments", "lease": "you may not list the Leases of other namespaces", "version": "OK the leader and this program are ",
 	})

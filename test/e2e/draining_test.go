@@ -124,9 +124,9 @@ func TestADrainingNodeIsDown(t *testing.T) {
 	l.expectEvents("web", "LoadBalancerBackendPoolUpdated")
 	updates := l.updates("web")
 
-	taint := func(what string) {
+	taint := func(about string) {
 		t.Helper()
-		if out, err := l.cluster.kubectl(t.Context(), "taint", "node", n1, "node.kubernetes.io/out-of-service"+what); err != nil {
+		if out, err := l.cluster.kubectl(t.Context(), "taint", "node", n1, "node.kubernetes.io/out-of-service"+about); err != nil {
 			t.Fatal(out)
 		}
 	}

@@ -46,13 +46,13 @@ func (l *lab) endpointsOn(service string, nodes ...string) {
 // publicIPs returns the addresses of the public IPs in Azure, by name.
 func (l *lab) publicIPs() map[string]string {
 	l.t.Helper()
-	all := map[string]string{}
+	ips := map[string]string{}
 	for id, body := range l.resourcesIn(network + "/publicIPAddresses/") {
 		var ip struct{ Properties struct{ IPAddress string } }
 		l.must(json.Unmarshal([]byte(body), &ip))
-		all[id[strings.LastIndex(id, "/")+1:]] = ip.Properties.IPAddress
+		ips[id[strings.LastIndex(id, "/")+1:]] = ip.Properties.IPAddress
 	}
-	return all
+	return ips
 }
 
 // The examples of Services get what their comments say.
@@ -66,8 +66,8 @@ func TestExamplesOfServices(t *testing.T) {
 	l.must(l.emulator.Put(network+"/loadBalancers/shop-edge", []byte(`{"location":"eastus","sku":{"name":"Standard"},"properties":{
 		"frontendIPConfigurations":[{"name":"edge"}],"backendAddressPools":[{"name":"web","properties":{"virtualNetwork":{"id":"`+vnet+`"}}}]}}`)))
 	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","localServicePools":"own","subnetName":"nodes","location":"eastus","securityGroupName":"nsg","loadBalancerBackendPoolConfigurationType":"nodeIP","loadBalancerBackendPoolUpdateIntervalInSeconds":2}`)
-	one, two := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
-	for _, name := range []string{one, two} {
+	single, two := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
+	for _, name := range []string{single, two} {
 		var n corev1.Node
 		l.must(l.cluster.Get(t.Context(), client.ObjectKey{Name: name}, &n))
 		n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: strings.Replace(n.Status.Addresses[0].Address, "10.0.0.", "fd00::", 1)})
@@ -76,7 +76,7 @@ func TestExamplesOfServices(t *testing.T) {
 	for _, name := range []string{"internal", "static-ip", "local", "dual-stack", "source-ranges", "backendpool-terraform"} {
 		l.applyExample(name + ".yaml")
 	}
-	l.endpointsOn("local", one)
+	l.endpointsOn("local", single)
 	l.endpointsOn("terraform", two)
 	l.controller("--cluster-name", l.namespace)
 

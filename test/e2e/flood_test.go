@@ -87,9 +87,9 @@ func flood(t *testing.T, connections int, headers, plain, secure string) []net.C
 	t.Helper()
 	var mu sync.Mutex
 	var held []net.Conn
-	var all sync.WaitGroup
+	var wg sync.WaitGroup
 	for i := range 2 * connections {
-		all.Go(func() {
+		wg.Go(func() {
 			c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", []string{plain, secure}[i%2])
 			if err != nil {
 				return // the backlog is full
@@ -107,7 +107,7 @@ func flood(t *testing.T, connections int, headers, plain, secure string) []net.C
 			_, _ = io.WriteString(c, "GET /metrics HTTP/1.1\r\nHost: x\r\n"+headers) // or closed
 		})
 	}
-	all.Wait()
+	wg.Wait()
 	return held
 }
 

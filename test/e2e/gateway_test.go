@@ -276,11 +276,11 @@ func TestGatewaysThatShareABackend(t *testing.T) {
 		},
 	}
 	l.must(l.cluster.Create(t.Context(), route))
-	theirs := gatewayv1.RouteParentStatus{
+	foreign := gatewayv1.RouteParentStatus{
 		ParentRef: gatewayv1.ParentReference{Name: "theirs"}, ControllerName: "example.com/controller",
 		Conditions: []metav1.Condition{{Type: "Accepted", Status: metav1.ConditionTrue, Reason: "Accepted", LastTransitionTime: metav1.Now()}},
 	}
-	route.Status.Parents = []gatewayv1.RouteParentStatus{theirs}
+	route.Status.Parents = []gatewayv1.RouteParentStatus{foreign}
 	l.must(l.cluster.Status().Update(t.Context(), route))
 	l.createLoadBalancerService("web", func(s *corev1.Service) {
 		s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster
@@ -300,7 +300,7 @@ func TestGatewaysThatShareABackend(t *testing.T) {
 		if err := l.cluster.Get(t.Context(), key(l.namespace, "dns"), &got); err != nil {
 			return err
 		}
-		if len(got.Status.Parents) != 3 || got.Status.Parents[0].ControllerName != theirs.ControllerName {
+		if len(got.Status.Parents) != 3 || got.Status.Parents[0].ControllerName != foreign.ControllerName {
 			return fmt.Errorf("parents %+v", got.Status.Parents)
 		}
 		return nil
@@ -356,24 +356,24 @@ func TestGatewaysWithCopies(t *testing.T) {
 	weir := l.controller("--cluster-name", l.namespace, "--gateway-api")
 	l.programmed("first")
 	l.programmed("second")
-	copies := func(want int) (all []corev1.Service) {
+	copies := func(want int) (services []corev1.Service) {
 		t.Helper()
 		l.eventually("copies", func() error {
 			var list corev1.ServiceList
 			if err := l.cluster.List(t.Context(), &list, client.InNamespace(backends.Name), client.MatchingLabels{"app.kubernetes.io/managed-by": "weir"}); err != nil {
 				return err
 			}
-			if all = list.Items; len(all) != want {
-				return fmt.Errorf("%d, want %d", len(all), want)
+			if services = list.Items; len(services) != want {
+				return fmt.Errorf("%d, want %d", len(services), want)
 			}
 			return nil
 		})
-		return all
+		return services
 	}
-	expectCopies := func(all []corev1.Service) {
+	expectCopies := func(services []corev1.Service) {
 		t.Helper()
 		want := []string{fmt.Sprintf("tcp 443 %d", port)}
-		for _, c := range all {
+		for _, c := range services {
 			front := 444
 			if c.Annotations["gateway.weir.dev/listener"] == l.namespace+"/second/web" {
 				front = 443
@@ -383,10 +383,10 @@ func TestGatewaysWithCopies(t *testing.T) {
 		slices.Sort(want)
 		l.expectPorts(want...)
 	}
-	all := copies(2)
-	expectCopies(all)
-	if all[0].Spec.HealthCheckNodePort == 0 || all[0].Spec.HealthCheckNodePort == all[1].Spec.HealthCheckNodePort {
-		t.Errorf("health checks %d and %d", all[0].Spec.HealthCheckNodePort, all[1].Spec.HealthCheckNodePort)
+	gateways := copies(2)
+	expectCopies(gateways)
+	if gateways[0].Spec.HealthCheckNodePort == 0 || gateways[0].Spec.HealthCheckNodePort == gateways[1].Spec.HealthCheckNodePort {
+		t.Errorf("health checks %d and %d", gateways[0].Spec.HealthCheckNodePort, gateways[1].Spec.HealthCheckNodePort)
 	}
 
 	var web corev1.Service
@@ -399,13 +399,13 @@ func TestGatewaysWithCopies(t *testing.T) {
 		}
 		return nil
 	})
-	expectCopies(all)
+	expectCopies(gateways)
 
 	weir.Kill() // a Gateway is deleted while it is down
 	l.deleteLease()
 	l.must(l.cluster.Delete(t.Context(), l.newGateway("second")))
 	precious := l.backendObject(backends.Name, "precious", corev1.ProtocolTCP)
-	precious.Labels, precious.Annotations = all[0].Labels, all[0].Annotations // it looks like a copy
+	precious.Labels, precious.Annotations = gateways[0].Labels, gateways[0].Annotations // it looks like a copy
 	l.must(l.cluster.Create(t.Context(), precious))
 	l.controller("--cluster-name", l.namespace, "--gateway-api")
 	remaining := copies(2)

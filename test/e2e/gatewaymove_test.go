@@ -99,18 +99,18 @@ func (m *gatewayMove) run(block int, replace ...string) {
 }
 
 // writes returns the writes to Azure since the last call.
-func (m *gatewayMove) writes() (all []string) {
+func (m *gatewayMove) writes() (names []string) {
 	m.t.Helper()
 	for _, c := range m.emulator.Calls() {
 		if c.Seq > m.lastCall && (c.Method == http.MethodPut || c.Method == http.MethodDelete) {
 			m.lastCall = c.Seq
 			_, resource, _ := strings.Cut(c.Path, "/Microsoft.Network/")
-			if all = append(all, c.Method+" "+resource); c.Method == http.MethodDelete && strings.HasPrefix(resource, "publicIPAddresses/") {
-				m.t.Errorf("a public IP was deleted: %q", all)
+			if names = append(names, c.Method+" "+resource); c.Method == http.MethodDelete && strings.HasPrefix(resource, "publicIPAddresses/") {
+				m.t.Errorf("a public IP was deleted: %q", names)
 			}
 		}
 	}
-	return all
+	return names
 }
 
 // waitsForPort waits until the condition Programmed of the Gateway names the Service that has its port.
@@ -129,12 +129,12 @@ func (m *gatewayMove) waitsForPort() {
 
 // tookOver checks a change of the owner of the address. The load balancer is written once, without a cut connection,
 // unless this machine is so busy that the other one's request comes later.
-func (m *gatewayMove) tookOver(what, loadBalancer string, before dataplane.LoadCount) {
+func (m *gatewayMove) tookOver(about, loadBalancer string, before dataplane.LoadCount) {
 	m.t.Helper()
 	m.takers("10.0.0.1", "10.0.0.2")
-	m.expectConnections(what)
+	m.expectConnections(about)
 	after, writes := m.load.Count(), m.writes()
-	m.t.Logf("%s: writes %q; %d of %d connections lost, %d cut", what, writes, after.Lost-before.Lost, after.Attempted-before.Attempted, after.Cut-before.Cut)
+	m.t.Logf("%s: writes %q; %d of %d connections lost, %d cut", about, writes, after.Lost-before.Lost, after.Attempted-before.Attempted, after.Cut-before.Cut)
 	ofLoadBalancer := 0
 	for _, w := range writes {
 		if strings.HasSuffix(w, " loadBalancers/"+loadBalancer) {
@@ -142,17 +142,17 @@ func (m *gatewayMove) tookOver(what, loadBalancer string, before dataplane.LoadC
 		}
 	}
 	if ofLoadBalancer == 0 || ofLoadBalancer > 2 || len(writes) > 4 {
-		m.t.Errorf("%s: writes %q", what, writes)
+		m.t.Errorf("%s: writes %q", about, writes)
 	}
 	if ofLoadBalancer == 1 && after.Cut > before.Cut {
-		m.t.Errorf("%s: %s, before %s: %q", what, after, before, after.Failures)
+		m.t.Errorf("%s: %s, before %s: %q", about, after, before, after.Failures)
 	}
 }
 
-func (m *gatewayMove) expectConnections(what string) {
+func (m *gatewayMove) expectConnections(about string) {
 	m.t.Helper()
 	if count := dataplane.SendFlows(m.target(dataplane.TCP), 20); count.Lost > 0 {
-		m.t.Errorf("%s: %s: %q", what, count, count.Failures)
+		m.t.Errorf("%s: %s: %q", about, count, count.Failures)
 	}
 }
 

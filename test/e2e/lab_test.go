@@ -247,11 +247,11 @@ func (l *lab) move(service string, nodes ...string) {
 }
 
 func endpoints(nodes []string) []discoveryv1.Endpoint {
-	all := []discoveryv1.Endpoint{}
+	endpoints := []discoveryv1.Endpoint{}
 	for i, n := range nodes {
-		all = append(all, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.244.0.%d", i+1)}, NodeName: &n})
+		endpoints = append(endpoints, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.244.0.%d", i+1)}, NodeName: &n})
 	}
-	return all
+	return endpoints
 }
 
 // program is a running weir controller.
@@ -290,9 +290,9 @@ func (l *lab) controller(flags ...string) *program {
 }
 
 // eventually polls until ask returns nil, and fails with the last error otherwise.
-func (l *lab) eventually(what string, ask func() error) {
+func (l *lab) eventually(about string, ask func() error) {
 	l.t.Helper()
-	controlplane.Eventually(l.t, what, 3*time.Minute, ask)
+	controlplane.Eventually(l.t, about, 3*time.Minute, ask)
 }
 
 func (l *lab) becomes(pool string, want ...string) {

@@ -64,9 +64,9 @@ func (l *lab) toggleTaint(name string, leaves bool) time.Duration {
 	l.must(l.cluster.Update(l.t.Context(), &node))
 	deadline := began.Add(time.Minute)
 	for {
-		if all := writes(); len(all) > before {
+		if total := writes(); len(total) > before {
 			time.Sleep(idleDelay)
-			return all[before].Time.Sub(began)
+			return total[before].Time.Sub(began)
 		}
 		if time.Now().After(deadline) {
 			l.t.Fatalf("no write %s after the taint of %s", time.Since(began), name)

@@ -24,8 +24,8 @@ func TestBesideAnotherControllerOfTheLoadBalancers(t *testing.T) {
 	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	t.Cleanup(func() {
-		for _, what := range [][]string{{"-k", "../../config/resource-lease"}, {"-n", locker.Namespace, "lease", locker.Name}} {
-			if out, err := l.cluster.kubectl(context.WithoutCancel(t.Context()), append([]string{"delete", "--ignore-not-found"}, what...)...); err != nil {
+		for _, name := range [][]string{{"-k", "../../config/resource-lease"}, {"-n", locker.Namespace, "lease", locker.Name}} {
+			if out, err := l.cluster.kubectl(context.WithoutCancel(t.Context()), append([]string{"delete", "--ignore-not-found"}, name...)...); err != nil {
 				t.Errorf("%v: %s", err, out)
 			}
 		}

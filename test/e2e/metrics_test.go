@@ -35,11 +35,11 @@ func TestMetricsAreForTheirReadersAlone(t *testing.T) {
 		return res.StatusCode, res.Body.Close()
 	}
 	reader, stranger := l.reader(), l.token("stranger")
-	for who, want := range map[string]int{"": 401, "eyJhbGciOiJSUzI1NiJ9.e30.e30": 401, stranger: 403, reader: 200} {
+	for name, want := range map[string]int{"": 401, "eyJhbGciOiJSUzI1NiJ9.e30.e30": 401, stranger: 403, reader: 200} {
 		l.eventually("an answer", func() error {
-			got, err := ask(who)
+			got, err := ask(name)
 			if err == nil && got != want {
-				err = fmt.Errorf("%d, want %d for the token %.20q", got, want, who)
+				err = fmt.Errorf("%d, want %d for the token %.20q", got, want, name)
 			}
 			return err
 		})
@@ -77,7 +77,7 @@ func (l *lab) reader() string {
 }
 
 // checkSeries reads metrics like Prometheus and returns an error that names a missing series.
-func checkSeries(client *http.Client, address, token string, all ...string) error {
+func checkSeries(client *http.Client, address, token string, names ...string) error {
 	req, err := http.NewRequest(http.MethodGet, "https://"+address+"/metrics", nil)
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func checkSeries(client *http.Client, address, token string, all ...string) erro
 	}
 	defer res.Body.Close()
 	page, err := io.ReadAll(res.Body)
-	for _, series := range all {
+	for _, series := range names {
 		if err == nil && !strings.Contains(string(page), series) {
 			err = fmt.Errorf("no series %q", series)
 		}

@@ -44,14 +44,14 @@ func (l *lab) serviceOf(name string) *corev1.Service {
 }
 
 // expectMigrate runs a weir migrate command as a user and requires exit code and output.
-func (l *lab) expectMigrate(code int, says, command string, flags ...string) {
+func (l *lab) expectMigrate(code int, wantText, command string, flags ...string) {
 	l.t.Helper()
-	l.must(l.tryMigrate(code, says, command, flags...))
+	l.must(l.tryMigrate(code, wantText, command, flags...))
 }
 
 // tryMigrate runs a weir migrate command as a user and returns an error unless exit code and output
 // match.
-func (l *lab) tryMigrate(code int, says, command string, flags ...string) error {
+func (l *lab) tryMigrate(code int, wantText, command string, flags ...string) error {
 	l.t.Helper()
 	args := []string{"migrate", command, "--kubeconfig", l.cluster.admin}
 	if command == "status" || command == "run" {
@@ -59,8 +59,8 @@ func (l *lab) tryMigrate(code int, says, command string, flags ...string) error 
 	}
 	of, err := process.RunToEnd(l.t.Context(), nil, filepath.Join(bin, "weir"), append(args, flags...)...)
 	l.must(err)
-	if of.Code != code || !strings.Contains(of.Stdout+of.Stderr, says) {
-		return fmt.Errorf("weir migrate %s ends with %d, want %d, and %q:\n%s%s", command, of.Code, code, says, of.Stdout, of.Stderr)
+	if of.Code != code || !strings.Contains(of.Stdout+of.Stderr, wantText) {
+		return fmt.Errorf("weir migrate %s ends with %d, want %d, and %q:\n%s%s", command, of.Code, code, wantText, of.Stdout, of.Stderr)
 	}
 	return nil
 }
@@ -81,17 +81,17 @@ func (l *lab) startOnRequest() *program {
 
 // With migration on request, nothing happens until a user requests it, or while a user stopped it.
 // Then the leader steps down, the next one migrates, and the address is kept.
-func TestAMigrationThatPeopleAskFor(t *testing.T) {
+func TestRequestedMigration(t *testing.T) {
 	runParallel(t)
 	l := newLab(t, armemu.Options{Role: shipped.MigrationRoles()})
 	publicIP := l.createBasic()
-	is := func(sku string) error {
+	current := func(sku string) error {
 		if raw, _ := l.emulator.Get(publicIP); !strings.Contains(string(raw), `"`+sku+`"`) || !strings.Contains(string(raw), migratedAddress) {
 			return errors.New("the public IP is " + string(raw))
 		}
 		return nil
 	}
-	one := l.startOnRequest()
+	single := l.startOnRequest()
 	two := l.controller("--cluster-name", l.namespace)
 	l.waitStandby(two)
 	l.expectMigrate(2, "Not begun: ", "status")
@@ -100,23 +100,23 @@ func TestAMigrationThatPeopleAskFor(t *testing.T) {
 	l.expectMigrate(4, "Stopped by ", "run")
 	l.expectMigrate(0, "Canceled the stop that was requested by ", "resume")
 	l.expectMigrate(0, "No stop was requested.", "resume")
-	l.must(is("Basic"))
+	l.must(current("Basic"))
 	l.expectMigrate(0, "Done: 1 address is where it was.", "run", "--wait", "--timeout", "10m")
-	l.must(is("Standard"))
-	if code := one.ExitCode(); code != 0 {
+	l.must(current("Standard"))
+	if code := single.ExitCode(); code != 0 {
 		t.Errorf("who has given up the lead ends with %d", code)
 	}
 	l.expectMigrate(0, migratedAddress+" (public IP ", "status", "-o", "text")
 	for _, reason := range []string{"MigratingLoadBalancer", "MigratedLoadBalancer"} {
 		l.eventually("event "+reason, func() error {
-			var all corev1.EventList
-			l.must(l.cluster.List(l.t.Context(), &all, client.InNamespace(l.namespace)))
-			for _, e := range all.Items {
+			var list corev1.EventList
+			l.must(l.cluster.List(l.t.Context(), &list, client.InNamespace(l.namespace)))
+			for _, e := range list.Items {
 				if e.Reason == reason && e.InvolvedObject.Name == "web" && strings.Contains(e.Message, migratedAddress) {
 					return nil
 				}
 			}
-			return fmt.Errorf("there is none of Service web: %d others", len(all.Items))
+			return fmt.Errorf("there is none of Service web: %d others", len(list.Items))
 		})
 	}
 	l.becomes(l.namespace+"-web", "10.0.0.1")

@@ -220,21 +220,21 @@ func (l *lab) countReports() eventCounts {
 	l.t.Helper()
 	var list corev1.EventList
 	l.must(l.cluster.List(l.t.Context(), &list, client.InNamespace(l.namespace)))
-	var all eventCounts
+	var reports eventCounts
 	for _, e := range list.Items {
 		n := int(max(e.Count, 1))
 		switch {
 		case e.InvolvedObject.Kind == "BackendPool":
-			all.problem += n
+			reports.problem += n
 		case strings.HasSuffix(e.Reason, "Updated"):
-			all.updated += n
+			reports.updated += n
 		case strings.HasSuffix(e.Reason, "Retrying"):
-			all.retrying += n
+			reports.retrying += n
 		case strings.HasSuffix(e.Reason, "Failed"):
-			all.failed += n
+			reports.failed += n
 		}
 	}
-	return all
+	return reports
 }
 
 // expectOneReport waits until Service and BackendPool report an outage with this text, and checks that

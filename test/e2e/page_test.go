@@ -96,9 +96,9 @@ func TestThePageInTheCluster(t *testing.T) {
 	everywhere, here, stranger := token("everywhere"), token("here"), token("stranger")
 	const forged = "eyJhbGciOiJSUzI1NiJ9.e30.e30"
 	for _, tt := range []struct {
-		who, token, path string
-		status           int
-		says, never      string
+		user, token, path string
+		status            int
+		wantText, never   string
 	}{
 		{"who sees everything", everywhere, "/pools", 200, l.namespace + "/web", ""},
 		{"one namespace of it", everywhere, "/in/" + l.namespace + "/pools", 200, l.namespace + "/web", ""},
@@ -111,10 +111,10 @@ func TestThePageInTheCluster(t *testing.T) {
 		{"nobody", "", "/pools", 401, "Sign in", "/web"},
 		{"a forged token", forged, "/pools", 401, "Sign in", "/web"},
 	} {
-		l.eventually(tt.who, func() error {
+		l.eventually(tt.user, func() error {
 			status, body, err := ask(tt.path, tt.token)
-			if err == nil && (status != tt.status || !strings.Contains(body, tt.says) || tt.never != "" && strings.Contains(body, tt.never)) {
-				err = fmt.Errorf("%s: %d, want %d with %q, without %q:\n%s", tt.path, status, tt.status, tt.says, tt.never, body)
+			if err == nil && (status != tt.status || !strings.Contains(body, tt.wantText) || tt.never != "" && strings.Contains(body, tt.never)) {
+				err = fmt.Errorf("%s: %d, want %d with %q, without %q:\n%s", tt.path, status, tt.status, tt.wantText, tt.never, body)
 			}
 			return err
 		})

@@ -36,7 +36,7 @@ func TestATenantPausesItsPool(t *testing.T) {
 		out, _ := exec.CommandContext(t.Context(), filepath.Join(bin, "weir"), append(command, "--kubeconfig", editor)...).CombinedOutput()
 		return string(out)
 	}
-	says := func(text string, parts ...string) {
+	message := func(text string, parts ...string) {
 		t.Helper()
 		for _, part := range parts {
 			if !strings.Contains(text, part) {
@@ -66,23 +66,23 @@ func TestATenantPausesItsPool(t *testing.T) {
 	first := l.controller("--leader-elect=false")
 	l.becomes("web", "10.0.0.1")
 
-	says(asks("pause", "-n", l.namespace, "web", "--dry-run"), "would be paused without an end")
-	says(asks("pause", "-n", "weir-system", "--all"), "forbidden")
-	says(asks("pause", "-A", "--all"), "forbidden")
+	message(asks("pause", "-n", l.namespace, "web", "--dry-run"), "would be paused without an end")
+	message(asks("pause", "-n", "weir-system", "--all"), "forbidden")
+	message(asks("pause", "-A", "--all"), "forbidden")
 	by := "system:serviceaccount:" + l.namespace + ":editor"
-	says(asks("pause", "-n", l.namespace, "service/web", "--for", "1h", "--why", "a move\x1b[2J"), "backendpool "+l.namespace+"/web is paused until ")
+	message(asks("pause", "-n", l.namespace, "service/web", "--for", "1h", "--why", "a move\x1b[2J"), "backendpool "+l.namespace+"/web is paused until ")
 	state("[{web " + by + " a move\x1b[2J}]")
 	_, text := l.runCommand("status")
-	if says(text, "Nothing is wrong: 1 BackendPool, 0 Services in namespace "+l.namespace+". Paused: 1. It is unknown whether Weir runs", "by "+by, "a move [2J"); strings.Contains(text, "\x1b") {
+	if message(text, "Nothing is wrong: 1 BackendPool, 0 Services in namespace "+l.namespace+". Paused: 1. It is unknown whether Weir runs", "by "+by, "a move [2J"); strings.Contains(text, "\x1b") {
 		t.Errorf("%q", text)
 	}
-	says(asks("explain", "pool", "web", "-n", l.namespace), "Paused for", "by itself", "weir resume -n "+l.namespace+" web")
+	message(asks("explain", "pool", "web", "-n", l.namespace), "Paused for", "by itself", "weir resume -n "+l.namespace+" web")
 	written := len(l.emulator.Calls(armemu.ByKind(armemu.KindPut, armemu.KindDelete, armemu.KindPatch)))
 
 	l.move("web", n1, n2)
 	first.Kill()
 	l.expectMetric(l.controller("--leader-elect=false"), `weir_backendpools{state="Paused"} 1`)
-	says(asks("pause", "-n", l.namespace, "web", "--for", "5s"), "is paused until ")
+	message(asks("pause", "-n", l.namespace, "web", "--for", "5s"), "is paused until ")
 	var p v1alpha1.BackendPool
 	l.must(l.cluster.Get(t.Context(), key(l.namespace, "web"), &p))
 	l.becomes("web", "10.0.0.1", "10.0.0.2")
@@ -96,22 +96,22 @@ func TestATenantPausesItsPool(t *testing.T) {
 		if err := l.cluster.List(t.Context(), &events, client.InNamespace(l.namespace)); err != nil {
 			return err
 		}
-		said := map[string]int32{}
+		output := map[string]int32{}
 		for _, e := range events.Items {
 			if e.InvolvedObject.Kind == "BackendPool" {
-				said[e.Reason] += max(1, e.Count)
+				output[e.Reason] += max(1, e.Count)
 			}
 		}
-		if said["Paused"] != 1 || said["Resumed"] != 1 {
-			return fmt.Errorf("%v", said)
+		if output["Paused"] != 1 || output["Resumed"] != 1 {
+			return fmt.Errorf("%v", output)
 		}
 		return nil
 	})
 
-	says(asks("pause", "-n", l.namespace, "web"), "without an end")
+	message(asks("pause", "-n", l.namespace, "web"), "without an end")
 	state("[{web " + by + " }]")
 	l.move("web", n2)
-	says(asks("resume", "-n", l.namespace, "--all"), "is resumed: changes since the pause are written now")
+	message(asks("resume", "-n", l.namespace, "--all"), "is resumed: changes since the pause are written now")
 	l.becomes("web", "10.0.0.2")
 	p = v1alpha1.BackendPool{}
 	if l.must(l.cluster.Get(t.Context(), key(l.namespace, "web"), &p)); p.Spec.Paused || p.Spec.Pause != nil {

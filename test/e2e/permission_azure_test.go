@@ -57,19 +57,19 @@ func (l *lab) recordActions() {
 // A missing action is named in the status, even if it is needed for a reference in a write.
 func TestAnActionThatTheRoleLacksIsNamed(t *testing.T) {
 	runParallel(t)
-	for lacks, says := range map[string]string{
+	for lacks, wantText := range map[string]string{
 		"Microsoft.Network/loadBalancers/backendAddressPools/read":  "403 AuthorizationFailed",
 		"Microsoft.Network/virtualNetworks/joinLoadBalancer/action": "403 LinkedAuthorizationFailed",
 	} {
-		t.Run(says, func(t *testing.T) {
+		t.Run(wantText, func(t *testing.T) {
 			t.Parallel()
 			l := newLab(t, armemu.Options{Role: &armemu.Role{Actions: []string{"*"}, NotActions: []string{lacks}}})
 			l.pool("web")
 			l.service("web", l.node("n1", "10.0.0.1"))
 			l.controller("--leader-elect=false")
-			l.expectStatusText("web", says)
+			l.expectStatusText("web", wantText)
 			l.expectStatusText("web", lacks)
-			_, named, _ := strings.Cut(says, " ")
+			_, named, _ := strings.Cut(wantText, " ")
 			l.expectStatus(3, named+": ", lacks, "assign Weir's identity the role", "backendpool "+l.namespace+"/web", "   Service web")
 		})
 	}

@@ -31,14 +31,14 @@ const (
 type permission struct{ verb, group, resource, namespace, name string }
 
 func (p permission) String() string {
-	what := p.verb + " " + formatResource(p.resource, p.group)
+	name := p.verb + " " + formatResource(p.resource, p.group)
 	if p.name != "" {
-		what += " " + p.name
+		name += " " + p.name
 	}
 	if p.namespace != "" {
-		what += " in " + p.namespace
+		name += " in " + p.namespace
 	}
-	return what
+	return name
 }
 
 // formatResource formats a resource and subresource like kubectl.
@@ -116,17 +116,17 @@ func (r shippedRole) permissions(rule rbacv1.PolicyRule) []permission {
 	if len(names) == 0 {
 		names = []string{""}
 	}
-	var all []permission
+	var permissions []permission
 	for _, group := range rule.APIGroups {
 		for _, resource := range rule.Resources {
 			for _, name := range names {
 				for _, verb := range rule.Verbs {
-					all = append(all, permission{verb, group, resource, r.namespace, name})
+					permissions = append(permissions, permission{verb, group, resource, r.namespace, name})
 				}
 			}
 		}
 	}
-	return all
+	return permissions
 }
 
 // A madeCall is a request of one of the accounts, and the role that allowed it, if any.
@@ -202,8 +202,8 @@ func checkRoles(t *testing.T, whole bool) {
 			missing[call.account+" may not "+call.verb+" "+formatResource(call.resource, call.group)] = call.permission
 		}
 	}
-	for _, what := range slices.Sorted(maps.Keys(missing)) {
-		t.Errorf("no role in config/ allows it: %s: %s", what, missing[what])
+	for _, name := range slices.Sorted(maps.Keys(missing)) {
+		t.Errorf("no role in config/ allows it: %s: %s", name, missing[name])
 	}
 	for _, r := range roles {
 		if whole {
@@ -221,9 +221,9 @@ func (r shippedRole) checkUnused(t *testing.T, calls []madeCall) {
 		var verbs []string
 		for _, verb := range rule.Verbs {
 			needed := true
-			one := rule
-			one.Verbs = []string{verb}
-			for _, p := range r.permissions(one) {
+			single := rule
+			single.Verbs = []string{verb}
+			for _, p := range r.permissions(single) {
 				if !used(p) {
 					needed = false
 					t.Errorf("%s: %s allows what no test uses: %s", r.file, r.name, p)

@@ -16,7 +16,7 @@ import (
 )
 
 // expectLinkCondition waits until the PrivateLinkService condition has a reason and a text.
-func (l *lab) expectLinkCondition(name, reason, says string) string {
+func (l *lab) expectLinkCondition(name, reason, wantText string) string {
 	l.t.Helper()
 	var text string
 	l.eventually("Private Link Service of "+name, func() error {
@@ -25,8 +25,8 @@ func (l *lab) expectLinkCondition(name, reason, says string) string {
 			return err
 		}
 		c := meta.FindStatusCondition(s.Status.Conditions, "weir.dev/PrivateLinkService")
-		if c == nil || c.Reason != reason || !strings.Contains(c.Message, says) {
-			return fmt.Errorf("condition %+v, want %s with %q", c, reason, says)
+		if c == nil || c.Reason != reason || !strings.Contains(c.Message, wantText) {
+			return fmt.Errorf("condition %+v, want %s with %q", c, reason, wantText)
 		}
 		text = c.Message
 		return nil

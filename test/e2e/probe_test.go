@@ -49,7 +49,7 @@ func newProbed(t *testing.T, world behavior.Behavior) *probed {
 
 // run runs the program and returns its standard output, standard error and exit code. meanwhile, if
 // not nil, is called with the process once a resource exists.
-func (p *probed) run(meanwhile func(*os.Process), args ...string) (out, said string, code int) {
+func (p *probed) run(meanwhile func(*os.Process), args ...string) (out, output string, code int) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), 5*time.Minute)
 	defer cancel()
@@ -85,9 +85,9 @@ func TestTheProgramProbesAzure(t *testing.T) {
 	world.Overlap, world.UpdateNewPools = behavior.Lock, behavior.Populated
 	p := newProbed(t, world)
 	file := filepath.Join(p.dir, "report.json")
-	out, said, code := p.run(nil, "--yes", "--out", file)
+	out, output, code := p.run(nil, "--yes", "--out", file)
 	if code != 3 || !strings.Contains(out, "lock-429; assumed is supersede") || !strings.Contains(out, "9 of 10 questions are answered") {
-		t.Errorf("exit code %d:\n%s\n%s", code, said, out)
+		t.Errorf("exit code %d:\n%s\n%s", code, output, out)
 	}
 	p.empty("a whole run")
 	raw, err := os.ReadFile(file)
@@ -105,21 +105,21 @@ func TestTheProgramProbesAzure(t *testing.T) {
 		}
 	}
 
-	_, said, code = p.run(func(got *os.Process) { _ = got.Signal(os.Interrupt) }, "--yes")
-	if code != 1 || !strings.Contains(said, "stopping: what was made is deleted first") || !strings.Contains(said, "\ndeleted\n") {
-		t.Errorf("stopped: exit code %d: %s", code, said)
+	_, output, code = p.run(func(got *os.Process) { _ = got.Signal(os.Interrupt) }, "--yes")
+	if code != 1 || !strings.Contains(output, "stopping: what was made is deleted first") || !strings.Contains(output, "\ndeleted\n") {
+		t.Errorf("stopped: exit code %d: %s", code, output)
 	}
 	p.empty("stopped")
 
 	p.run(func(got *os.Process) { _ = got.Signal(syscall.SIGKILL) }, "--yes")
-	if _, said, code = p.run(nil, "--clean", "--yes"); code != 0 || !strings.Contains(said, "\ndeleted weir-probe-") {
-		t.Errorf("after a crash: exit code %d: %s", code, said)
+	if _, output, code = p.run(nil, "--clean", "--yes"); code != 0 || !strings.Contains(output, "\ndeleted weir-probe-") {
+		t.Errorf("after a crash: exit code %d: %s", code, output)
 	}
 	p.empty("after a crash")
 
 	for want, args := range map[int][]string{1: {}, 2: {"--yes", "--location", "a/b"}} {
-		if _, said, code := p.run(nil, args...); code != want {
-			t.Errorf("%v: exit code %d: %s", args, code, said)
+		if _, messages, code := p.run(nil, args...); code != want {
+			t.Errorf("%v: exit code %d: %s", args, code, messages)
 		}
 	}
 }

@@ -219,9 +219,9 @@ func TestProvisionerReportsMissingPermissions(t *testing.T) {
 	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	for name, of := range map[string]struct {
-		flags []string
-		code  int
-		says  string
+		flags    []string
+		code     int
+		wantText string
 	}{
 		"no role":         {nil, 1, "apply config/crd and config/provisioning"},
 		"no kubeconfig":   {[]string{"--kubeconfig", "/nowhere"}, 2, `--kubeconfig "/nowhere"`},
@@ -234,8 +234,8 @@ func TestProvisionerReportsMissingPermissions(t *testing.T) {
 	} {
 		p := l.provisioner(append([]string{"--leader-elect=false"}, of.flags...)...)
 		<-p.Done()
-		if out := p.ReadOutput(); p.ExitCode() != of.code || !strings.Contains(out, of.says) {
-			t.Errorf("%s: exit code %d, want %d:\n%s\nwant %q", name, p.ExitCode(), of.code, out, of.says)
+		if out := p.ReadOutput(); p.ExitCode() != of.code || !strings.Contains(out, of.wantText) {
+			t.Errorf("%s: exit code %d, want %d:\n%s\nwant %q", name, p.ExitCode(), of.code, out, of.wantText)
 		}
 	}
 }

@@ -59,13 +59,13 @@ func (p *provisioning) onlyPod(of, before string) *corev1.Pod {
 	p.t.Helper()
 	var found *corev1.Pod
 	p.eventually("a pod of "+of, func() error {
-		var all corev1.PodList
-		if err := p.cluster.List(p.t.Context(), &all, client.InNamespace(p.namespace)); err != nil {
+		var list corev1.PodList
+		if err := p.cluster.List(p.t.Context(), &list, client.InNamespace(p.namespace)); err != nil {
 			return err
 		}
 		found = nil
-		for i := range all.Items {
-			pod := &all.Items[i]
+		for i := range list.Items {
+			pod := &list.Items[i]
 			if pod.Annotations["weir.dev/provision"] != p.namespace+"/"+of || string(pod.UID) == before || pod.Status.Phase != corev1.PodRunning {
 				continue
 			}
@@ -126,9 +126,9 @@ func TestJobsOfAWholeCluster(t *testing.T) {
 		t.Errorf("it hangs, and fails for %s", got)
 	}
 	p.eventually("the pod of a Job that hung is gone", func() error {
-		var all corev1.PodList
-		p.must(p.cluster.List(t.Context(), &all, client.InNamespace(p.namespace)))
-		for _, pod := range all.Items {
+		var list corev1.PodList
+		p.must(p.cluster.List(t.Context(), &list, client.InNamespace(p.namespace)))
+		for _, pod := range list.Items {
 			if strings.HasSuffix(pod.Annotations["weir.dev/provision"], "/hangs") {
 				return errors.New("it is there")
 			}

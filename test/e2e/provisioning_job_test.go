@@ -63,12 +63,12 @@ func (e *engine) job(before string) *batchv1.Job {
 	e.t.Helper()
 	var found *batchv1.Job
 	e.eventually("a Job", func() error {
-		var all batchv1.JobList
-		if err := e.cluster.List(e.t.Context(), &all, client.InNamespace(e.namespace)); err != nil {
+		var list batchv1.JobList
+		if err := e.cluster.List(e.t.Context(), &list, client.InNamespace(e.namespace)); err != nil {
 			return err
 		}
-		for i := range all.Items {
-			job := &all.Items[i]
+		for i := range list.Items {
+			job := &list.Items[i]
 			if job.DeletionTimestamp != nil && slices.Contains(job.Finalizers, metav1.FinalizerDeleteDependents) {
 				e.deletePods(job)
 				return errors.New("it was still there")
@@ -78,7 +78,7 @@ func (e *engine) job(before string) *batchv1.Job {
 				return nil
 			}
 		}
-		return fmt.Errorf("%d Jobs", len(all.Items))
+		return fmt.Errorf("%d Jobs", len(list.Items))
 	})
 	return found
 }
@@ -101,24 +101,24 @@ func (e *engine) createPod(job *batchv1.Job) *corev1.Pod {
 	return pod
 }
 
-func (e *engine) completeJob(job *batchv1.Job, pod *corev1.Pod, code int32, says string) {
+func (e *engine) completeJob(job *batchv1.Job, pod *corev1.Pod, code int32, wantText string) {
 	e.t.Helper()
 	pod.Status.Phase = corev1.PodSucceeded
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "step", Image: "fetch", ImageID: "fetch", State: corev1.ContainerState{
-		Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Message: says},
+		Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Message: wantText},
 	}}}
 	e.must(e.cluster.Get(e.t.Context(), client.ObjectKeyFromObject(job), job)) // another attempt may have adopted it
 	now := metav1.Now()
 	job.Status.Active, job.Status.Ready = 0, new(int32(0))
-	is := func(kind batchv1.JobConditionType, reason string) batchv1.JobCondition {
+	current := func(kind batchv1.JobConditionType, reason string) batchv1.JobCondition {
 		return batchv1.JobCondition{Type: kind, Status: corev1.ConditionTrue, Reason: reason, LastTransitionTime: now}
 	}
 	if code == 0 {
 		job.Status.Succeeded, job.Status.CompletionTime = 1, &now
-		job.Status.Conditions = []batchv1.JobCondition{is(batchv1.JobSuccessCriteriaMet, ""), is(batchv1.JobComplete, "")}
+		job.Status.Conditions = []batchv1.JobCondition{current(batchv1.JobSuccessCriteriaMet, ""), current(batchv1.JobComplete, "")}
 	} else {
 		pod.Status.Phase, job.Status.Failed = corev1.PodFailed, 1
-		job.Status.Conditions = []batchv1.JobCondition{is(batchv1.JobFailureTarget, batchv1.JobReasonBackoffLimitExceeded), is(batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded)}
+		job.Status.Conditions = []batchv1.JobCondition{current(batchv1.JobFailureTarget, batchv1.JobReasonBackoffLimitExceeded), current(batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded)}
 	}
 	e.must(e.cluster.Status().Update(e.t.Context(), pod))
 	e.must(e.cluster.Status().Update(e.t.Context(), job))
@@ -166,9 +166,9 @@ spec:
 	}
 	e.completeJob(job, e.createPod(job), 7, "getting nowhere\n")
 
-	again := e.job(string(job.UID))
-	if again.Name != job.Name || again.Annotations["weir.dev/attempt"] != "2" {
-		t.Errorf("the next attempt has %s, %v", again.Name, again.Annotations)
+	second := e.job(string(job.UID))
+	if second.Name != job.Name || second.Annotations["weir.dev/attempt"] != "2" {
+		t.Errorf("the next attempt has %s, %v", second.Name, second.Annotations)
 	}
 	status := p.waitState("here", v1alpha1.ProvisionRunning, 2)
 	if got := status.LastAttempt.Message; !strings.HasSuffix(got, "has failed: exit code 7: getting nowhere") {
@@ -177,14 +177,14 @@ spec:
 	if log := p.logs(); !strings.Contains(log, "2026-11-24T04:00:00Z | fetching the payload\n") {
 		t.Errorf("its log:\n%s", log)
 	}
-	pod := e.createPod(again)
+	pod := e.createPod(second)
 	first.Kill()
 	p.provisioner("--leader-elect=false")
 	time.Sleep(3 * time.Second) // time for a duplicate
-	if got := e.job(""); got.UID != again.UID {
+	if got := e.job(""); got.UID != second.UID {
 		t.Error("another one was made")
 	}
-	e.completeJob(again, pod, 0, "")
+	e.completeJob(second, pod, 0, "")
 	if status := p.waitState("here", v1alpha1.ProvisionSucceeded, 2); status.AttemptNumber != 2 {
 		t.Errorf("%d attempts were begun", status.AttemptNumber)
 	}

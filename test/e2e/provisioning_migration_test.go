@@ -58,22 +58,22 @@ spec:
 	p.expectMigrate(0, "Stop requested by ", "stop", "--why", "the shop is open")
 
 	p.provisioner("--leader-elect=false")
-	var all []*program
+	var programs []*program
 	for range 3 {
-		all = append(all, p.controller("--cluster-name", p.namespace))
+		programs = append(programs, p.controller("--cluster-name", p.namespace))
 	}
-	failed := func(attempts int32, says string) {
+	failed := func(attempts int32, wantText string) {
 		t.Helper()
 		last := p.waitState("standard", v1alpha1.ProvisionFailed, attempts).LastAttempt
-		if last.Result != "Invalid" || last.Step != "migrate" || !strings.Contains(last.Message, says) {
-			t.Errorf("attempt %d has failed for %+v, want %q", attempts, last, says)
+		if last.Result != "Invalid" || last.Step != "migrate" || !strings.Contains(last.Message, wantText) {
+			t.Errorf("attempt %d has failed for %+v, want %q", attempts, last, wantText)
 		}
 	}
 	expectEnded := func(want int) {
 		t.Helper()
 		p.eventually("controllers that have given up the lead", func() error {
 			n := 0
-			for _, c := range all {
+			for _, c := range programs {
 				select {
 				case <-c.Done():
 					n++

@@ -160,13 +160,13 @@ func (p *provisioning) waitState(name, state string, attempts int32) v1alpha1.Pr
 func (p *provisioning) logs() string {
 	var list corev1.ConfigMapList
 	p.must(p.cluster.List(p.t.Context(), &list, client.InNamespace(p.namespace)))
-	var all strings.Builder
+	var logs strings.Builder
 	for _, c := range list.Items {
 		if strings.HasPrefix(c.Name, "weir-provision-") {
-			all.WriteString(c.Data["log"])
+			logs.WriteString(c.Data["log"])
 		}
 	}
-	return all.String()
+	return logs.String()
 }
 
 func (p *provisioning) configMap(name string) (*corev1.ConfigMap, error) {
@@ -285,9 +285,9 @@ data:
 	// A repeated event is counted.
 	p.weir("reset", "here")
 	p.eventually("two resets are one event", func() error {
-		var all corev1.EventList
-		p.must(p.cluster.List(t.Context(), &all, client.InNamespace(p.namespace)))
-		for _, e := range all.Items {
+		var list corev1.EventList
+		p.must(p.cluster.List(t.Context(), &list, client.InNamespace(p.namespace)))
+		for _, e := range list.Items {
 			if e.InvolvedObject.Name == "here" && e.Reason == policy.ReasonReset && e.Count == 2 {
 				return nil
 			}

@@ -175,8 +175,8 @@ func (l *lab) admits(group, ip, port string) bool {
 	slices.SortFunc(rules, func(a, b struct{ Properties properties }) int {
 		return cmp.Compare(a.Properties.Priority, b.Properties.Priority)
 	})
-	has := func(one string, all []string, want ...string) bool {
-		return slices.ContainsFunc(append(all, one), func(v string) bool { return v == "*" || slices.Contains(want, v) })
+	has := func(single string, names []string, want ...string) bool {
+		return slices.ContainsFunc(append(names, single), func(v string) bool { return v == "*" || slices.Contains(want, v) })
 	}
 	for _, r := range rules {
 		p := r.Properties
@@ -193,13 +193,13 @@ func (l *lab) admits(group, ip, port string) bool {
 // resourcesIn returns the resources below an ARM ID, as Azure shows them.
 func (l *lab) resourcesIn(prefix string) map[string]string {
 	l.t.Helper()
-	var all []struct {
+	var resources []struct {
 		ID   string
 		Body json.RawMessage
 	}
-	l.must(json.Unmarshal(l.emulator.Snapshot(), &all))
+	l.must(json.Unmarshal(l.emulator.Snapshot(), &resources))
 	found := map[string]string{}
-	for _, r := range all {
+	for _, r := range resources {
 		if strings.HasPrefix(r.ID, prefix) {
 			found[r.ID] = string(r.Body)
 		}
@@ -498,12 +498,12 @@ func TestTheBicepOfTheQuickStart(t *testing.T) {
 		}
 		return string(text)
 	}
-	names := func(text, pattern string) (all []string) {
+	names := func(text, pattern string) (names []string) {
 		for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
-			all = append(all, m[1])
+			names = append(names, m[1])
 		}
-		slices.Sort(all)
-		return all
+		slices.Sort(names)
+		return names
 	}
 	main, page := read(dir+"aks.bicep"), read(guides+"aks.md")
 	modules := regexp.MustCompile(`(?ms)^module \w+ '([^']+)' = .*?^  params: \{\n(.*?)^  \}`).FindAllStringSubmatch(main, -1)

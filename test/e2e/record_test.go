@@ -60,12 +60,12 @@ func TestTheRecordIsTheLeaders(t *testing.T) {
 	as := func(name string) *program { return l.controller("--cluster-name", name) }
 	node := l.node("n1", "10.0.0.1")
 
-	one := as(l.namespace + "-one")
+	single := as(l.namespace + "-one")
 	l.isRecorded(l.namespace + "-one")
 	two := as(l.namespace + "-two")
 	l.waitStandby(two)
 	l.isRecorded(l.namespace + "-one")
-	l.stopController(one) // two leads, and no Service is bound
+	l.stopController(single) // two leads, and no Service is bound
 	l.isRecorded(l.namespace + "-two")
 
 	three := as(l.namespace + "-three")
@@ -77,8 +77,8 @@ func TestTheRecordIsTheLeaders(t *testing.T) {
 	if code := three.ExitCode(); code != 2 {
 		t.Errorf("it ends with %d, want 2", code)
 	}
-	if says := `under the name "` + l.namespace + `-two"`; !strings.Contains(three.ReadOutput(), says) {
-		t.Errorf("it does not say %s:\n%s", says, three.ReadOutput())
+	if want := `under the name "` + l.namespace + `-two"`; !strings.Contains(three.ReadOutput(), want) {
+		t.Errorf("it does not say %s:\n%s", want, three.ReadOutput())
 	}
 	if calls := l.emulator.Calls(); len(calls) > 0 {
 		t.Errorf("Azure saw %v", calls)

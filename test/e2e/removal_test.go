@@ -24,14 +24,14 @@ func (l *lab) stopController(weir *program) {
 
 // deletions returns Azure's deletions and its writes of anything but pools.
 func (l *lab) deletions() []string {
-	var all []string
+	var deletions []string
 	for _, c := range l.emulator.Calls() {
 		whole := c.Method == "PUT" && !strings.Contains(strings.ToLower(c.Path), "/backendaddresspools/")
 		if c.Method == "DELETE" || whole {
-			all = append(all, c.Method+" "+c.Path)
+			deletions = append(deletions, c.Method+" "+c.Path)
 		}
 	}
-	return all
+	return deletions
 }
 
 func (l *lab) expectMetric(weir *program, line string) {
@@ -81,8 +81,8 @@ func TestAnotherClassTakesNothingAway(t *testing.T) {
 		t.Errorf("the log names the Service %d times, want once", n)
 	}
 	l.stopController(weir)
-	if all := l.deletions(); len(all) > 0 {
-		t.Errorf("with another class Azure saw\n%s", strings.Join(all, "\n"))
+	if deletions := l.deletions(); len(deletions) > 0 {
+		t.Errorf("with another class Azure saw\n%s", strings.Join(deletions, "\n"))
 	}
 	if now := l.parts(l.loadBalancer()); !slices.Equal(now, parts) {
 		t.Errorf("the load balancer had\n%s\nand has\n%s", strings.Join(parts, "\n"), strings.Join(now, "\n"))
@@ -95,8 +95,8 @@ func TestAnotherClassTakesNothingAway(t *testing.T) {
 			t.Errorf("Service %s had %s, and has %s", name, ip, now)
 		}
 	}
-	if all := l.deletions(); len(all) > 0 {
-		t.Errorf("set back, Azure saw\n%s", strings.Join(all, "\n"))
+	if deletions := l.deletions(); len(deletions) > 0 {
+		t.Errorf("set back, Azure saw\n%s", strings.Join(deletions, "\n"))
 	}
 	l.stopController(weir)
 
@@ -134,9 +134,9 @@ func TestAnotherClusterNameStopsTheStart(t *testing.T) {
 	if code := weir.ExitCode(); code != 2 {
 		t.Errorf("it ends with %d, want 2", code)
 	}
-	for _, says := range []string{`--cluster-name "` + l.namespace + `-new"`, `under the name "` + l.namespace + `"`, "ConfigMap weir-system/weir-controller", `Set --cluster-name "` + l.namespace + `"`} {
-		if !strings.Contains(weir.ReadOutput(), says) {
-			t.Errorf("it does not say %s:\n%s", says, weir.ReadOutput())
+	for _, wantText := range []string{`--cluster-name "` + l.namespace + `-new"`, `under the name "` + l.namespace + `"`, "ConfigMap weir-system/weir-controller", `Set --cluster-name "` + l.namespace + `"`} {
+		if !strings.Contains(weir.ReadOutput(), wantText) {
+			t.Errorf("it does not say %s:\n%s", wantText, weir.ReadOutput())
 		}
 	}
 	if calls := l.emulator.Calls(); len(calls) > 0 {
@@ -192,8 +192,8 @@ func TestManyAddressesAreNotTakenAway(t *testing.T) {
 	l.expectEvents("a", "LoadBalancerRemovalHeld")
 	l.move("a", n1, n2)
 	l.becomes(l.namespace+"-a", "10.0.0.1", "10.0.0.2")
-	if all := l.deletions(); len(all) > 0 {
-		t.Errorf("Azure saw\n%s", strings.Join(all, "\n"))
+	if deletions := l.deletions(); len(deletions) > 0 {
+		t.Errorf("Azure saw\n%s", strings.Join(deletions, "\n"))
 	}
 
 	l.edit("a", func(s *corev1.Service) { s.Annotations["weir.dev/allow-removal"] = "true" })

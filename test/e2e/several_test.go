@@ -95,22 +95,22 @@ func (l *lab) expectPlacement(service, balancer string) {
 func TestSeveralLoadBalancers(t *testing.T) {
 	runParallel(t)
 	l := newLab(t, armemu.Options{})
-	one, two := l.namespace, l.namespace+"-2"
-	l.createTwoLoadBalancers(one, two)
+	single, two := l.namespace, l.namespace+"-2"
+	l.createTwoLoadBalancers(single, two)
 	l.withoutAdminStates()
 	run := func() *program {
-		return l.controller("--leader-elect=false", "--leader-elect-namespace", "weir-system", "--cluster-name", one)
+		return l.controller("--leader-elect=false", "--leader-elect-namespace", "weir-system", "--cluster-name", single)
 	}
 	weir := run()
 	l.expectMissingRole(weir)
 
-	l.expectNodeLabels(map[string]string{"s1": one, "s2": one, "m1": two, "m2": one})
+	l.expectNodeLabels(map[string]string{"s1": single, "s2": single, "m1": two, "m2": single})
 	for _, name := range []string{"a", "b", "local"} {
-		l.expectPlacement(name, one)
+		l.expectPlacement(name, single)
 	}
-	l.expectPlacement("inside", one+"-internal")
-	l.expectNodePool(one, "10.0.0.1", "10.0.0.2", "10.0.0.4")
-	l.expectNodePool(one+"-internal", "10.0.0.1", "10.0.0.2", "10.0.0.4")
+	l.expectPlacement("inside", single+"-internal")
+	l.expectNodePool(single, "10.0.0.1", "10.0.0.2", "10.0.0.4")
+	l.expectNodePool(single+"-internal", "10.0.0.1", "10.0.0.2", "10.0.0.4")
 	for _, vm := range []string{"m1", "m2"} {
 		if n := l.reads(compute + "/virtualMachines/" + vm); n != 1 {
 			t.Errorf("machine %s was read %d times, want once", vm, n)
@@ -122,7 +122,7 @@ func TestSeveralLoadBalancers(t *testing.T) {
 	l.expectPlacement("a", two)
 	l.expectPlacement("local", two)
 	l.expectPlacement("inside", two+"-internal")
-	l.expectPlacement("b", one)
+	l.expectPlacement("b", single)
 	l.expectNodePool(two, "10.0.0.3")
 	l.expectNodePool(two+"-internal", "10.0.0.3")
 
@@ -130,7 +130,7 @@ func TestSeveralLoadBalancers(t *testing.T) {
 	l.edit("b", func(s *corev1.Service) { s.Annotations[allowed] = two })
 	l.expectPlacement("b", two)
 	l.eventually("the first one", func() error {
-		if parts := l.parts(network + "/loadBalancers/" + one); len(parts) != 0 {
+		if parts := l.parts(network + "/loadBalancers/" + single); len(parts) != 0 {
 			return fmt.Errorf("still has %v", parts)
 		}
 		return nil
@@ -144,7 +144,7 @@ func TestSeveralLoadBalancers(t *testing.T) {
 		l.must(l.cluster.Delete(t.Context(), s))
 		l.gone("Service "+name, s)
 	}
-	for _, balancer := range []string{one, two, one + "-internal", two + "-internal"} {
+	for _, balancer := range []string{single, two, single + "-internal", two + "-internal"} {
 		if body, ok := l.emulator.Get(network + "/loadBalancers/" + balancer); ok {
 			t.Errorf("left in Azure: %s", body)
 		}
@@ -152,14 +152,14 @@ func TestSeveralLoadBalancers(t *testing.T) {
 }
 
 // createTwoLoadBalancers creates two load balancers, four nodes and four Services.
-func (l *lab) createTwoLoadBalancers(one, two string) {
+func (l *lab) createTwoLoadBalancers(single, two string) {
 	l.t.Helper()
 	l.must(l.emulator.Put(vnet+"/subnets/nodes", []byte(`{"properties":{"addressPrefix":"10.0.0.0/16"}}`)))
 	l.write("azure.json", fmt.Sprintf(`{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","subnetName":"nodes","location":"eastus",
 		"loadBalancerBackendPoolUpdateIntervalInSeconds":1,"enableNodeAdminState":false,"multipleStandardLoadBalancerConfigurations":[
 		{"name":%q,"primaryVMSet":"pool-1"},
 		{"name":%q,"primaryVMSet":"as-2","nodeSelector":{"matchLabels":{"team":"shop"}},
-		 "serviceNamespaceSelector":{"matchLabels":{"team":"shop"}}}]}`, one, two))
+		 "serviceNamespaceSelector":{"matchLabels":{"team":"shop"}}}]}`, single, two))
 	l.machine("s1", "10.0.0.1", "pool-1", "")
 	l.machine("s2", "10.0.0.2", "pool-2", "")
 	l.machine("m1", "10.0.0.3", "", "as-2")
@@ -171,7 +171,7 @@ func (l *lab) createTwoLoadBalancers(one, two string) {
 		}
 	}
 	l.createLoadBalancerService("a", toAll(allowed, ""))
-	l.createLoadBalancerService("b", toAll(allowed, one))
+	l.createLoadBalancerService("b", toAll(allowed, single))
 	l.createLoadBalancerService("local", nil, l.namespace+"-m1")
 	l.createLoadBalancerService("inside", toAll("service.beta.kubernetes.io/azure-load-balancer-internal", "true"))
 }

@@ -23,14 +23,14 @@ func TestStartLogIsShort(t *testing.T) {
 	l := newLab(t, armemu.Options{})
 	l.pool("web")
 	l.service("web", l.node("n1", "10.0.0.1"))
-	for verbosity, told := range map[string]bool{"0": false, "1": true} {
+	for verbosity, reported := range map[string]bool{"0": false, "1": true} {
 		weir := l.controller("-v="+verbosity, "--leader-elect=false", "--metrics-secure")
 		l.eventually("the start", func() error {
 			_, err := get(weir.health, "/readyz")
 			return err
 		})
 		l.becomes("web", "10.0.0.1")
-		if told {
+		if reported {
 			l.eventually("all parts", func() error {
 				if out := weir.ReadOutput(); !strings.Contains(out, `"level":"DEBUG","msg":"Starting workers"`) || !strings.Contains(out, `"level":"DEBUG","msg":"starting server"`) {
 					return errors.New(out)
@@ -41,7 +41,7 @@ func TestStartLogIsShort(t *testing.T) {
 		weir.Kill()
 		out := weir.ReadOutput()
 		for _, part := range []string{"EventSource", "workers", "starting server", "metrics server", "healthz check"} {
-			if strings.Contains(out, part) && !told {
+			if strings.Contains(out, part) && !reported {
 				t.Errorf("an operator hears of %q:\n%s", part, out)
 			}
 		}

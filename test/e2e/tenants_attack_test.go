@@ -30,19 +30,19 @@ type attacker struct {
 	deeds []string
 }
 
-func (b *neighbour) attacker(r *rand.Rand) *attacker {
-	b.t.Helper()
+func (n *neighbour) attacker(r *rand.Rand) *attacker {
+	n.t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-tenant-"}}
-	b.must(b.cluster.Create(b.t.Context(), ns))
-	a := &attacker{neighbour: b, namespace: ns.Name, rand: r, uids: []types.UID{"11111111-2222-3333-4444-555555555555"}}
+	n.must(n.cluster.Create(n.t.Context(), ns))
+	a := &attacker{neighbour: n, namespace: ns.Name, rand: r, uids: []types.UID{"11111111-2222-3333-4444-555555555555"}}
 	for _, name := range []string{"web", "all"} {
 		var s corev1.Service
-		b.must(b.cluster.Get(b.t.Context(), key(b.namespace, name), &s))
+		n.must(n.cluster.Get(n.t.Context(), key(n.namespace, name), &s))
 		a.uids = append(a.uids, s.UID)
 	}
 	// The stock role edit is aggregated by a controller that does not run here.
 	tenant := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "tenant", Namespace: ns.Name}}
-	b.must(b.cluster.Create(b.t.Context(), &rbacv1.Role{
+	n.must(n.cluster.Create(n.t.Context(), &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Name: "backendpools", Namespace: ns.Name},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"weir.dev"}, Resources: []string{"backendpools"}, Verbs: []string{"*"}}},
 	}))
@@ -52,13 +52,13 @@ func (b *neighbour) attacker(r *rand.Rand) *attacker {
 		"backendpools": {Kind: "Role", Name: "backendpools"},
 	} {
 		role.APIGroup = rbacv1.GroupName
-		b.must(b.cluster.Create(b.t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: ns.Name}, RoleRef: role, Subjects: tenant}))
+		n.must(n.cluster.Create(n.t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: ns.Name}, RoleRef: role, Subjects: tenant}))
 	}
-	cfg := rest.CopyConfig(b.cluster.rest)
+	cfg := rest.CopyConfig(n.cluster.rest)
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + ns.Name + ":tenant"}
 	var err error
-	a.as, err = client.New(cfg, client.Options{Scheme: b.cluster.Scheme()})
-	b.must(err)
+	a.as, err = client.New(cfg, client.Options{Scheme: n.cluster.Scheme()})
+	n.must(err)
 	return a
 }
 
@@ -68,9 +68,9 @@ func randomOf[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(val
 func (a *attacker) runAction() {
 	a.t.Helper()
 	act := randomOf(a.rand, a.bindPool, a.bindPool, a.createService, a.createService, a.shareAddress, a.closeNodes, a.editService, a.editPool, a.copyPool, a.announceEviction, a.deleteRandom)
-	what, err := act()
-	if err == nil && what != "" {
-		a.deeds = append(a.deeds, what)
+	name, err := act()
+	if err == nil && name != "" {
+		a.deeds = append(a.deeds, name)
 	}
 }
 
@@ -124,22 +124,22 @@ func (a *attacker) addMarks(obj client.Object) {
 	}
 }
 
-func (a *attacker) creates(obj client.Object, what string) (string, error) {
-	return "creates " + obj.GetName() + ": " + what, a.as.Create(a.t.Context(), obj)
+func (a *attacker) creates(obj client.Object, about string) (string, error) {
+	return "creates " + obj.GetName() + ": " + about, a.as.Create(a.t.Context(), obj)
 }
 
 // annotations returns requests at the neighbor's expense, and forged records.
 func (a *attacker) annotations() map[string]string {
 	before, b := a.picture(), a.neighbour.namespace
-	theirs := before["address of web"]
-	all := map[string]string{}
+	foreign := before["address of web"]
+	annotations := map[string]string{}
 	for range a.rand.IntN(3) {
 		name := randomOf(a.rand, "azure-pip-name", "azure-load-balancer-ipv4", "azure-additional-public-ips", "azure-load-balancer-resource-group",
 			"azure-dns-label-name", "azure-deny-all-except-load-balancer-source-ranges", "azure-load-balancer-internal",
 			"azure-disable-load-balancer-floating-ip", "azure-allowed-service-tags", "load-balancer-source-ranges")
 		value := map[string]string{
-			"azure-pip-name": b + "-" + a.owner("web"), "azure-load-balancer-ipv4": theirs,
-			"azure-additional-public-ips":        randomOf(a.rand, theirs, "10.0.0.1", "10.0.0.1,10.0.0.2,10.0.0.3"),
+			"azure-pip-name": b + "-" + a.owner("web"), "azure-load-balancer-ipv4": foreign,
+			"azure-additional-public-ips":        randomOf(a.rand, foreign, "10.0.0.1", "10.0.0.1,10.0.0.2,10.0.0.3"),
 			"azure-load-balancer-resource-group": randomOf(a.rand, "rg", "no-such"), "azure-dns-label-name": "label",
 			"azure-allowed-service-tags":  randomOf(a.rand, "Internet", strings.Repeat("Storage,", 4000)+"Storage"),
 			"load-balancer-source-ranges": randomOf(a.rand, "198.51.100.0/24", manyRanges(5000)),
@@ -147,26 +147,26 @@ func (a *attacker) annotations() map[string]string {
 		if value == "" {
 			value = "true"
 		}
-		all["service.beta.kubernetes.io/"+name] = value
+		annotations["service.beta.kubernetes.io/"+name] = value
 	}
 	if a.rand.IntN(3) == 0 {
-		all["weir.dev/load-balancer"] = randomOf(a.rand, b, b+"-terraform", b+","+b+"-internal")
+		annotations["weir.dev/load-balancer"] = randomOf(a.rand, b, b+"-terraform", b+","+b+"-internal")
 	}
 	if a.rand.IntN(4) == 0 {
-		all["weir.dev/public-ip-resource-groups"] = randomOf(a.rand, "rg", "other", strings.Repeat("g,", 2000)+"rg")
+		annotations["weir.dev/public-ip-resource-groups"] = randomOf(a.rand, "rg", "other", strings.Repeat("g,", 2000)+"rg")
 	}
 	if a.rand.IntN(4) == 0 {
-		all["weir.dev/dry-run"] = "true"
+		annotations["weir.dev/dry-run"] = "true"
 	}
-	return all
+	return annotations
 }
 
 func manyRanges(n int) string {
-	all := make([]string, n)
-	for i := range all {
-		all[i] = fmt.Sprintf("100.%d.%d.0/24", 64+i/256%64, i%256)
+	ranges := make([]string, n)
+	for i := range ranges {
+		ranges[i] = fmt.Sprintf("100.%d.%d.0/24", 64+i/256%64, i%256)
 	}
-	return strings.Join(all, ",")
+	return strings.Join(ranges, ",")
 }
 
 // createService creates a Service of Weir's class on the neighbor's port.
@@ -181,16 +181,16 @@ func (a *attacker) createService() (string, error) {
 	if a.rand.IntN(3) == 0 {
 		s.Finalizers = []string{"weir.dev/azure-load-balancer"}
 	}
-	what, err := a.creates(s, brief(s.Annotations))
+	name, err := a.creates(s, brief(s.Annotations))
 	if err == nil {
 		a.uids = append(a.uids, s.UID)
 		err = a.as.Create(a.t.Context(), &discoveryv1.EndpointSlice{
 			ObjectMeta:  metav1.ObjectMeta{Name: s.Name + "-1", Namespace: a.namespace, Labels: map[string]string{discoveryv1.LabelServiceName: s.Name}},
 			AddressType: discoveryv1.AddressTypeIPv4, Endpoints: endpoints(a.nodes[:1+a.rand.IntN(len(a.nodes))]),
 		})
-		return what, client.IgnoreAlreadyExists(err)
+		return name, client.IgnoreAlreadyExists(err)
 	}
-	return what, err
+	return name, err
 }
 
 func brief(annotations map[string]string) string {
@@ -233,11 +233,11 @@ func (a *attacker) closeNodes() (string, error) {
 
 // editService changes records, finalizers, policy or type of its Services.
 func (a *attacker) editService() (string, error) {
-	var all corev1.ServiceList
-	if err := a.as.List(a.t.Context(), &all, client.InNamespace(a.namespace)); err != nil || len(all.Items) == 0 {
+	var list corev1.ServiceList
+	if err := a.as.List(a.t.Context(), &list, client.InNamespace(a.namespace)); err != nil || len(list.Items) == 0 {
 		return "", err
 	}
-	s := randomOf(a.rand, all.Items...)
+	s := randomOf(a.rand, list.Items...)
 	before := s.DeepCopy()
 	switch a.rand.IntN(4) {
 	case 0:
@@ -255,11 +255,11 @@ func (a *attacker) editService() (string, error) {
 
 // editPool changes marks or pool of a BackendPool, possibly Weir's.
 func (a *attacker) editPool() (string, error) {
-	var all v1alpha1.BackendPoolList
-	if err := a.as.List(a.t.Context(), &all, client.InNamespace(a.namespace)); err != nil || len(all.Items) == 0 {
+	var list v1alpha1.BackendPoolList
+	if err := a.as.List(a.t.Context(), &list, client.InNamespace(a.namespace)); err != nil || len(list.Items) == 0 {
 		return "", err
 	}
-	p := randomOf(a.rand, all.Items...)
+	p := randomOf(a.rand, list.Items...)
 	before := p.DeepCopy()
 	switch a.rand.IntN(3) {
 	case 0:
@@ -275,11 +275,11 @@ func (a *attacker) editPool() (string, error) {
 
 // copyPool copies an object of the neighbor's.
 func (a *attacker) copyPool() (string, error) {
-	theirs := a.pools()
-	if len(theirs) == 0 {
+	foreign := a.pools()
+	if len(foreign) == 0 {
 		return "", nil
 	}
-	p := randomOf(a.rand, theirs...)
+	p := randomOf(a.rand, foreign...)
 	p.Namespace, p.ResourceVersion, p.UID = a.namespace, "", ""
 	return a.creates(&p, fmt.Sprintf("copy of the neighbour's, of %s/%s", p.Spec.LoadBalancer.Name, p.Spec.PoolName))
 }
@@ -298,8 +298,8 @@ func (a *attacker) announceEviction() (string, error) {
 
 // deleteRandom deletes one of its objects.
 func (a *attacker) deleteRandom() (string, error) {
-	var all v1alpha1.BackendPoolList
-	if err := a.as.List(a.t.Context(), &all, client.InNamespace(a.namespace)); err != nil {
+	var list v1alpha1.BackendPoolList
+	if err := a.as.List(a.t.Context(), &list, client.InNamespace(a.namespace)); err != nil {
 		return "", err
 	}
 	var services corev1.ServiceList
@@ -307,8 +307,8 @@ func (a *attacker) deleteRandom() (string, error) {
 		return "", err
 	}
 	var objects []client.Object
-	for i := range all.Items {
-		objects = append(objects, &all.Items[i])
+	for i := range list.Items {
+		objects = append(objects, &list.Items[i])
 	}
 	for i := range services.Items {
 		objects = append(objects, &services.Items[i])

@@ -59,17 +59,17 @@ func TestATenantTakesNoPublicIPOfAnother(t *testing.T) {
 	if err := a.as.Patch(t.Context(), ns, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"weir.dev/allowed-public-ips":"*"}}}`))); !apierrors.IsForbidden(err) {
 		t.Fatalf("the tenant grants itself public IPs: %v", err)
 	}
-	refused := func(called, says string) {
+	refused := func(called, wantText string) {
 		t.Helper()
 		l.eventually(called+" is refused", func() error {
-			var all corev1.EventList
-			l.must(l.cluster.List(t.Context(), &all, client.InNamespace(a.namespace)))
-			for _, e := range all.Items {
-				if e.InvolvedObject.Name == called && strings.Contains(e.Message, says) {
+			var list corev1.EventList
+			l.must(l.cluster.List(t.Context(), &list, client.InNamespace(a.namespace)))
+			for _, e := range list.Items {
+				if e.InvolvedObject.Name == called && strings.Contains(e.Message, wantText) {
 					return nil
 				}
 			}
-			return fmt.Errorf("no event says %q", says)
+			return fmt.Errorf("no event says %q", wantText)
 		})
 	}
 	refused("label", "changes only with a grant")

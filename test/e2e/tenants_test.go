@@ -43,9 +43,9 @@ func TestATenantReachesNothingOfAnother(t *testing.T) {
 				a.runAction()
 				if step == 3 { // random actions
 					for _, act := range []func() (string, error){a.shareAddress, a.closeNodes} {
-						what, err := act()
+						name, err := act()
 						l.must(err)
-						a.deeds = append(a.deeds, what)
+						a.deeds = append(a.deeds, name)
 					}
 				}
 				if step%10 == 9 {
@@ -112,14 +112,14 @@ func (l *lab) allow(namespace, balancer string) {
 type picture map[string]string
 
 // renderInSync returns the picture once everything is in sync.
-func (b *neighbour) renderInSync() picture {
-	b.t.Helper()
-	b.ingress("web", 1)
-	b.ingress("all", 1)
+func (n *neighbour) renderInSync() picture {
+	n.t.Helper()
+	n.ingress("web", 1)
+	n.ingress("all", 1)
 	var p picture
-	b.eventually("the neighbour is in sync", func() error {
-		p = b.picture()
-		for _, pool := range []string{"web." + b.namespace, "edge"} {
+	n.eventually("the neighbour is in sync", func() error {
+		p = n.picture()
+		for _, pool := range []string{"web." + n.namespace, "edge"} {
 			if got := p["state of "+pool]; got != v1alpha1.ReasonInSync {
 				return fmt.Errorf("BackendPool %s is %q", pool, got)
 			}
@@ -142,15 +142,15 @@ func (b *neighbour) renderInSync() picture {
 
 // checkUnchanged waits for the picture; a temporary disturbance shows in the requested Azure deletions
 // only.
-func (b *neighbour) checkUnchanged(before picture, deeds []string) {
-	b.t.Helper()
+func (n *neighbour) checkUnchanged(before picture, deeds []string) {
+	n.t.Helper()
 	defer func() {
-		if b.t.Failed() {
-			b.t.Logf("what the tenant did:\n%s", strings.Join(deeds, "\n"))
+		if n.t.Failed() {
+			n.t.Logf("what the tenant did:\n%s", strings.Join(deeds, "\n"))
 		}
 	}()
-	b.eventually("the neighbour has what it had", func() error {
-		if diff := gocmp.Diff(before, b.picture()); diff != "" {
+	n.eventually("the neighbour has what it had", func() error {
+		if diff := gocmp.Diff(before, n.picture()); diff != "" {
 			return fmt.Errorf("before and after:\n%s", diff)
 		}
 		return nil
@@ -159,22 +159,22 @@ func (b *neighbour) checkUnchanged(before picture, deeds []string) {
 		if !strings.HasPrefix(name, "id of") {
 			continue
 		}
-		taken := b.emulator.Calls(func(c armemu.Call) bool {
+		taken := n.emulator.Calls(func(c armemu.Call) bool {
 			return c.Kind == armemu.KindDelete && strings.EqualFold(c.Resource, id) && c.Status < 300
 		})
 		if len(taken) > 0 {
-			b.t.Errorf("%s was deleted: %s", name, id)
+			n.t.Errorf("%s was deleted: %s", name, id)
 		}
 	}
 }
 
-func (b *neighbour) picture() picture {
-	b.t.Helper()
+func (n *neighbour) picture() picture {
+	n.t.Helper()
 	p := picture{}
 	var addresses []string
 	for _, name := range []string{"web", "all"} {
 		var s corev1.Service
-		b.must(b.cluster.Get(b.t.Context(), key(b.namespace, name), &s))
+		n.must(n.cluster.Get(n.t.Context(), key(n.namespace, name), &s))
 		for _, in := range s.Status.LoadBalancer.Ingress {
 			p["address of "+name] = in.IP
 			addresses = append(addresses, in.IP)
@@ -182,21 +182,21 @@ func (b *neighbour) picture() picture {
 		for _, c := range s.Status.Conditions {
 			p["condition "+c.Type+" of "+name] = string(c.Status) + " " + c.Reason
 		}
-		owner := b.owner(name)
-		p["id of the public IP of "+name] = network + "/publicIPAddresses/" + b.namespace + "-" + owner
+		owner := n.owner(name)
+		p["id of the public IP of "+name] = network + "/publicIPAddresses/" + n.namespace + "-" + owner
 		for _, kind := range []string{"frontendIPConfigurations", "loadBalancingRules", "probes"} {
-			p[kind+" of "+name] = b.owned(kind, owner)
+			p[kind+" of "+name] = n.owned(kind, owner)
 		}
 	}
-	p["pool of web"] = fmt.Sprint(b.addresses(b.loadBalancer(), b.namespace+"-web"))
-	p["pool of all"] = fmt.Sprint(b.addresses(b.loadBalancer(), b.namespace))
-	p["pool of others"] = fmt.Sprint(b.addresses(b.bound, "edge"))
-	p["security rules"] = b.securityRules(addresses)
-	for _, pool := range b.pools() {
+	p["pool of web"] = fmt.Sprint(n.addresses(n.loadBalancer(), n.namespace+"-web"))
+	p["pool of all"] = fmt.Sprint(n.addresses(n.loadBalancer(), n.namespace))
+	p["pool of others"] = fmt.Sprint(n.addresses(n.bound, "edge"))
+	p["security rules"] = n.securityRules(addresses)
+	for _, pool := range n.pools() {
 		p["state of "+pool.Name] = pool.Status.Conditions[slices.IndexFunc(pool.Status.Conditions, func(c metav1.Condition) bool { return c.Type == v1alpha1.ConditionSynced })].Reason
 	}
 	var events corev1.EventList
-	b.must(b.cluster.List(b.t.Context(), &events, client.InNamespace(b.namespace)))
+	n.must(n.cluster.List(n.t.Context(), &events, client.InNamespace(n.namespace)))
 	for _, e := range events.Items {
 		if e.Type == corev1.EventTypeWarning {
 			p["warning about "+e.InvolvedObject.Name+": "+e.Reason] = e.Message
@@ -206,31 +206,31 @@ func (b *neighbour) picture() picture {
 }
 
 // pools returns the neighbor's BackendPools with a status.
-func (b *neighbour) pools() []v1alpha1.BackendPool {
-	b.t.Helper()
-	var all v1alpha1.BackendPoolList
-	b.must(b.cluster.List(b.t.Context(), &all, client.InNamespace(b.namespace)))
-	return slices.DeleteFunc(all.Items, func(p v1alpha1.BackendPool) bool {
+func (n *neighbour) pools() []v1alpha1.BackendPool {
+	n.t.Helper()
+	var list v1alpha1.BackendPoolList
+	n.must(n.cluster.List(n.t.Context(), &list, client.InNamespace(n.namespace)))
+	return slices.DeleteFunc(list.Items, func(p v1alpha1.BackendPool) bool {
 		return !slices.ContainsFunc(p.Status.Conditions, func(c metav1.Condition) bool { return c.Type == v1alpha1.ConditionSynced })
 	})
 }
 
 // owned returns the parts of a kind with an owner's name, without etags and back references.
-func (b *neighbour) owned(kind, owner string) string {
-	b.t.Helper()
-	body, ok := b.emulator.Get(b.loadBalancer())
+func (n *neighbour) owned(kind, owner string) string {
+	n.t.Helper()
+	body, ok := n.emulator.Get(n.loadBalancer())
 	if !ok {
 		return ""
 	}
 	var shown struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
-	b.must(json.Unmarshal(body, &shown))
+	n.must(json.Unmarshal(body, &shown))
 	var parts []map[string]any
 	if raw := shown.Properties[kind]; raw != nil {
-		b.must(json.Unmarshal(raw, &parts))
+		n.must(json.Unmarshal(raw, &parts))
 	}
-	var all []string
+	var names []string
 	for _, part := range parts {
 		name, _ := part["name"].(string)
 		if !strings.HasPrefix(name, owner) {
@@ -238,18 +238,18 @@ func (b *neighbour) owned(kind, owner string) string {
 		}
 		delete(part, "etag")
 		text, err := json.Marshal(part)
-		b.must(err)
-		all = append(all, string(text))
+		n.must(err)
+		names = append(names, string(text))
 	}
-	slices.Sort(all)
-	return strings.Join(all, "\n")
+	slices.Sort(names)
+	return strings.Join(names, "\n")
 }
 
 // securityRules returns the security rules for each of these addresses; Services with equal sources
 // share a rule.
-func (b *neighbour) securityRules(addresses []string) string {
-	b.t.Helper()
-	body, _ := b.emulator.Get(securityGroup)
+func (n *neighbour) securityRules(addresses []string) string {
+	n.t.Helper()
+	body, _ := n.emulator.Get(securityGroup)
 	var shown struct {
 		Properties struct {
 			Rules []struct {
@@ -266,38 +266,38 @@ func (b *neighbour) securityRules(addresses []string) string {
 			} `json:"securityRules"`
 		} `json:"properties"`
 	}
-	b.must(json.Unmarshal(body, &shown))
-	var all []string
+	n.must(json.Unmarshal(body, &shown))
+	var rules []string
 	for _, r := range shown.Properties.Rules {
 		p := r.Properties
 		for _, to := range append(p.Destinations, p.Destination) {
 			atNodes := strings.HasPrefix(to, "10.0.0.") && slices.Contains(append(p.Ports, p.Port), "*")
 			if to == "*" || strings.Contains(to, "/") || slices.Contains(addresses, to) || atNodes {
-				all = append(all, fmt.Sprintf("%s %s from %v to %s at %v", p.Access, p.Protocol, append(p.Sources, p.Source), to, append(p.Ports, p.Port)))
+				rules = append(rules, fmt.Sprintf("%s %s from %v to %s at %v", p.Access, p.Protocol, append(p.Sources, p.Source), to, append(p.Ports, p.Port)))
 			}
 		}
 	}
-	slices.Sort(all)
-	return strings.Join(all, "\n")
+	slices.Sort(rules)
+	return strings.Join(rules, "\n")
 }
 
 // checkPromptChange moves the neighbor's endpoint and counts the writes of others before it is in the
 // pools.
-func (b *neighbour) checkPromptChange() {
-	b.t.Helper()
-	last := b.emulator.Calls()
+func (n *neighbour) checkPromptChange() {
+	n.t.Helper()
+	last := n.emulator.Calls()
 	since := last[len(last)-1].Seq
-	b.move("web", b.nodes[1])
-	b.becomes(b.namespace+"-web", "10.0.0.2")
-	writes := b.emulator.Calls(func(c armemu.Call) bool { return c.Seq > since && c.Kind == armemu.KindPut })
-	if at := slices.IndexFunc(writes, func(c armemu.Call) bool { return strings.Contains(c.Resource, b.namespace+"-web") }); at >= 0 {
+	n.move("web", n.nodes[1])
+	n.becomes(n.namespace+"-web", "10.0.0.2")
+	writes := n.emulator.Calls(func(c armemu.Call) bool { return c.Seq > since && c.Kind == armemu.KindPut })
+	if at := slices.IndexFunc(writes, func(c armemu.Call) bool { return strings.Contains(c.Resource, n.namespace+"-web") }); at >= 0 {
 		writes = writes[:at]
 	}
 	if len(writes) > maxWritesBefore {
-		b.t.Errorf("%d writes of others came before the neighbour's, want at most %d", len(writes), maxWritesBefore)
+		n.t.Errorf("%d writes of others came before the neighbour's, want at most %d", len(writes), maxWritesBefore)
 	}
-	b.eventually("the bound pool", func() error {
-		if got := b.addresses(b.bound, "edge"); !slices.Equal(got, []string{"10.0.0.2", foreignAddress}) {
+	n.eventually("the bound pool", func() error {
+		if got := n.addresses(n.bound, "edge"); !slices.Equal(got, []string{"10.0.0.2", foreignAddress}) {
 			return fmt.Errorf("holds %v", got)
 		}
 		return nil
@@ -305,20 +305,20 @@ func (b *neighbour) checkPromptChange() {
 }
 
 // checkCleanup deletes the neighbor's objects and waits until Azure has none of them.
-func (b *neighbour) checkCleanup() {
-	b.t.Helper()
-	before := b.picture()
-	b.must(b.cluster.DeleteAllOf(b.t.Context(), &v1alpha1.BackendPool{}, client.InNamespace(b.namespace)))
+func (n *neighbour) checkCleanup() {
+	n.t.Helper()
+	before := n.picture()
+	n.must(n.cluster.DeleteAllOf(n.t.Context(), &v1alpha1.BackendPool{}, client.InNamespace(n.namespace)))
 	for _, name := range []string{"web", "all"} {
-		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: b.namespace}}
-		b.must(b.cluster.Delete(b.t.Context(), s))
-		b.gone("Service "+name, s)
-		if _, ok := b.emulator.Get(before["id of the public IP of "+name]); ok {
-			b.t.Errorf("the public IP of %s is left", name)
+		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: n.namespace}}
+		n.must(n.cluster.Delete(n.t.Context(), s))
+		n.gone("Service "+name, s)
+		if _, ok := n.emulator.Get(before["id of the public IP of "+name]); ok {
+			n.t.Errorf("the public IP of %s is left", name)
 		}
 	}
-	b.eventually("the pool of others", func() error {
-		if got := b.addresses(b.bound, "edge"); !slices.Equal(got, []string{foreignAddress}) {
+	n.eventually("the pool of others", func() error {
+		if got := n.addresses(n.bound, "edge"); !slices.Equal(got, []string{foreignAddress}) {
 			return fmt.Errorf("holds %v", got)
 		}
 		return nil

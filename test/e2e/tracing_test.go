@@ -27,7 +27,7 @@ func TestSpansReachTheCollectorThatTheEnvironmentNames(t *testing.T) {
 	n1, n2 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
 	l.service("web", n1)
 	var mu sync.Mutex
-	seen, who := map[string]int{}, ""
+	seen, name := map[string]int{}, ""
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		var data tracepb.TracesData
@@ -40,7 +40,7 @@ func TestSpansReachTheCollectorThatTheEnvironmentNames(t *testing.T) {
 			t.Errorf("%s %v: %v", r.URL, r.Header, err)
 		}
 		for _, of := range data.GetResourceSpans() {
-			who = fmt.Sprint(of.GetResource())
+			name = fmt.Sprint(of.GetResource())
 			for _, scope := range of.GetScopeSpans() {
 				for _, span := range scope.GetSpans() {
 					text := span.GetName()
@@ -62,8 +62,8 @@ func TestSpansReachTheCollectorThatTheEnvironmentNames(t *testing.T) {
 	l.must(weir.Signal(syscall.SIGTERM))
 	l.must(weir.Wait())
 	mu.Lock()
-	if seen["HTTP PUT put web"] != 1 || seen["HTTP GET get web"] == 0 || !strings.Contains(who, `"weir"`) {
-		t.Errorf("spans %v of %s", seen, who)
+	if seen["HTTP PUT put web"] != 1 || seen["HTTP GET get web"] == 0 || !strings.Contains(name, `"weir"`) {
+		t.Errorf("spans %v of %s", seen, name)
 	}
 	mu.Unlock()
 	collector.Close()

@@ -24,12 +24,12 @@ func Watch(t testing.TB, emu *armemu.Emulator) *armemu.Emulator {
 
 // CheckRequests is for harnesses without a test; the error lists the requests.
 func CheckRequests(emu *armemu.Emulator) error {
-	var all []error
+	var errs []error
 	for _, call := range emu.EarlyCalls() {
-		all = append(all, errors.New(call))
+		errs = append(errs, errors.New(call))
 	}
 	for _, v := range emu.Violations() {
-		all = append(all, errors.New("a body breaks the schema: "+v.Describe()))
+		errs = append(errs, errors.New("a body breaks the schema: "+v.Describe()))
 	}
-	return errors.Join(all...)
+	return errors.Join(errs...)
 }

@@ -69,23 +69,23 @@ func (c *cloud) takeDropped() (dropped []flow, open int) {
 
 // writesSince returns the write requests since a call number.
 func (c *cloud) writesSince(since int) []string {
-	var all []string
+	var names []string
 	for _, call := range c.Calls()[since:] {
 		if call.Method != http.MethodGet {
-			all = append(all, call.Method+" "+call.Path)
+			names = append(names, call.Method+" "+call.Path)
 		}
 	}
-	return all
+	return names
 }
 
 // resourceParts returns the resources and their parts by name, as text.
 func (c *cloud) resourceParts(t *testing.T) map[string]string {
 	t.Helper()
-	var all []struct {
+	var resources []struct {
 		ID   string         `json:"id"`
 		Body map[string]any `json:"body"`
 	}
-	if err := json.Unmarshal(c.Snapshot(), &all); err != nil {
+	if err := json.Unmarshal(c.Snapshot(), &resources); err != nil {
 		t.Fatal(err)
 	}
 	parts := map[string]string{}
@@ -96,7 +96,7 @@ func (c *cloud) resourceParts(t *testing.T) map[string]string {
 		}
 		parts[name] = string(text)
 	}
-	for _, r := range all {
+	for _, r := range resources {
 		name := path.Base(path.Dir(r.ID)) + "/" + path.Base(r.ID)
 		properties, _ := r.Body["properties"].(map[string]any)
 		for _, kind := range []string{"frontendIPConfigurations", "backendAddressPools", "loadBalancingRules", "probes", "securityRules"} {
@@ -141,19 +141,19 @@ func normalizeJSON(in any) any {
 
 // diffParts lists the changed parts: + new, ~ changed, - deleted.
 func diffParts(before, after map[string]string) []string {
-	var all []string
+	var parts []string
 	for name, got := range after {
 		if old, ok := before[name]; !ok {
-			all = append(all, "+ "+name)
+			parts = append(parts, "+ "+name)
 		} else if old != got {
-			all = append(all, "~ "+name)
+			parts = append(parts, "~ "+name)
 		}
 	}
 	for name := range before {
 		if _, ok := after[name]; !ok {
-			all = append(all, "- "+name)
+			parts = append(parts, "- "+name)
 		}
 	}
-	slices.SortFunc(all, func(a, b string) int { return strings.Compare(a[2:], b[2:]) })
-	return all
+	slices.SortFunc(parts, func(a, b string) int { return strings.Compare(a[2:], b[2:]) })
+	return parts
 }

@@ -101,16 +101,16 @@ type namedResource struct {
 
 // possibleFlows returns the possible connections with these resources and rule members.
 func possibleFlows(snapshot []byte, members map[string][]string) map[flow]bool {
-	var all []struct{ Body namedResource }
-	if err := json.Unmarshal(snapshot, &all); err != nil {
+	var resources []struct{ Body namedResource }
+	if err := json.Unmarshal(snapshot, &resources); err != nil {
 		panic(err)
 	}
 	public := map[string]string{}
-	for _, r := range all {
+	for _, r := range resources {
 		public[strings.ToLower(r.Body.ID)] = r.Body.Properties.IPAddress
 	}
 	flows := map[flow]bool{}
-	for _, r := range all {
+	for _, r := range resources {
 		for _, rule := range r.Body.Properties.Rules {
 			if rule.Properties.Protocol != "" { // a pool only references its rules
 				addRuleFlows(r.Body, rule, public, members[strings.ToLower(rule.ID)], flows)

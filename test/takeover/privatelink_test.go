@@ -34,9 +34,9 @@ func TestATakeoverOfAPrivateLinkService(t *testing.T) {
 	weir := w.start()
 	w.waitManaged(len(services))
 	w.eventually("condition", func() error {
-		said := w.kubectl("get", "service", "internal", "-o", "jsonpath={.status.conditions}")
-		if !strings.Contains(said, `"reason":"Published"`) || !strings.Contains(said, "1 pending") {
-			return fmt.Errorf("it says %s", said)
+		output := w.kubectl("get", "service", "internal", "-o", "jsonpath={.status.conditions}")
+		if !strings.Contains(output, `"reason":"Published"`) || !strings.Contains(output, "1 pending") {
+			return fmt.Errorf("it says %s", output)
 		}
 		return nil
 	})
@@ -82,9 +82,9 @@ func (w *world) deletePublished(services int, connection string) {
 	w.kubectl("delete", "service", "internal", "--timeout=5m")
 	var order []string
 	for _, call := range w.writesSince(since) {
-		for _, what := range []string{connection, linkName, network + "loadBalancers/kubernetes-internal"} {
-			if strings.EqualFold(call, "DELETE "+what) {
-				order = append(order, what)
+		for _, name := range []string{connection, linkName, network + "loadBalancers/kubernetes-internal"} {
+			if strings.EqualFold(call, "DELETE "+name) {
+				order = append(order, name)
 			}
 		}
 	}

@@ -68,9 +68,9 @@ func (w *world) enableOneFirst(services int) *process.Process {
 	w.kubectl("annotate", "services", "--all", "--all-namespaces", metadata.DryRunAnnotation+"=true")
 	weir := w.start()
 	w.eventually("dry runs", func() error {
-		said := w.kubectl("get", "events", "-A", "--field-selector=reason=DryRun", "-o", "custom-columns=:.regarding.name,:.note,:.message", "--no-headers")
-		if n := strings.Count(said, "dry run: nothing would change in Azure"); n != services {
-			return fmt.Errorf("%d of %d say that nothing would change:\n%s", n, services, said)
+		output := w.kubectl("get", "events", "-A", "--field-selector=reason=DryRun", "-o", "custom-columns=:.regarding.name,:.note,:.message", "--no-headers")
+		if n := strings.Count(output, "dry run: nothing would change in Azure"); n != services {
+			return fmt.Errorf("%d of %d say that nothing would change:\n%s", n, services, output)
 		}
 		return nil
 	})
@@ -100,11 +100,11 @@ func (w *world) checkDropped(when string, want int, whose ...string) {
 func (w *world) waitManaged(services int) {
 	w.Helper()
 	w.eventually("takeover", func() error {
-		var all corev1.ServiceList
+		var list corev1.ServiceList
 		var pools v1alpha1.BackendPoolList
-		w.must(errors.Join(cluster.List(w.Context(), &all), cluster.List(w.Context(), &pools)))
+		w.must(errors.Join(cluster.List(w.Context(), &list), cluster.List(w.Context(), &pools)))
 		n := 0
-		for _, s := range all.Items {
+		for _, s := range list.Items {
 			if slices.Contains(s.Finalizers, metadata.ServiceFinalizer) && s.Annotations[metadata.PlaceAnnotation] != "" {
 				n++
 			}

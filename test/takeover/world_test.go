@@ -43,17 +43,17 @@ type resource struct {
 }
 
 // readResources returns all Azure resources in creation order.
-func (a snapshotFolder) readResources(t *testing.T) []resource {
+func (s snapshotFolder) readResources(t *testing.T) []resource {
 	t.Helper()
-	raw, err := os.ReadFile(string(a) + "resources.json")
+	raw, err := os.ReadFile(string(s) + "resources.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []resource
-	if err := json.Unmarshal(raw, &all); err != nil {
+	var resources []resource
+	if err := json.Unmarshal(raw, &resources); err != nil {
 		t.Fatal(err)
 	}
-	return all
+	return resources
 }
 
 // world is the cluster, its Azure, and the program.
@@ -135,17 +135,17 @@ func (w *world) create(obj client.Object) {
 	obj.SetUID("")
 	w.must(cluster.Create(w.Context(), obj))
 	given := string(obj.GetUID())
-	switch is := obj.(type) {
+	switch current := obj.(type) {
 	case *corev1.Node:
-		is.Status = shall.(*corev1.Node).Status
-		w.must(cluster.Status().Update(w.Context(), is))
+		current.Status = shall.(*corev1.Node).Status
+		w.must(cluster.Status().Update(w.Context(), current))
 	case *corev1.Service:
-		is.Status = shall.(*corev1.Service).Status
-		w.must(cluster.Status().Update(w.Context(), is))
-		w.restore("/registry/services/specs/"+is.Namespace+"/"+is.Name, given, uid)
-		w.eventually("UID of Service "+is.Name, func() error {
-			if err := cluster.Get(w.Context(), client.ObjectKeyFromObject(is), is); err != nil || string(is.UID) != uid {
-				return fmt.Errorf("is %s, want %s: %w", is.UID, uid, err)
+		current.Status = shall.(*corev1.Service).Status
+		w.must(cluster.Status().Update(w.Context(), current))
+		w.restore("/registry/services/specs/"+current.Namespace+"/"+current.Name, given, uid)
+		w.eventually("UID of Service "+current.Name, func() error {
+			if err := cluster.Get(w.Context(), client.ObjectKeyFromObject(current), current); err != nil || string(current.UID) != uid {
+				return fmt.Errorf("is %s, want %s: %w", current.UID, uid, err)
 			}
 			return nil
 		})
@@ -231,9 +231,9 @@ func (w *world) plan() (string, int) {
 }
 
 // eventually polls until ask returns nil, and fails with the last error otherwise.
-func (w *world) eventually(what string, ask func() error) {
+func (w *world) eventually(about string, ask func() error) {
 	w.Helper()
-	controlplane.Eventually(w.T, what, 5*time.Minute, ask)
+	controlplane.Eventually(w.T, about, 5*time.Minute, ask)
 }
 
 // kubectl runs kubectl as an administrator and returns its output.

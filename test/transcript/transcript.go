@@ -44,14 +44,14 @@ func Compare(t *testing.T, name string, plays func(t *testing.T, x *Transcript))
 }
 
 // BeginChapter begins a chapter one second later.
-func (x *Transcript) BeginChapter(what string) {
+func (t *Transcript) BeginChapter(title string) {
 	time.Sleep(time.Second)
-	fmt.Fprintf(&x.text, "\n%s\n", what)
+	fmt.Fprintf(&t.text, "\n%s\n", title)
 }
 
 // AddLine appends a line to the chapter.
-func (x *Transcript) AddLine(format string, args ...any) {
-	fmt.Fprintf(&x.text, "  "+format+"\n", args...)
+func (t *Transcript) AddLine(format string, args ...any) {
+	fmt.Fprintf(&t.text, "  "+format+"\n", args...)
 }
 
 // FormatRequeue formats the time of the next reconciliation; zero is never.

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestALifeIsTheOneInItsFile(t *testing.T) {
+func TestTranscriptMatchesItsFile(t *testing.T) {
 	Compare(t, "alarm", func(_ *testing.T, x *Transcript) {
 		began := time.Now()
 		x.BeginChapter("It is set.")
@@ -19,8 +19,8 @@ func TestALifeIsTheOneInItsFile(t *testing.T) {
 	})
 }
 
-func TestWhereALifeIsAnother(t *testing.T) {
-	for _, c := range []struct{ name, got, want, says string }{
+func TestTranscriptDifferences(t *testing.T) {
+	for _, c := range []struct{ name, got, want, wantText string }{
 		{"the same", "\none\n  a\n", "\none\n  a\n", ""},
 		{"another line", "\none\n  a\n  b\n", "\none\n  a\n  c\n", "f.txt:4:\n got   b\n\nwant   c\n\nafter\n\none\n  a\n"},
 		{"a line more", "\none\n  a\n", "\none\n", "f.txt:3:\n got   a\n\nwant \nafter\n\none\n"},
@@ -30,8 +30,8 @@ func TestWhereALifeIsAnother(t *testing.T) {
 		{"few lines before", strings.Repeat("x\n", 9) + "a\n", strings.Repeat("x\n", 9) + "b\n", "f.txt:10:\n got a\n\nwant b\n\nafter\n" + strings.Repeat("x\n", 6)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := diffFile("f.txt", c.got, c.want); got != c.says {
-				t.Errorf("got %q, want %q", got, c.says)
+			if got := diffFile("f.txt", c.got, c.want); got != c.wantText {
+				t.Errorf("got %q, want %q", got, c.wantText)
 			}
 		})
 	}

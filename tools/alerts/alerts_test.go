@@ -59,16 +59,16 @@ var absent func(int) float64
 func runRules(t *testing.T, minutes int, changed map[string]func(int) float64) map[string]int {
 	t.Helper()
 	p, rules := newPrometheus(t), loadRules(t)
-	all := map[string]func(int) float64{}
+	functions := map[string]func(int) float64{}
 	for _, from := range []map[string]func(int) float64{healthy, changed} {
 		for name, value := range from {
-			all[name] = value
+			functions[name] = value
 		}
 	}
 	since := map[string]int{}
 	for minute := range minutes {
 		at := time.Unix(1_000_000, 0).Add(time.Duration(minute) * time.Minute)
-		for name, value := range all {
+		for name, value := range functions {
 			if value == nil {
 				continue
 			}
@@ -116,7 +116,7 @@ func TestAlertsFire(t *testing.T) {
 	old := late(20) // le format before Prometheus 3
 	old[`weir_endpoint_to_pool_seconds_bucket{le="120"}`] = increasing(80)
 	old[`weir_endpoint_to_pool_seconds_bucket{le="120.0"}`] = absent
-	one := func(name string, value func(int) float64) map[string]func(int) float64 {
+	single := func(name string, value func(int) float64) map[string]func(int) float64 {
 		return map[string]func(int) float64{name: value}
 	}
 	tests := []struct {
@@ -125,24 +125,24 @@ func TestAlertsFire(t *testing.T) {
 		after int // minutes, about the alert's "for"
 		slow  bool
 	}{
-		{one(`weir_build_info{version="v1",goversion="go1",goarch="amd64"}`, absent), "WeirDown", 5, false},
-		{one(`weir_provisioner_build_info{version="v1"}`, stopsAt(30)), "WeirProvisionerDown", 35, false},
-		{one(`weir_backendpools_out_of_sync_oldest_seconds`, increasing(60)), "WeirPoolOutOfSync", 21, false},
-		{one(`weir_services{state="failed"}`, constant(1)), "WeirServiceWithoutLoadBalancer", 15, false},
-		{one(`weir_services{state="deferred"}`, constant(1)), "WeirServiceWithoutLoadBalancer", 15, false},
-		{one(`weir_services{state="rejected"}`, constant(1)), "WeirServiceWithoutLoadBalancer", 15, false},
-		{one(`weir_services{state="retained"}`, constant(1)), "WeirServiceHeld", 15, false},
-		{one(`weir_contested{kind="BackendPool"}`, constant(1)), "WeirContested", 10, false},
-		{one(`weir_pool_oldest_operation_seconds`, increasing(60)), "WeirOperationsStuck", 21, false},
-		{one(`weir_arm_calls_total{operation="put",status="429"}`, increasing(1)), "WeirThrottled", 16, false},
-		{one(`weir_arm_calls_total{operation="put",status="403"}`, increasing(1)), "WeirAzureRefuses", 11, false},
-		{one(`weir_arm_calls_total{operation="get",status="0"}`, increasing(80)), "WeirAzureUnreachable", 11, false},
-		{one(`weir_arm_calls_total{operation="get",status="503"}`, increasing(80)), "WeirAzureUnreachable", 11, false},
-		{one(`weir_resource_lease_refusals_total`, increasing(2)), "WeirResourceLeaseRefused", 16, false},
-		{one(`weir_machines{state="failed"}`, constant(2)), "WeirMachinesFailed", 15, false},
-		{one(`weir_limit_usage_ratio{resource="kubernetes",limit="rules"}`, constant(0.8)), "WeirLimitNear", 15, false},
-		{one(`weir_limit_usage_ratio{resource="region eastus",limit="public IPs"}`, constant(0.8)), "WeirLimitNear", 15, false},
-		{one(`weir_leftovers`, constant(1)), "WeirLeftovers", 60, false},
+		{single(`weir_build_info{version="v1",goversion="go1",goarch="amd64"}`, absent), "WeirDown", 5, false},
+		{single(`weir_provisioner_build_info{version="v1"}`, stopsAt(30)), "WeirProvisionerDown", 35, false},
+		{single(`weir_backendpools_out_of_sync_oldest_seconds`, increasing(60)), "WeirPoolOutOfSync", 21, false},
+		{single(`weir_services{state="failed"}`, constant(1)), "WeirServiceWithoutLoadBalancer", 15, false},
+		{single(`weir_services{state="deferred"}`, constant(1)), "WeirServiceWithoutLoadBalancer", 15, false},
+		{single(`weir_services{state="rejected"}`, constant(1)), "WeirServiceWithoutLoadBalancer", 15, false},
+		{single(`weir_services{state="retained"}`, constant(1)), "WeirServiceHeld", 15, false},
+		{single(`weir_contested{kind="BackendPool"}`, constant(1)), "WeirContested", 10, false},
+		{single(`weir_pool_oldest_operation_seconds`, increasing(60)), "WeirOperationsStuck", 21, false},
+		{single(`weir_arm_calls_total{operation="put",status="429"}`, increasing(1)), "WeirThrottled", 16, false},
+		{single(`weir_arm_calls_total{operation="put",status="403"}`, increasing(1)), "WeirAzureRefuses", 11, false},
+		{single(`weir_arm_calls_total{operation="get",status="0"}`, increasing(80)), "WeirAzureUnreachable", 11, false},
+		{single(`weir_arm_calls_total{operation="get",status="503"}`, increasing(80)), "WeirAzureUnreachable", 11, false},
+		{single(`weir_resource_lease_refusals_total`, increasing(2)), "WeirResourceLeaseRefused", 16, false},
+		{single(`weir_machines{state="failed"}`, constant(2)), "WeirMachinesFailed", 15, false},
+		{single(`weir_limit_usage_ratio{resource="kubernetes",limit="rules"}`, constant(0.8)), "WeirLimitNear", 15, false},
+		{single(`weir_limit_usage_ratio{resource="region eastus",limit="public IPs"}`, constant(0.8)), "WeirLimitNear", 15, false},
+		{single(`weir_leftovers`, constant(1)), "WeirLeftovers", 60, false},
 		{late(8), "WeirEndpointToPoolSlow", 16, true},
 		{late(20), "WeirEndpointToPoolFast", 3, true}, // the slow alert fires too
 		{old, "WeirEndpointToPoolFast", 3, true},

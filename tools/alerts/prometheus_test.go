@@ -43,14 +43,14 @@ func loadRules(t *testing.T) []rulefmt.Rule {
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
-	var all []rulefmt.Rule
+	var rules []rulefmt.Rule
 	for _, g := range groups.Groups {
-		all = append(all, g.Rules...)
+		rules = append(rules, g.Rules...)
 	}
-	if len(all) < 10 {
-		t.Fatalf("only %d rules: are they still found?", len(all))
+	if len(rules) < 10 {
+		t.Fatalf("only %d rules: are they still found?", len(rules))
 	}
-	return all
+	return rules
 }
 
 // prometheus is an in-memory Prometheus with one sample per minute.

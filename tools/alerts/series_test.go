@@ -22,7 +22,7 @@ func documentedSeries(t *testing.T) map[string][]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := map[string][]string{}
+	series := map[string][]string{}
 	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_]+)(?:\\{([a-z_,]+)\\})?` \\| (gauge|counter|histogram) ").FindAllStringSubmatch(string(page), -1) {
 		var of []string
 		if m[2] != "" {
@@ -32,15 +32,15 @@ func documentedSeries(t *testing.T) map[string][]string {
 			of = []string{"request", "resource_group", "subscription_id", "source"}
 		}
 		if m[3] == "histogram" {
-			all[m[1]+"_bucket"], all[m[1]+"_count"], all[m[1]+"_sum"] = append(slices.Clone(of), "le"), of, of
+			series[m[1]+"_bucket"], series[m[1]+"_count"], series[m[1]+"_sum"] = append(slices.Clone(of), "le"), of, of
 			continue
 		}
-		all[m[1]] = of
+		series[m[1]] = of
 	}
-	if len(all) < 30 {
-		t.Fatalf("only %d series: is the table still found?", len(all))
+	if len(series) < 30 {
+		t.Fatalf("only %d series: is the table still found?", len(series))
 	}
-	return all
+	return series
 }
 
 // scrapeLabels are labels added by Prometheus.
@@ -57,7 +57,7 @@ func unknownSeries(t *testing.T, expr string, known map[string][]string) (wrong 
 	parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
 		switch n := node.(type) {
 		case *parser.VectorSelector:
-			if _, is := known[n.Name]; !is {
+			if _, current := known[n.Name]; !current {
 				wrong = append(wrong, "no series "+n.Name)
 				return nil
 			}
@@ -114,19 +114,19 @@ func TestTheDashboardAsksForSeriesThatAreThere(t *testing.T) {
 	if err := json.Unmarshal(data, &board); err != nil {
 		t.Fatal(err)
 	}
-	known, asked := documentedSeries(t), 0
+	known, requested := documentedSeries(t), 0
 	for _, r := range loadRules(t) {
 		known[r.Record] = nil
 	}
 	for _, p := range board.Panels {
 		for _, target := range p.Targets {
-			asked++
+			requested++
 			for _, w := range unknownSeries(t, strings.ReplaceAll(target.Expr, "$__rate_interval", "5m"), known) {
 				t.Errorf("%s: %s", p.Title, w)
 			}
 		}
 	}
-	if asked < 10 {
-		t.Errorf("only %d queries: are they still found?", asked)
+	if requested < 10 {
+		t.Errorf("only %d queries: are they still found?", requested)
 	}
 }

@@ -50,7 +50,7 @@ func TestProvisionerValues(t *testing.T) {
 			t.Errorf("no %s", want)
 		}
 	}
-	if _, is := parseObjects(t, text)["NetworkPolicy "+namespace+" weir-provisioner"]; is {
+	if _, current := parseObjects(t, text)["NetworkPolicy "+namespace+" weir-provisioner"]; current {
 		t.Error("there is a NetworkPolicy")
 	}
 	for key := range parseObjects(t, must(Render(t, namespace, "{provisioning: {enabled: false}}"))) {
@@ -100,9 +100,9 @@ func TestNetworkPoliciesNameTheClients(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := parseObjects(t, text)
+		objects := parseObjects(t, text)
 		for name, want := range map[string][2]string{"weir-controller": {tt.metrics, "metrics"}, "weir-page": {tt.page, "https"}} {
-			spec := all["NetworkPolicy "+namespace+" "+name]["spec"].(map[string]any)
+			spec := objects["NetworkPolicy "+namespace+" "+name]["spec"].(map[string]any)
 			from := []any{map[string]any{"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": want[0]}}}}
 			ports := []any{map[string]any{"protocol": "TCP", "port": want[1]}}
 			if diff := cmp.Diff([]any{map[string]any{"from": from, "ports": ports}}, spec["ingress"]); diff != "" {
@@ -112,7 +112,7 @@ func TestNetworkPoliciesNameTheClients(t *testing.T) {
 	}
 }
 
-func TestWhatIsTurnedOffIsNotThere(t *testing.T) {
+func TestDisabledObjectsAreNotRendered(t *testing.T) {
 	text, err := Render(t, namespace, "{podDisruptionBudget: {enabled: false}, networkPolicy: {enabled: false}, adminState: {enabled: false}, priorityClassName: ''}")
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func TestWhatIsTurnedOffIsNotThere(t *testing.T) {
 
 // Mistyped values, and values that could inject other fields, are rejected by name.
 func TestInvalidValues(t *testing.T) {
-	for name, tt := range map[string]struct{ values, says string }{
+	for name, tt := range map[string]struct{ values, wantText string }{
 		"a mistyped key":          {"{replica: 3}", "replica"},
 		"a mistyped key within":   {"{image: {tags: v1}}", "tags"},
 		"a number as text":        {"{replicas: two}", "replicas"},
@@ -152,7 +152,7 @@ func TestInvalidValues(t *testing.T) {
 		"no URL":                  {"{prometheus: {runbookURL: docs}}", "runbookURL"},
 		"a URL with a quote":      {"{prometheus: {runbookURL: 'https://a\"b'}}", "runbookURL"},
 	} {
-		if _, err := Render(t, namespace, tt.values); err == nil || !strings.Contains(err.Error(), tt.says) {
+		if _, err := Render(t, namespace, tt.values); err == nil || !strings.Contains(err.Error(), tt.wantText) {
 			t.Errorf("%s: %v, want it named", name, err)
 		}
 	}

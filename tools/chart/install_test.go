@@ -93,29 +93,29 @@ func TestInstall(t *testing.T) {
 	}
 	kubectl("create", "namespace", "weir-system")
 	kubectl("apply", "--server-side", "--validate=strict", "-f", "../../examples/pod-monitor.yaml")
-	for who, want := range map[string]string{"weir-metrics-reader": "yes", "weir": "no", "default": "no"} {
-		got := kubectl("auth", "can-i", "get", "/metrics", "--as", "system:serviceaccount:balancing:"+who)
+	for name, want := range map[string]string{"weir-metrics-reader": "yes", "weir": "no", "default": "no"} {
+		got := kubectl("auth", "can-i", "get", "/metrics", "--as", "system:serviceaccount:balancing:"+name)
 		if last := got[strings.LastIndex(got, "\n")+1:]; last != want {
-			t.Errorf("may %s read metrics: %s, want %s", who, got, want)
+			t.Errorf("may %s read metrics: %s, want %s", name, got, want)
 		}
 	}
-	may := func(who string, what ...string) string {
-		got := kubectl(append([]string{"auth", "can-i", "--as", "system:serviceaccount:balancing:" + who}, what...)...)
+	may := func(name string, about ...string) string {
+		got := kubectl(append([]string{"auth", "can-i", "--as", "system:serviceaccount:balancing:" + name}, about...)...)
 		return got[strings.LastIndex(got, "\n")+1:]
 	}
-	for _, what := range [][]string{
+	for _, name := range [][]string{
 		{"list", "provisions.weir.dev"}, {"watch", "partners.weir.dev"}, {"patch", "provisions.weir.dev", "--subresource=status"}, {"update", "leases/weir-provisioner", "-n", "balancing"},
 	} {
-		if controller, provisioner := may("weir", what...), may("weir-provisioner", what...); controller != "no" || provisioner != "yes" {
-			t.Errorf("may %v: the controller %s, the provisioner %s", what, controller, provisioner)
+		if controller, provisioner := may("weir", name...), may("weir-provisioner", name...); controller != "no" || provisioner != "yes" {
+			t.Errorf("may %v: the controller %s, the provisioner %s", name, controller, provisioner)
 		}
 	}
-	for _, what := range [][]string{{"list", "services"}, {"list", "nodes"}, {"list", "backendpools.weir.dev"}, {"update", "leases/weir-controller", "-n", "balancing"}, {"get", "secrets", "-n", "balancing"}} {
-		if got := may("weir-provisioner", what...); got != "no" {
-			t.Errorf("the provisioner may %v: %s", what, got)
+	for _, name := range [][]string{{"list", "services"}, {"list", "nodes"}, {"list", "backendpools.weir.dev"}, {"update", "leases/weir-controller", "-n", "balancing"}, {"get", "secrets", "-n", "balancing"}} {
+		if got := may("weir-provisioner", name...); got != "no" {
+			t.Errorf("the provisioner may %v: %s", name, got)
 		}
 	}
-	for who, want := range map[string]string{"balancing:weir": "yes", "weir-system:weir": "no", "balancing:default": "no"} {
+	for name, want := range map[string]string{"balancing:weir": "yes", "weir-system:weir": "no", "balancing:default": "no"} {
 		rights := [][]string{
 			{"patch", "services"}, {"list", "backendpools.weir.dev"}, {"update", "leases/weir-controller", "-n", "balancing"},
 			{"get", "leases/aks-managed-resource-locker", "-n", "kube-system"}, {"create", "tokenreviews"},
@@ -123,10 +123,10 @@ func TestInstall(t *testing.T) {
 		if hasGates {
 			rights = append(rights, []string{"watch", "pods"}, []string{"patch", "pods", "--subresource=status"})
 		}
-		for _, what := range rights {
-			got := kubectl(append([]string{"auth", "can-i", "--as", "system:serviceaccount:" + who}, what...)...)
+		for _, subject := range rights {
+			got := kubectl(append([]string{"auth", "can-i", "--as", "system:serviceaccount:" + name}, subject...)...)
 			if last := got[strings.LastIndex(got, "\n")+1:]; last != want {
-				t.Errorf("may %s %v: %s, want %s", who, what, got, want)
+				t.Errorf("may %s %v: %s, want %s", name, subject, got, want)
 			}
 		}
 	}

@@ -97,38 +97,38 @@ func keys(m map[string]string) func(yield func(string) bool) {
 // parseObjects parses YAML documents, keyed by kind, namespace and name.
 func parseObjects(t *testing.T, text string) map[string]map[string]any {
 	t.Helper()
-	all := map[string]map[string]any{}
+	values := map[string]map[string]any{}
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(text)), 4096)
 	for {
 		var o unstructured.Unstructured
 		switch err := decoder.Decode(&o); {
 		case errors.Is(err, io.EOF):
-			return all
+			return values
 		case err != nil:
 			t.Fatalf("%v in\n%s", err, text)
 		case len(o.Object) == 0:
 			continue
 		}
 		key := strings.TrimSpace(o.GetKind() + " " + o.GetNamespace() + " " + o.GetName())
-		if _, twice := all[key]; twice {
+		if _, twice := values[key]; twice {
 			t.Errorf("%s is there twice", key)
 		}
-		all[key] = o.Object
+		values[key] = o.Object
 	}
 }
 
 // buildKustomize builds folders of config/.
 func buildKustomize(t *testing.T, folders ...string) map[string]map[string]any {
 	t.Helper()
-	all := map[string]map[string]any{}
+	values := map[string]map[string]any{}
 	for _, folder := range folders {
 		out, err := exec.CommandContext(t.Context(), "../../bin/kubectl", "kustomize", path.Join("../../config", folder)).Output()
 		if err != nil {
 			t.Fatalf("%v: run make kubelab first", err)
 		}
 		for key, o := range parseObjects(t, string(out)) {
-			all[key] = o
+			values[key] = o
 		}
 	}
-	return all
+	return values
 }

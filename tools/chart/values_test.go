@@ -121,7 +121,7 @@ func TestValuesOfPods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := parseObjects(t, text+"\n---\n"+RenderTest(t, namespace, EveryValue))
+	objects := parseObjects(t, text+"\n---\n"+RenderTest(t, namespace, EveryValue))
 	const digest = "@sha256:0123456789012345678901234567890123456789012345678901234567890123"
 	for of, image := range map[string]string{
 		"weir-controller":  "registry.example.com/weir:v2" + digest,
@@ -129,7 +129,7 @@ func TestValuesOfPods(t *testing.T) {
 		"weir-provisioner": "registry.example.com/weir-provisioner:v2@sha256:3210987654321098765432109876543210987654321098765432109876543210",
 		"weir-test":        "registry.example.com/weir:v2" + digest,
 	} {
-		spec := podSpec(t, all, of)
+		spec := podSpec(t, objects, of)
 		container := spec["containers"].([]any)[0].(map[string]any)
 		if container["image"] != image || container["imagePullPolicy"] != "Always" {
 			t.Errorf("%s: image %v, %v", of, container["image"], container["imagePullPolicy"])
@@ -140,7 +140,7 @@ func TestValuesOfPods(t *testing.T) {
 			}
 		}
 	}
-	container := podSpec(t, all, "weir-controller")["containers"].([]any)[0].(map[string]any)
+	container := podSpec(t, objects, "weir-controller")["containers"].([]any)[0].(map[string]any)
 	want := []any{
 		"controller", "--config=/etc/weir/azure.json", "--metrics-bind-address=:8443", "--metrics-secure", "--health-probe-bind-address=:8081",
 		"--cluster-name=prod", "--load-balancer-class=", "--gateway-api", "--delay-node-deletion", "--readiness-gates", "--verbosity=1",
@@ -160,12 +160,12 @@ func TestValuesOfPods(t *testing.T) {
 	}
 }
 
-func podSpec(t *testing.T, all map[string]map[string]any, name string) map[string]any {
+func podSpec(t *testing.T, values map[string]map[string]any, name string) map[string]any {
 	t.Helper()
-	if pod := all["Pod "+namespace+" "+name]; pod != nil {
+	if pod := values["Pod "+namespace+" "+name]; pod != nil {
 		return pod["spec"].(map[string]any)
 	}
-	deployment := all["Deployment "+namespace+" "+name]
+	deployment := values["Deployment "+namespace+" "+name]
 	if deployment == nil {
 		t.Fatalf("no %s", name)
 	}
@@ -179,11 +179,11 @@ func TestPrometheus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := parseObjects(t, text)
+	objects := parseObjects(t, text)
 	var monitor monitoringv1.PodMonitor
 	var rules monitoringv1.PrometheusRule
 	for key, to := range map[string]any{"PodMonitor balancing weir-controller": &monitor, "PrometheusRule balancing weir": &rules} {
-		raw, err := json.Marshal(all[key])
+		raw, err := json.Marshal(objects[key])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -197,12 +197,12 @@ func TestPrometheus(t *testing.T) {
 		t.Errorf("labels %v, %v", monitor.Labels, rules.Labels)
 	}
 	credentials := monitor.Spec.PodMetricsEndpoints[0].Authorization.Credentials
-	secret := all["Secret balancing "+credentials.Name]
+	secret := objects["Secret balancing "+credentials.Name]
 	if secret == nil || secret["type"] != "kubernetes.io/service-account-token" || credentials.Key != "token" {
 		t.Fatalf("the token is key %s of Secret %s: %v", credentials.Key, credentials.Name, secret)
 	}
 	account := secret["metadata"].(map[string]any)["annotations"].(map[string]any)["kubernetes.io/service-account.name"].(string)
-	if all["ServiceAccount balancing "+account] == nil {
+	if objects["ServiceAccount balancing "+account] == nil {
 		t.Errorf("no ServiceAccount %s", account)
 	}
 	alerts := 0

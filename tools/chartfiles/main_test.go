@@ -68,7 +68,7 @@ func TestWriteFiles(t *testing.T) {
 
 // Each value has a description and a default.
 func TestValuesAreDescribed(t *testing.T) {
-	for name, tt := range map[string]struct{ schema, values, says string }{
+	for name, tt := range map[string]struct{ schema, values, wantText string }{
 		"no description":      {`{"properties": {"a": {"type": "string"}}}`, `a: b`, "a has no description"},
 		"none within":         {`{"properties": {"a": {"properties": {"b": {}}}}}`, `a: {b: 1}`, "a.b has no description"},
 		"no default":          {`{"properties": {"a": {"description": "d"}}}`, `{}`, "a has no default"},
@@ -81,8 +81,8 @@ func TestValuesAreDescribed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := renderReadme(dir); err == nil || !strings.Contains(err.Error(), tt.says) {
-			t.Errorf("%s: %v, want %s", name, err, tt.says)
+		if _, err := renderReadme(dir); err == nil || !strings.Contains(err.Error(), tt.wantText) {
+			t.Errorf("%s: %v, want %s", name, err, tt.wantText)
 		}
 	}
 }

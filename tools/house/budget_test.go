@@ -36,34 +36,34 @@ func TestHouseKeepsItsBudget(t *testing.T) {
 	}
 	over, allowed := overBudget(computeSizes(tree), folders), readNumbers(t, exceptionsFile)
 	remaining := map[string]int{}
-	for _, what := range slices.Sorted(maps.Keys(over)) {
-		before, excepted := allowed[what]
+	for _, name := range slices.Sorted(maps.Keys(over)) {
+		before, excepted := allowed[name]
 		switch {
 		case !excepted:
-			t.Errorf("%s: %d is over the budget of %s", what, over[what], budget)
-		case over[what] > before:
-			t.Errorf("%s: %d, and %s allows %d: exceptions may only shrink", what, over[what], exceptionsFile, before)
+			t.Errorf("%s: %d is over the budget of %s", name, over[name], budget)
+		case over[name] > before:
+			t.Errorf("%s: %d, and %s allows %d: exceptions may only shrink", name, over[name], exceptionsFile, before)
 		}
 		if excepted {
-			remaining[what] = min(before, over[what])
+			remaining[name] = min(before, over[name])
 		}
 	}
 	if *lowerExceptions {
 		writeNumbers(t, exceptionsFile, "# What is over the budget of "+budget+".", "Budget", remaining)
 		return
 	}
-	for _, what := range slices.Sorted(maps.Keys(allowed)) {
-		if slack := allowed[what] - remaining[what]; slack*10 > allowed[what] {
-			t.Errorf("%s: %d is more than a tenth above what there is: run go test ./tools/house -run Budget -lower", what, allowed[what])
+	for _, name := range slices.Sorted(maps.Keys(allowed)) {
+		if slack := allowed[name] - remaining[name]; slack*10 > allowed[name] {
+			t.Errorf("%s: %d is more than a tenth above what there is: run go test ./tools/house -run Budget -lower", name, allowed[name])
 		}
 	}
 }
 
 var budget = fmt.Sprintf("%d imports of a package, and %d folders below internal", maxImports, maxFolders)
 
-func overBudget(all []packageSize, folders int) map[string]int {
+func overBudget(sizes []packageSize, folders int) map[string]int {
 	over := map[string]int{}
-	for _, s := range all {
+	for _, s := range sizes {
 		if s.Imports > maxImports && !connectsPackages(s.Package) {
 			over[s.Package+" imports"] = s.Imports
 		}
@@ -121,7 +121,7 @@ func readNumbers(t *testing.T, file string) map[string]int {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	all := map[string]int{}
+	numbers := map[string]int{}
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		line, _, _ := strings.Cut(lines.Text(), "#")
 		if strings.TrimSpace(line) == "" {
@@ -132,9 +132,9 @@ func readNumbers(t *testing.T, file string) map[string]int {
 		if _, err := fmt.Sscan(line, &name, &unit, &n); err != nil {
 			t.Fatalf("%s: %q: %v", file, line, err)
 		}
-		all[name+" "+unit] = n
+		numbers[name+" "+unit] = n
 	}
-	return all
+	return numbers
 }
 
 // writeNumbers writes numbers below a title and the command that lowers them.
@@ -142,8 +142,8 @@ func writeNumbers(t *testing.T, file, title, test string, numbers map[string]int
 	t.Helper()
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s\n# The numbers may only shrink: go test ./tools/house -run %s -lower\n", title, test)
-	for _, what := range slices.Sorted(maps.Keys(numbers)) {
-		fmt.Fprintf(&text, "%s %d\n", what, numbers[what])
+	for _, name := range slices.Sorted(maps.Keys(numbers)) {
+		fmt.Fprintf(&text, "%s %d\n", name, numbers[name])
 	}
 	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
 		t.Fatal(err)

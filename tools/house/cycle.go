@@ -15,7 +15,7 @@ type fileCycle struct {
 }
 
 func findCycles(t *tree) []fileCycle {
-	var all []fileCycle
+	var cycles []fileCycle
 	for _, p := range t.packages {
 		refers := map[string]map[string]bool{}
 		for _, f := range p.files {
@@ -30,13 +30,13 @@ func findCycles(t *tree) []fileCycle {
 			}
 		}
 		if files := largestComponent(refers); len(files) > 1 {
-			all = append(all, fileCycle{p.path, files})
+			cycles = append(cycles, fileCycle{p.path, files})
 		}
 	}
-	slices.SortFunc(all, func(a, b fileCycle) int {
+	slices.SortFunc(cycles, func(a, b fileCycle) int {
 		return cmp.Or(len(b.Files)-len(a.Files), cmp.Compare(a.Package, b.Package))
 	})
-	return all
+	return cycles
 }
 
 // largestComponent returns the base names of the largest strongly connected set; refers maps a file to the files it uses.

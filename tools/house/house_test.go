@@ -107,20 +107,20 @@ func loadSmallModule(t *testing.T) *tree {
 
 func TestSizesAndCycles(t *testing.T) {
 	tr := loadSmallModule(t)
-	all := computeSizes(tr)
-	if len(all) != 3 || all[0].Package != "lane" || all[0].Files != 2 || all[0].Lines != strings.Count(smallModule["lane/lane.go"]+smallModule["lane/pass.go"], "\n") {
-		t.Errorf("got %+v", all)
+	sizes := computeSizes(tr)
+	if len(sizes) != 3 || sizes[0].Package != "lane" || sizes[0].Files != 2 || sizes[0].Lines != strings.Count(smallModule["lane/lane.go"]+smallModule["lane/pass.go"], "\n") {
+		t.Errorf("got %+v", sizes)
 	}
 	imports := map[string]int{}
-	for _, s := range all {
+	for _, s := range sizes {
 		imports[s.Package] = s.Imports
 	}
 	if want := map[string]int{"lane": 0, "azure": 0, "cmd/weir": 2}; !maps.Equal(imports, want) {
 		t.Errorf("got imports %v, want %v", imports, want)
 	}
 	want := typeSize{Name: "Lane", Methods: 5, Fields: 4, Files: 2}
-	if all[0].Types[0] != want {
-		t.Errorf("got %+v, want %+v", all[0].Types[0], want)
+	if sizes[0].Types[0] != want {
+		t.Errorf("got %+v, want %+v", sizes[0].Types[0], want)
 	}
 	if c := findCycles(tr); len(c) != 1 || c[0].Package != "lane" || !slices.Equal(c[0].Files, []string{"lane.go", "pass.go"}) {
 		t.Errorf("got %+v", c)

@@ -48,14 +48,14 @@ type listedPackage struct {
 // loadTree reads and type-checks the packages that a command links. Packages outside the module come from
 // compiled export data, which go list builds if needed.
 func loadTree(ctx context.Context, dir, root string) (*tree, error) {
-	all, err := listPackages(ctx, dir, []string{root}, "-export")
+	packages, err := listPackages(ctx, dir, []string{root}, "-export")
 	if err != nil {
 		return nil, err
 	}
 	t := &tree{fset: token.NewFileSet()}
 	known := &packageImporter{modulePackages: map[string]*types.Package{}, exportFiles: map[string]string{}}
 	known.fallback = importer.ForCompiler(t.fset, "gc", known.openExport)
-	for _, l := range all {
+	for _, l := range packages {
 		if l.Module == nil || !l.Module.Main {
 			known.exportFiles[l.ImportPath] = l.Export
 			continue
@@ -77,12 +77,12 @@ func loadTree(ctx context.Context, dir, root string) (*tree, error) {
 
 // parseTree reads the packages that commands link, without type information.
 func parseTree(ctx context.Context, dir string, roots ...string) (*tree, error) {
-	all, err := listPackages(ctx, dir, roots)
+	packages, err := listPackages(ctx, dir, roots)
 	if err != nil {
 		return nil, err
 	}
 	t := &tree{fset: token.NewFileSet()}
-	for _, l := range all {
+	for _, l := range packages {
 		if l.Module == nil || !l.Module.Main {
 			continue
 		}
@@ -101,17 +101,17 @@ func listPackages(ctx context.Context, dir string, roots []string, flags ...stri
 	if err != nil {
 		return nil, fmt.Errorf("go list in %s: %w", dir, err)
 	}
-	var all []listedPackage
+	var listed []listedPackage
 	for d := json.NewDecoder(bytes.NewReader(raw)); ; {
 		var l listedPackage
 		err := d.Decode(&l)
 		if errors.Is(err, io.EOF) {
-			return all, nil
+			return listed, nil
 		}
 		if err != nil {
 			return nil, fmt.Errorf("what go list says: %w", err)
 		}
-		all = append(all, l)
+		listed = append(listed, l)
 	}
 }
 

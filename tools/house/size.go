@@ -37,16 +37,16 @@ type typeSize struct {
 func (t typeSize) isLarge() bool { return t.Methods > maxMethods || t.Fields > maxFields }
 
 func computeSizes(t *tree) []packageSize {
-	var all []packageSize
+	var sizes []packageSize
 	for _, p := range t.packages {
 		s := packageSize{Package: p.path, Files: len(p.files), Imports: countImports(p.files, t.module), Types: typesOf(p.files, t.fset)}
 		for _, n := range p.lines {
 			s.Lines += n
 		}
-		all = append(all, s)
+		sizes = append(sizes, s)
 	}
-	slices.SortFunc(all, func(a, b packageSize) int { return cmp.Or(b.Lines-a.Lines, cmp.Compare(a.Package, b.Package)) })
-	return all
+	slices.SortFunc(sizes, func(a, b packageSize) int { return cmp.Or(b.Lines-a.Lines, cmp.Compare(a.Package, b.Package)) })
+	return sizes
 }
 
 // countImports counts the packages of the module that the files import.
@@ -64,12 +64,12 @@ func countImports(files []*ast.File, module string) int {
 
 // typesOf counts methods and fields of the declared types, most methods first.
 func typesOf(files []*ast.File, fset *token.FileSet) []typeSize {
-	all, in := map[string]*typeSize{}, map[string]map[string]bool{}
+	types, in := map[string]*typeSize{}, map[string]map[string]bool{}
 	of := func(name string) *typeSize {
-		if all[name] == nil {
-			all[name], in[name] = &typeSize{Name: name}, map[string]bool{}
+		if types[name] == nil {
+			types[name], in[name] = &typeSize{Name: name}, map[string]bool{}
 		}
-		return all[name]
+		return types[name]
 	}
 	for _, f := range files {
 		for _, d := range f.Decls {
@@ -89,7 +89,7 @@ func typesOf(files []*ast.File, fset *token.FileSet) []typeSize {
 		}
 	}
 	var out []typeSize
-	for name, t := range all {
+	for name, t := range types {
 		t.Files = len(in[name])
 		out = append(out, *t)
 	}

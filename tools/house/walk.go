@@ -52,7 +52,7 @@ type walkResult struct {
 
 // references returns n and the functions it mentions, resolved through fields and interfaces.
 func (n *node) references() map[*node]bool {
-	all, seen := map[*node]bool{n: true}, map[*node]bool{n: true}
+	nodes, seen := map[*node]bool{n: true}, map[*node]bool{n: true}
 	for next := []*node{n}; len(next) > 0; {
 		at := next[0]
 		next = next[1:]
@@ -60,14 +60,14 @@ func (n *node) references() map[*node]bool {
 			switch {
 			case seen[m]:
 			case m.file != "":
-				all[m] = true
+				nodes[m] = true
 			default:
 				next = append(next, m)
 			}
 			seen[m] = true
 		}
 	}
-	return all
+	return nodes
 }
 
 // measureWalk merges the segments of a walk. If one cannot be found, Error is set.
@@ -110,7 +110,7 @@ func (g *graph) measureWalk(w walk) walkResult {
 
 // findNodes returns the functions with these names; a leading part of the package path may be omitted.
 func (g *graph) findNodes(names []string) ([]*node, error) {
-	var all []*node
+	var nodes []*node
 	for _, name := range names {
 		var found []*node
 		for _, n := range g.nodes {
@@ -121,21 +121,21 @@ func (g *graph) findNodes(names []string) ([]*node, error) {
 		if len(found) == 0 {
 			return nil, fmt.Errorf("no function is called %q; name one as in kube.(*Cluster).Setup with -walk", name)
 		}
-		all = append(all, found...)
+		nodes = append(nodes, found...)
 	}
-	return all, nil
+	return nodes, nil
 }
 
 // excludedNodes returns the nodes that a walk must not enter, except those in but.
 func (g *graph) excludedNodes(but []*node) map[*node]bool {
-	all := map[*node]bool{}
+	items := map[*node]bool{}
 	for _, name := range g.excluded {
 		nodes, err := g.findNodes([]string{name})
 		for _, n := range nodes {
-			all[n] = err == nil && !slices.Contains(but, n)
+			items[n] = err == nil && !slices.Contains(but, n)
 		}
 	}
-	return all
+	return items
 }
 
 // findPath returns the functions on any path from one of from to one of to, and the length of the shortest path.

@@ -32,21 +32,21 @@ func TestBannedWords(t *testing.T) {
 	}
 	allowed := readNumbers(t, wordsFile)
 	remaining := map[string]int{}
-	for _, what := range slices.Sorted(maps.Keys(counts)) {
-		if n := counts[what]; n > allowed[what] {
-			t.Errorf("%s: %d banned words, allowed are %d; the list is in tools/house/words_test.go", what, n, allowed[what])
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		if n := counts[name]; n > allowed[name] {
+			t.Errorf("%s: %d banned words, allowed are %d; the list is in tools/house/words_test.go", name, n, allowed[name])
 		}
-		if n := min(counts[what], allowed[what]); n > 0 {
-			remaining[what] = n
+		if n := min(counts[name], allowed[name]); n > 0 {
+			remaining[name] = n
 		}
 	}
 	if *lowerExceptions {
 		writeNumbers(t, wordsFile, "# How many banned words each folder may have.", "Words", remaining)
 		return
 	}
-	for _, what := range slices.Sorted(maps.Keys(allowed)) {
-		if slack := allowed[what] - remaining[what]; slack*10 > allowed[what] {
-			t.Errorf("%s: %d is more than a tenth above what there is: run go test ./tools/house -run Words -lower", what, allowed[what])
+	for _, name := range slices.Sorted(maps.Keys(allowed)) {
+		if slack := allowed[name] - remaining[name]; slack*10 > allowed[name] {
+			t.Errorf("%s: %d is more than a tenth above what there is: run go test ./tools/house -run Words -lower", name, allowed[name])
 		}
 	}
 }

@@ -42,7 +42,7 @@ func TestNextPodStep(t *testing.T) {
 	for name, test := range map[string]struct {
 		situation podState
 		step      podStep
-		again     time.Duration
+		retry     time.Duration
 	}{
 		"new pod":                              {podState{pod: pending}, podBind, 0},
 		"new pod, deleted":                     {podState{pod: deleted(pending, 30)}, podRemove, 0},
@@ -72,9 +72,9 @@ func TestNextPodStep(t *testing.T) {
 		"deleted before it ran is not started": {podState{pod: deleted(bound, 30), node: alive}, podWait, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			step, again := nextPodStep(test.situation)
-			if step != test.step || again != test.again {
-				t.Errorf("got %s, again in %v; want %s, %v", step, again, test.step, test.again)
+			step, second := nextPodStep(test.situation)
+			if step != test.step || second != test.retry {
+				t.Errorf("got %s, again in %v; want %s, %v", step, second, test.step, test.retry)
 			}
 		})
 	}
@@ -170,8 +170,8 @@ func TestWantedNodeKeepsForeignTaints(t *testing.T) {
 	if ready != corev1.ConditionUnknown || len(node.Spec.Taints) != 3 {
 		t.Errorf("a dead node: Ready %s, taints %v", ready, node.Spec.Taints)
 	}
-	if _, again := desiredNode(node); !sameTaints(again, node.Spec.Taints) {
-		t.Errorf("a dead node is not left alone: %v after %v", again, node.Spec.Taints)
+	if _, second := desiredNode(node); !sameTaints(second, node.Spec.Taints) {
+		t.Errorf("a dead node is not left alone: %v after %v", second, node.Spec.Taints)
 	}
 	node.Labels = nil
 	if _, taints := desiredNode(node); !sameTaints(taints, []corev1.Taint{foreign}) {

@@ -210,9 +210,9 @@ func (k *kubelet) syncPod(ctx context.Context, ref objectRef) error {
 	if err != nil {
 		return err
 	}
-	step, again := nextPodStep(situation)
-	if again > 0 {
-		k.queue.AddAfter(ref, again)
+	step, requeue := nextPodStep(situation)
+	if requeue > 0 {
+		k.queue.AddAfter(ref, requeue)
 	}
 	switch step {
 	case podBind:

@@ -85,14 +85,14 @@ func (c *checker) canCompile(m mutant) bool {
 	if err != nil {
 		return false
 	}
-	var all []*ast.File
+	var files []*ast.File
 	for name, f := range c.files[path.Dir(m.File)] {
 		if name == m.File {
 			f = changed
 		}
-		all = append(all, f)
+		files = append(files, f)
 	}
 	conf := types.Config{Importer: c.imports, Error: func(error) {}}
-	_, err = conf.Check(path.Dir(m.File), c.fset, all, nil)
+	_, err = conf.Check(path.Dir(m.File), c.fset, files, nil)
 	return err == nil
 }

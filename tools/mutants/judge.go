@@ -96,56 +96,56 @@ func batchesOf(out []byte, elapsed time.Duration) []testBatch {
 
 // prepareBuild builds everything with the mutants compiled in and runs it with none enabled. It fails if
 // that run fails, because results would mean nothing.
-func (j *runner) prepareBuild(ctx context.Context, texts map[string][]byte, changes map[int]mutant) error {
-	if err := j.listSimulatorDeps(ctx); err != nil {
+func (r *runner) prepareBuild(ctx context.Context, texts map[string][]byte, changes map[int]mutant) error {
+	if err := r.listSimulatorDeps(ctx); err != nil {
 		return err
 	}
-	list, err := writeOverlay(j.buildDir, j.root, texts, changes)
+	list, err := writeOverlay(r.buildDir, r.root, texts, changes)
 	if err != nil {
 		return err
 	}
-	j.testBinaries = map[string]*testBinary{}
+	r.testBinaries = map[string]*testBinary{}
 	played := false
 	for _, p := range packagesOf(slices.Collect(maps.Values(changes))) {
-		b := &testBinary{path: filepath.Join(j.buildDir, strings.ReplaceAll(p, "/", "_")+".tests")}
-		if err := j.runGo(ctx, "test", "-c", "-vet=off", "-overlay", list, "-o", b.path, "./"+p); err != nil {
+		b := &testBinary{path: filepath.Join(r.buildDir, strings.ReplaceAll(p, "/", "_")+".tests")}
+		if err := r.runGo(ctx, "test", "-c", "-vet=off", "-overlay", list, "-o", b.path, "./"+p); err != nil {
 			return err
 		}
-		v, out, err := j.runTests(ctx, p, b, 0, testBatch{[]string{"-test.v"}, 0}, 10*time.Minute)
+		v, out, err := r.runTests(ctx, p, b, 0, testBatch{[]string{"-test.v"}, 0}, 10*time.Minute)
 		if _, err := baselineDuration(v, err); err != nil {
 			return fmt.Errorf("%s without a change: %w", p, err)
 		}
 		b.batches = batchesOf(out, v.Took)
-		j.testBinaries[p] = b
-		played = played || j.simulatorDeps[p]
+		r.testBinaries[p] = b
+		played = played || r.simulatorDeps[p]
 	}
-	if j.seeds == 0 || !played {
+	if r.seeds == 0 || !played {
 		return nil
 	}
-	j.simulatorBinary = filepath.Join(j.buildDir, "seeds")
-	if err := j.runGo(ctx, "build", "-buildvcs=false", "-ldflags=-s -w", "-overlay", list, "-o", j.simulatorBinary, "./tools/mutants"); err != nil {
+	r.simulatorBinary = filepath.Join(r.buildDir, "seeds")
+	if err := r.runGo(ctx, "build", "-buildvcs=false", "-ldflags=-s -w", "-overlay", list, "-o", r.simulatorBinary, "./tools/mutants"); err != nil {
 		return err
 	}
-	v, _, err := j.runSimulator(ctx, 0, 10*time.Minute)
-	if j.simulatorDuration, err = baselineDuration(v, err); err != nil {
+	v, _, err := r.runSimulator(ctx, 0, 10*time.Minute)
+	if r.simulatorDuration, err = baselineDuration(v, err); err != nil {
 		return fmt.Errorf("the simulator without a change: %w", err)
 	}
 	return nil
 }
 
 // listSimulatorDeps lists the packages that the simulator links.
-func (j *runner) listSimulatorDeps(ctx context.Context) error {
-	out, err := j.newCommand(ctx, "go", "list", "-deps", "-f", "{{.ImportPath}}", "./lab/simulate").Output()
+func (r *runner) listSimulatorDeps(ctx context.Context) error {
+	out, err := r.newCommand(ctx, "go", "list", "-deps", "-f", "{{.ImportPath}}", "./lab/simulate").Output()
 	if err != nil {
 		return fmt.Errorf("go list: %w", err)
 	}
-	module, err := j.newCommand(ctx, "go", "list", "-m").Output()
+	module, err := r.newCommand(ctx, "go", "list", "-m").Output()
 	if err != nil {
 		return fmt.Errorf("go list -m: %w", err)
 	}
-	j.simulatorDeps = map[string]bool{}
+	r.simulatorDeps = map[string]bool{}
 	for line := range strings.Lines(string(out)) {
-		j.simulatorDeps[strings.TrimPrefix(strings.TrimSpace(line), strings.TrimSpace(string(module))+"/")] = true
+		r.simulatorDeps[strings.TrimPrefix(strings.TrimSpace(line), strings.TrimSpace(string(module))+"/")] = true
 	}
 	return nil
 }
@@ -159,46 +159,46 @@ func baselineDuration(v result, err error) (time.Duration, error) {
 }
 
 // evaluate evaluates mutant n: fast tests first, then slow tests, then seeds, until one of them fails.
-func (j *runner) evaluate(ctx context.Context, n int, m mutant) (v result, err error) {
+func (r *runner) evaluate(ctx context.Context, n int, m mutant) (v result, err error) {
 	pkg := path.Dir(m.File)
 	begun := time.Now()
-	for _, t := range j.testBinaries[pkg].batches {
-		if v, _, err = j.runTests(ctx, pkg, j.testBinaries[pkg], n, t, timeoutFactor*t.duration+timeoutGrace); err != nil || v.Fate != Survived {
+	for _, t := range r.testBinaries[pkg].batches {
+		if v, _, err = r.runTests(ctx, pkg, r.testBinaries[pkg], n, t, timeoutFactor*t.duration+timeoutGrace); err != nil || v.Fate != Survived {
 			break
 		}
 	}
-	if err == nil && v.Fate == Survived && j.seeds > 0 && j.simulatorDeps[pkg] {
-		v, _, err = j.runSimulator(ctx, n, timeoutFactor*j.simulatorDuration+timeoutGrace)
+	if err == nil && v.Fate == Survived && r.seeds > 0 && r.simulatorDeps[pkg] {
+		v, _, err = r.runSimulator(ctx, n, timeoutFactor*r.simulatorDuration+timeoutGrace)
 	}
 	v.Took = time.Since(begun)
 	return v, err
 }
 
 // runTests runs a batch of a package's tests with mutant n enabled; 0 enables none.
-func (j *runner) runTests(ctx context.Context, pkg string, b *testBinary, n int, t testBatch, timeout time.Duration) (result, []byte, error) {
+func (r *runner) runTests(ctx context.Context, pkg string, b *testBinary, n int, t testBatch, timeout time.Duration) (result, []byte, error) {
 	args := append([]string{"-test.failfast", "-test.short", "-test.timeout=" + timeout.String()}, t.args...)
-	return j.runBinary(ctx, filepath.Join(j.root, pkg), n, timeout, KilledByTests, b.path, args...)
+	return r.runBinary(ctx, filepath.Join(r.root, pkg), n, timeout, KilledByTests, b.path, args...)
 }
 
 // runSimulator runs the seeds with mutant n enabled.
-func (j *runner) runSimulator(ctx context.Context, n int, timeout time.Duration) (result, []byte, error) {
-	return j.runBinary(ctx, j.root, n, timeout, KilledBySimulator, j.simulatorBinary, "-seeds", strconv.Itoa(j.seeds), "-jobs", strconv.Itoa(runtime.GOMAXPROCS(0)), "play")
+func (r *runner) runSimulator(ctx context.Context, n int, timeout time.Duration) (result, []byte, error) {
+	return r.runBinary(ctx, r.root, n, timeout, KilledBySimulator, r.simulatorBinary, "-seeds", strconv.Itoa(r.seeds), "-jobs", strconv.Itoa(runtime.GOMAXPROCS(0)), "play")
 }
 
 // runGo runs the go command.
-func (j *runner) runGo(ctx context.Context, args ...string) error {
-	if out, err := j.newCommand(ctx, "go", args...).CombinedOutput(); err != nil {
+func (r *runner) runGo(ctx context.Context, args ...string) error {
+	if out, err := r.newCommand(ctx, "go", args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("go %s: %w: %s", strings.Join(args, " "), err, lastLine(out))
 	}
 	return nil
 }
 
 // runBinary runs a binary with mutant n enabled; a failure kills the mutant, a timeout is TimedOut.
-func (j *runner) runBinary(ctx context.Context, dir string, n int, timeout time.Duration, killed Outcome, binary string, args ...string) (result, []byte, error) {
+func (r *runner) runBinary(ctx context.Context, dir string, n int, timeout time.Duration, killed Outcome, binary string, args ...string) (result, []byte, error) {
 	begun := time.Now()
 	bounded, cancel := context.WithTimeout(ctx, timeout+5*time.Second)
 	defer cancel()
-	cmd := j.newCommand(bounded, binary, args...)
+	cmd := r.newCommand(bounded, binary, args...)
 	cmd.Dir, cmd.WaitDelay = dir, 5*time.Second
 	cmd.Env = append(os.Environ(), selectorEnv+"="+strconv.Itoa(n))
 	var out bytes.Buffer
@@ -221,10 +221,10 @@ func (j *runner) runBinary(ctx context.Context, dir string, n int, timeout time.
 	return v, out.Bytes(), nil
 }
 
-func (j *runner) newCommand(ctx context.Context, name string, args ...string) *exec.Cmd {
-	all := slices.Concat(j.commandPrefix, []string{name}, args)
-	cmd := exec.CommandContext(ctx, all[0], all[1:]...) //nolint:gosec // what the caller asks for
-	cmd.Dir = j.root
+func (r *runner) newCommand(ctx context.Context, name string, args ...string) *exec.Cmd {
+	argv := slices.Concat(r.commandPrefix, []string{name}, args)
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...) //nolint:gosec // what the caller asks for
+	cmd.Dir = r.root
 	return cmd
 }
 

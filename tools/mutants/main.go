@@ -85,28 +85,28 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	all, err := shuffleMutants(texts, o.seed)
+	mutants, err := shuffleMutants(texts, o.seed)
 	if err != nil {
 		return err
 	}
 	if o.list {
-		for _, m := range all {
+		for _, m := range mutants {
 			fmt.Fprintf(out, "%s:%d %s\n%s", m.File, m.Line, m.Operator, m.formatDiff(texts[m.File]))
 		}
 		return nil
 	}
-	return runMutants(ctx, o, root, texts, all, out)
+	return runMutants(ctx, o, root, texts, mutants, out)
 }
 
-func runMutants(ctx context.Context, o options, root string, texts map[string][]byte, all []mutant, out io.Writer) error {
+func runMutants(ctx context.Context, o options, root string, texts map[string][]byte, mutants []mutant, out io.Writer) error {
 	dir, err := os.MkdirTemp("", "weir-mutants")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	packages := packagesOf(all)
-	fmt.Fprintf(out, "%d changes are possible in %s\n", len(all), strings.Join(packages, ", "))
-	drawn, err := sampleMutants(ctx, root, texts, all, o.sample)
+	packages := packagesOf(mutants)
+	fmt.Fprintf(out, "%d changes are possible in %s\n", len(mutants), strings.Join(packages, ", "))
+	drawn, err := sampleMutants(ctx, root, texts, mutants, o.sample)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func runMutants(ctx context.Context, o options, root string, texts map[string][]
 			return err
 		}
 	}
-	r := newReport(describeTree(ctx, root), o, j.simulatorDeps, all)
+	r := newReport(describeTree(ctx, root), o, j.simulatorDeps, mutants)
 	for i, m := range drawn {
 		v, known := states[path.Dir(m.File)].results[m.stateKey()]
 		if !known {
@@ -155,14 +155,14 @@ func runMutants(ctx context.Context, o options, root string, texts map[string][]
 }
 
 // sampleMutants returns the first mutants of each package that compile, up to limit; 0 means all.
-func sampleMutants(ctx context.Context, root string, texts map[string][]byte, all []mutant, limit int) ([]mutant, error) {
-	c, err := newChecker(ctx, root, packagesOf(all), texts)
+func sampleMutants(ctx context.Context, root string, texts map[string][]byte, mutants []mutant, limit int) ([]mutant, error) {
+	c, err := newChecker(ctx, root, packagesOf(mutants), texts)
 	if err != nil {
 		return nil, err
 	}
 	var drawn []mutant
 	of := map[string]int{}
-	for _, m := range all {
+	for _, m := range mutants {
 		pkg := path.Dir(m.File)
 		if limit > 0 && of[pkg] == limit || !c.canCompile(m) {
 			continue
@@ -220,20 +220,20 @@ func shuffleMutants(texts map[string][]byte, seed uint64) ([]mutant, error) {
 		random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // nothing secret is drawn
 		random.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
 	}
-	all := make([]mutant, 0, n)
-	for i := 0; len(all) < n; i++ {
+	mutants := make([]mutant, 0, n)
+	for i := 0; len(mutants) < n; i++ {
 		for _, p := range slices.Sorted(maps.Keys(byPackage)) {
 			if i < len(byPackage[p]) {
-				all = append(all, byPackage[p][i])
+				mutants = append(mutants, byPackage[p][i])
 			}
 		}
 	}
-	return all, nil
+	return mutants, nil
 }
 
-func packagesOf(all []mutant) []string {
+func packagesOf(mutants []mutant) []string {
 	seen := map[string]bool{}
-	for _, m := range all {
+	for _, m := range mutants {
 		seen[path.Dir(m.File)] = true
 	}
 	return slices.Sorted(maps.Keys(seen))

@@ -48,12 +48,12 @@ func yes() bool { return true }
 
 // Operators skip changes that have no effect or affect only logs.
 func TestOperators(t *testing.T) {
-	all, err := findMutants("p/p.go", []byte(sample))
+	mutants, err := findMutants("p/p.go", []byte(sample))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got strings.Builder
-	for _, m := range all {
+	for _, m := range mutants {
 		d := strings.Split(strings.TrimSpace(m.formatDiff([]byte(sample))), "\n")
 		got.WriteString(m.Operator + ": " + strings.TrimSpace(d[len(d)-1]) + "\n")
 	}
@@ -179,11 +179,11 @@ func f(n int) (m int, err error) {
 	return m, nil
 }
 `
-	all, err := findMutants("p/p.go", []byte(text))
+	mutants, err := findMutants("p/p.go", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := weaveFile("p/p.go", []byte(text), map[int]mutant{7: all[0]})
+	got, err := weaveFile("p/p.go", []byte(text), map[int]mutant{7: mutants[0]})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -172,12 +172,12 @@ func (m *mutator) zeroResults(of *ast.FuncType, s *ast.ReturnStmt) {
 		}
 	}
 	got := make([]string, len(s.Results))
-	all := true
+	complete := true
 	for i, r := range s.Results {
 		got[i] = m.sourceOf(r)
-		all = all && (slices.Contains([]string{"nil", "false", "0", `""`}, got[i]) || strings.HasSuffix(got[i], "{}"))
+		complete = complete && (slices.Contains([]string{"nil", "false", "0", `""`}, got[i]) || strings.HasSuffix(got[i], "{}"))
 	}
-	if all || len(got) == 1 && (got[0] == "true" || strings.HasPrefix(got[0], "*new(")) { // covered by another operator
+	if complete || len(got) == 1 && (got[0] == "true" || strings.HasPrefix(got[0], "*new(")) { // covered by another operator
 		return
 	}
 	m.addMutant("return zero", s.Results[0].Pos(), s.Results[len(s.Results)-1].End(), strings.Join(zeros, ", "))

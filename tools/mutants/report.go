@@ -23,10 +23,10 @@ const (
 
 type outcomeCounts map[Outcome]int
 
-func (t outcomeCounts) killedCount() int {
-	return t[KilledByTests] + t[KilledBySimulator] + t[TimedOut]
+func (o outcomeCounts) killedCount() int {
+	return o[KilledByTests] + o[KilledBySimulator] + o[TimedOut]
 }
-func (t outcomeCounts) totalCount() int { return t.killedCount() + t[Survived] }
+func (o outcomeCounts) totalCount() int { return o.killedCount() + o[Survived] }
 
 // report collects the results of a run. Results of other packages remain on the page.
 type report struct {
@@ -39,12 +39,12 @@ type report struct {
 	survivors       map[string][]string
 }
 
-func newReport(tree string, o options, simulated map[string]bool, all []mutant) *report {
+func newReport(tree string, o options, simulated map[string]bool, mutants []mutant) *report {
 	r := &report{
 		treeName: tree, seed: o.seed, seeds: o.seeds, simulatorDeps: simulated,
 		possibleCounts: map[string]int{}, countsByPackage: map[string]outcomeCounts{}, survivors: map[string][]string{},
 	}
-	for _, m := range all {
+	for _, m := range mutants {
 		r.possibleCounts[path.Dir(m.File)]++
 	}
 	return r

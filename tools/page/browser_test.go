@@ -177,12 +177,12 @@ func openTab(t *testing.T, l browserConfig, address string) *tab {
 }
 
 // recordProblem records problems reported by the browser.
-func (b *tab) recordProblem(at *url.URL, event any) {
+func (t *tab) recordProblem(at *url.URL, event any) {
 	note := func(format string, of ...any) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if !b.ignores {
-			b.complain = append(b.complain, fmt.Sprintf(format, of...))
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if !t.ignores {
+			t.complain = append(t.complain, fmt.Sprintf(format, of...))
 		}
 	}
 	switch e := event.(type) {
@@ -206,10 +206,10 @@ func (b *tab) recordProblem(at *url.URL, event any) {
 }
 
 // ignoreProblems is for the rest of a test that expects problems: the browser reports them late.
-func (b *tab) ignoreProblems() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.ignores = true
+func (t *tab) ignoreProblems() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ignores = true
 }
 
 // newCommand returns an action that runs a DevTools command.
@@ -220,10 +220,10 @@ func newCommand[P, R any](c cdp.Command[P, R], params P) chromedp.Action[chromed
 	})
 }
 
-func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
-	b.t.Helper()
-	if err := chromedp.Do(b, actions...); err != nil {
-		b.t.Fatal(err)
+func (t *tab) do(actions ...chromedp.Action[chromedp.Void]) {
+	t.t.Helper()
+	if err := chromedp.Do(t, actions...); err != nil {
+		t.t.Fatal(err)
 	}
 }
 
@@ -244,35 +244,35 @@ func evaluate[T any](b *tab, expression string) T {
 }
 
 // waitUntil waits until a JavaScript expression is true. It ignores errors during navigation.
-func (b *tab) waitUntil(expression string) {
-	b.t.Helper()
+func (t *tab) waitUntil(expression string) {
+	t.t.Helper()
 	holds := chromedp.Evaluate[bool]("(() => { try { return !!(" + expression + "); } catch { return false; } })()")
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		is, err := chromedp.Run(b, holds)
-		if is && err == nil {
+		current, err := chromedp.Run(t, holds)
+		if current && err == nil {
 			return
 		}
 		if time.Now().After(deadline) {
-			b.t.Fatalf("%v: not %s, but\n%s", err, expression, evaluate[string](b, "document.body.innerText"))
+			t.t.Fatalf("%v: not %s, but\n%s", err, expression, evaluate[string](t, "document.body.innerText"))
 		}
 	}
 }
 
 // saveScreenshot saves a screenshot of the whole page, if enabled.
-func (b *tab) saveScreenshot(name string) {
-	b.t.Helper()
+func (t *tab) saveScreenshot(name string) {
+	t.t.Helper()
 	if *shots == "" {
 		return
 	}
-	picture, err := reduceColors(runAction(b, chromedp.FullScreenshot(100)))
+	picture, err := reduceColors(runAction(t, chromedp.FullScreenshot(100)))
 	if err != nil {
-		b.t.Fatal(err)
+		t.t.Fatal(err)
 	}
 	if err := os.MkdirAll(*shots, 0o750); err != nil {
-		b.t.Fatal(err)
+		t.t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(*shots, name+".png"), picture, 0o600); err != nil {
-		b.t.Fatal(err)
+		t.t.Fatal(err)
 	}
 }
 
@@ -288,15 +288,15 @@ func reduceColors(picture []byte) ([]byte, error) {
 			n[color.RGBAModel.Convert(in.At(x, y)).(color.RGBA)]++
 		}
 	}
-	all := slices.SortedFunc(maps.Keys(n), func(a, b color.RGBA) int {
+	colors := slices.SortedFunc(maps.Keys(n), func(a, b color.RGBA) int {
 		return cmp.Or(n[b]-n[a], int(a.R)-int(b.R), int(a.G)-int(b.G), int(a.B)-int(b.B))
 	})
 	var palette color.Palette
-	for _, c := range all[:min(len(all), 256)] {
+	for _, c := range colors[:min(len(colors), 256)] {
 		palette = append(palette, c)
 	}
 	nearest := map[color.RGBA]uint8{}
-	for _, c := range all {
+	for _, c := range colors {
 		nearest[c] = uint8(palette.Index(c))
 	}
 	out := image.NewPaletted(area, palette)

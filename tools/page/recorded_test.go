@@ -68,8 +68,8 @@ func (r *recordedAPI) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		_ = json.NewEncoder(w).Encode(answer)
 		return
 	}
-	var all []object
-	if err := json.Unmarshal(readFixture(r.t, file), &all); err != nil {
+	var objects []object
+	if err := json.Unmarshal(readFixture(r.t, file), &objects); err != nil {
 		r.t.Error(err)
 	}
 	group, parts := splitPath(req.URL.Path)
@@ -92,7 +92,7 @@ func (r *recordedAPI) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	kind := apiResources[group][i][1]
 	items := []object{}
-	for _, o := range all {
+	for _, o := range objects {
 		if o["kind"] == kind && (namespace == "" || fieldAt(o, "metadata.namespace") == namespace) && (name == "" || fieldAt(o, "metadata.name") == name) &&
 			matchesSelector(o, req.URL.Query().Get("fieldSelector"), "") && matchesSelector(o, req.URL.Query().Get("labelSelector"), "metadata.labels") {
 			items = append(items, o)
@@ -173,12 +173,12 @@ func matchesSelector(o object, selector, below string) bool {
 		if !ok {
 			continue
 		}
-		is := fieldAt(o, name)
+		current := fieldAt(o, name)
 		if below != "" { // label names contain dots
 			labels, _ := fieldAt(o, below).(object)
-			is = labels[name]
+			current = labels[name]
 		}
-		if is != value {
+		if current != value {
 			return false
 		}
 	}

@@ -65,7 +65,7 @@ func TestAPluginForEachPlatform(t *testing.T) {
 	}
 }
 
-func TestWhatNoPluginIsMadeOf(t *testing.T) {
+func TestInvalidPlugins(t *testing.T) {
 	for _, tt := range []struct{ version, from, want string }{
 		{"dev", "https://example.com", "want v1.2.3"},
 		{"v1.2", "https://example.com", "want v1.2.3"},
@@ -85,11 +85,11 @@ func readArchive(t *testing.T, archive []byte) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := map[string]string{}
+	names := map[string]string{}
 	for tape := tar.NewReader(zip); ; {
 		h, err := tape.Next()
 		if errors.Is(err, io.EOF) {
-			return all
+			return names
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -101,6 +101,6 @@ func readArchive(t *testing.T, archive []byte) map[string]string {
 		if strings.HasPrefix(h.Name, "kubectl-") && h.Mode != 0o755 {
 			t.Errorf("%s has mode %o", h.Name, h.Mode)
 		}
-		all[h.Name] = string(content)
+		names[h.Name] = string(content)
 	}
 }

@@ -24,9 +24,9 @@ type stoppableCache struct {
 	stopping context.Context //nolint:containedctx // it is asked, not passed on
 }
 
-func (a stoppableCache) WaitForCacheSync(ctx context.Context) bool {
+func (s stoppableCache) WaitForCacheSync(ctx context.Context) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(a.stopping, cancel)()
-	return a.Cache.WaitForCacheSync(ctx) || a.stopping.Err() != nil
+	defer context.AfterFunc(s.stopping, cancel)()
+	return s.Cache.WaitForCacheSync(ctx) || s.stopping.Err() != nil
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Whichever clock stops, and however the wall clock is set, elapsed time is never lost and never decreases.
-func TestTimePassesByWhicheverClockCounts(t *testing.T) {
+func TestElapsedTimeUsesTheLargerClock(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var boot time.Duration
 		wall := time.Unix(1e9, 0)

@@ -55,7 +55,7 @@ func (e *StartError) Error() string { return e.Err.Error() }
 // before its next renewal fails.
 func RunAsLeader(ctx context.Context, fence *leader.Fence, cancel context.CancelCauseFunc, run func(context.Context) error) error {
 	if fence != nil {
-		go fence.Watch(ctx, func(why error) { cancel(&leadershipLost{why}) })
+		go fence.Watch(ctx, func(cause error) { cancel(&leadershipLost{cause}) })
 	}
 	err := run(ctx)
 	if lost, ok := errors.AsType[*leadershipLost](context.Cause(ctx)); ok {

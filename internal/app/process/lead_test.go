@@ -16,7 +16,7 @@ import (
 var errElection = errors.New("leader election lost")
 
 // A leader ends by itself with an error when its lease expires; a clean shutdown has no error.
-func TestHowALeadEnds(t *testing.T) {
+func TestEndOfLeadership(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		ends  func(stop context.CancelFunc, f *leader.Fence) // runs after a minute
@@ -54,7 +54,7 @@ func TestHowALeadEnds(t *testing.T) {
 }
 
 // If the manager ends first, the error still has the reason.
-func TestTheElectorGivesUpFirst(t *testing.T) {
+func TestLossReasonIsReported(t *testing.T) {
 	f := leader.NewFence(time.Hour, func() time.Duration { return 0 })
 	f.RecordRenew(leader.Epoch{Lease: "a/b"}, 0)
 	f.EndTerm(errors.New("another has it"))
@@ -67,7 +67,7 @@ func TestTheElectorGivesUpFirst(t *testing.T) {
 }
 
 // A leader that cannot begin returns the usage error.
-func TestALeaderThatCannotBegin(t *testing.T) {
+func TestLeaderStartFailure(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(&StartError{&UsageError{errElection}})
 	err := RunAsLeader(ctx, nil, cancel, func(context.Context) error { return nil })

@@ -21,7 +21,7 @@ func TestCleanStopLogsNoError(t *testing.T) {
 	log := logr.FromSlogHandler(stopHandler{slog.NewTextHandler(&out, nil), ctx}).WithName("manager").WithValues("a", "b")
 	for _, tt := range []struct {
 		text, message string
-		told          bool
+		reported      bool
 		want          string
 	}{
 		{leadershipLostMessage, afterStopMessage, false, "ERROR"},
@@ -29,13 +29,13 @@ func TestCleanStopLogsNoError(t *testing.T) {
 		{leadershipLostMessage, "problem running manager", true, "ERROR"},
 		{"the API server is gone", afterStopMessage, true, "ERROR"},
 	} {
-		if tt.told {
+		if tt.reported {
 			stop()
 		}
 		out.Reset()
 		log.Error(errors.New(tt.text), tt.message)
 		if got := out.String(); !strings.Contains(got, "level="+tt.want) || tt.want == "INFO" && strings.Contains(got, leadershipLostMessage) {
-			t.Errorf("%s, %s, told to stop %v: %s", tt.text, tt.message, tt.told, got)
+			t.Errorf("%s, %s, told to stop %v: %s", tt.text, tt.message, tt.reported, got)
 		}
 	}
 }

@@ -101,7 +101,7 @@ func setItems[T any](properties *jsonObject, kind string, old, next []T, name fu
 	for _, part := range old {
 		known[strings.ToLower(name(part))] = part
 	}
-	all := make([]*jsonObject, 0, len(next))
+	items := make([]*jsonObject, 0, len(next))
 	for _, want := range next {
 		key := strings.ToLower(name(want))
 		part, ok := byName[key]
@@ -110,9 +110,9 @@ func setItems[T any](properties *jsonObject, kind string, old, next []T, name fu
 		}
 		delete(byName, key)
 		edit(part, !ok, known[key], want)
-		all = append(all, part)
+		items = append(items, part)
 	}
-	properties.set(kind, all)
+	properties.set(kind, items)
 }
 
 func editTags(body *jsonObject, tags map[string]string) {

@@ -217,9 +217,9 @@ func (p *armLoadBalancerProperties) addPinned(pinned map[string]bool) {
 	}
 }
 
-func (s armFrontend) toFrontend() lb.Frontend {
-	p := s.Properties
-	f := lb.Frontend{Name: s.Name, Zones: s.Zones, PublicIP: p.PublicIP.ID, Subnet: p.Subnet.ID, Family: p.Version}
+func (a armFrontend) toFrontend() lb.Frontend {
+	p := a.Properties
+	f := lb.Frontend{Name: a.Name, Zones: a.Zones, PublicIP: p.PublicIP.ID, Subnet: p.Subnet.ID, Family: p.Version}
 	if p.Gateway.ID != "" {
 		f.GatewayLoadBalancer = &p.Gateway.ID
 	}
@@ -231,29 +231,29 @@ func (s armFrontend) toFrontend() lb.Frontend {
 	return f
 }
 
-func (s armProbe) toProbe() lb.Probe {
-	p := s.Properties
+func (a armProbe) toProbe() lb.Probe {
+	p := a.Properties
 	if strings.EqualFold(string(p.AllDown), string(lb.AllProbedUp)) {
 		p.AllDown = lb.AllProbedUp
 	}
 	return lb.Probe{
-		Name: s.Name, Protocol: p.Protocol, Port: p.Port, Path: p.Path, IntervalSeconds: p.Interval,
+		Name: a.Name, Protocol: p.Protocol, Port: p.Port, Path: p.Path, IntervalSeconds: p.Interval,
 		// Azure uses the threshold (documented); older clients set numberOfProbes.
 		Threshold: cmp.Or(p.Threshold, p.Probes), NoHealthyBackends: p.AllDown,
 	}
 }
 
-func (s armRule) poolName() string {
-	if name := s.Properties.Pool.lastSegment(); name != "" || len(s.Properties.Pools) == 0 {
+func (a armRule) poolName() string {
+	if name := a.Properties.Pool.lastSegment(); name != "" || len(a.Properties.Pools) == 0 {
 		return name
 	}
-	return s.Properties.Pools[0].lastSegment()
+	return a.Properties.Pools[0].lastSegment()
 }
 
-func (s armRule) toRule() lb.Rule {
-	p := s.Properties
+func (a armRule) toRule() lb.Rule {
+	p := a.Properties
 	return lb.Rule{
-		Name: s.Name, Transport: p.Protocol, Frontend: p.Frontend.lastSegment(), Pool: s.poolName(), Probe: p.Probe.lastSegment(),
+		Name: a.Name, Transport: p.Protocol, Frontend: p.Frontend.lastSegment(), Pool: a.poolName(), Probe: p.Probe.lastSegment(),
 		FrontendPort: p.FrontendPort, BackendPort: p.BackendPort, FloatingIP: p.FloatingIP, DisableOutboundSNAT: p.DisableOutboundSNAT,
 		IdleMinutes: cmp.Or(p.IdleMinutes, 4), Distribution: cmp.Or(p.Distribution, lb.Spread), TCPReset: p.TCPReset, ConnectionTracking: p.ConnectionTracking,
 	}

@@ -46,11 +46,11 @@ type armNetworkProfile struct {
 }
 
 func (p armNetworkProfile) toConfigurations() []lb.InterfaceConfiguration {
-	var all []lb.InterfaceConfiguration
+	var configurations []lb.InterfaceConfiguration
 	for _, c := range p.Interfaces {
-		all = append(all, c.toConfiguration())
+		configurations = append(configurations, c.toConfiguration())
 	}
-	return all
+	return configurations
 }
 
 func (c armInterfaceConfiguration) toConfiguration() lb.InterfaceConfiguration {

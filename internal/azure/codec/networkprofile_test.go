@@ -56,11 +56,11 @@ func instanceText(pools string) string {
 }
 
 func entry(ids ...string) string {
-	var all []string
+	var names []string
 	for _, id := range ids {
-		all = append(all, `{"id":"`+id+`","extra":"kept"}`)
+		names = append(names, `{"id":"`+id+`","extra":"kept"}`)
 	}
-	return strings.Join(all, ",")
+	return strings.Join(names, ",")
 }
 
 func TestDecodeNetworkProfiles(t *testing.T) {
@@ -80,14 +80,14 @@ func TestDecodeNetworkProfiles(t *testing.T) {
 	if err != nil || vm.ID != "3" || vm.Etag != `"2"` || !vm.LatestModel || !vm.Protected || len(vm.Interfaces) != 1 {
 		t.Fatalf("got %+v, %v", vm, err)
 	}
-	for what, got := range map[string][]lb.IPConfiguration{"interface": i.IPConfigurations, "scale set": s.Interfaces[0].IPConfigurations, "instance": vm.Interfaces[0].IPConfigurations} {
+	for name, got := range map[string][]lb.IPConfiguration{"interface": i.IPConfigurations, "scale set": s.Interfaces[0].IPConfigurations, "instance": vm.Interfaces[0].IPConfigurations} {
 		if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", what, diff)
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	for what, got := range map[string]string{"interface": i.SecurityGroup, "scale set": s.Interfaces[0].SecurityGroup, "instance": vm.Interfaces[0].SecurityGroup} {
+	for name, got := range map[string]string{"interface": i.SecurityGroup, "scale set": s.Interfaces[0].SecurityGroup, "instance": vm.Interfaces[0].SecurityGroup} {
 		if got != "/nsg" {
-			t.Errorf("%s has the security group %q", what, got)
+			t.Errorf("%s has the security group %q", name, got)
 		}
 	}
 }
@@ -137,9 +137,9 @@ func valuesOf(t *testing.T, body any) map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := map[string]any{}
-	paths("", whole, all)
-	return all
+	values := map[string]any{}
+	paths("", whole, values)
+	return values
 }
 
 // A write sends all properties that were read, except read-only ones and the changed pools.

@@ -85,7 +85,7 @@ func (p *objectParser) reserveMember(from int) int {
 
 // parseList returns the items of an array, or nil for other values.
 func (p *objectParser) parseList(text []byte) []*jsonObject {
-	var all []*jsonObject
+	var items []*jsonObject
 	ok := scanItems(text, func(text []byte) {
 		item := jsonObject{}
 		if members, ok := p.parseMembers(text); ok {
@@ -93,12 +93,12 @@ func (p *objectParser) parseList(text []byte) []*jsonObject {
 		} else {
 			item.other = text
 		}
-		all = append(all, p.addObject(item))
+		items = append(items, p.addObject(item))
 	})
 	if !ok {
 		return nil
 	}
-	return all
+	return items
 }
 
 // memberName returns the name in a quoted key, which is in memory once per document.
@@ -220,14 +220,14 @@ func objectList(o *jsonObject, key string) []*jsonObject {
 		return nil
 	}
 	if m.value == nil {
-		all := o.parser.parseList(m.text)
-		if all == nil {
+		items := o.parser.parseList(m.text)
+		if items == nil {
 			return nil
 		}
-		m.value = all
+		m.value = items
 	}
-	all, _ := m.value.([]*jsonObject)
-	return all
+	list, _ := m.value.([]*jsonObject)
+	return list
 }
 
 func stringValue(o *jsonObject, key string) string {

@@ -54,9 +54,9 @@ func DecodePool(id lb.PoolID, doc Document) (lb.Pool, error) {
 	return pool.toPool(id, doc), nil
 }
 
-func (s armPool) toPool(id lb.PoolID, doc Document) lb.Pool {
-	pool := lb.Pool{ID: id, Etag: etagOrAny(s.Etag), Origin: doc}
-	p := s.Properties
+func (a armPool) toPool(id lb.PoolID, doc Document) lb.Pool {
+	pool := lb.Pool{ID: id, Etag: etagOrAny(a.Etag), Origin: doc}
+	p := a.Properties
 	if p == nil {
 		return pool
 	}
@@ -118,11 +118,11 @@ func PoolMembers(pool lb.Pool) []lb.Address {
 	if len(pool.Addresses) > 0 || !ok || json.Unmarshal(doc.Text, &resource) != nil || resource.Properties == nil {
 		return pool.Addresses
 	}
-	var all []lb.Address
+	var addresses []lb.Address
 	for _, c := range resource.Properties.Interfaces {
 		if c != nil && c.ID != "" {
-			all = append(all, lb.Address{Name: c.Name, Interface: c.ID})
+			addresses = append(addresses, lb.Address{Name: c.Name, Interface: c.ID})
 		}
 	}
-	return all
+	return addresses
 }

@@ -48,7 +48,7 @@ func editPool(properties *jsonObject, addresses []lb.Address, fallback string) e
 	entries := objectList(properties, keyAddresses)
 	network := entryNetwork(entries)
 	existing := newEntryIndex(entries)
-	all := make([]*jsonObject, 0, len(addresses))
+	items := make([]*jsonObject, 0, len(addresses))
 	for _, address := range addresses {
 		entry := existing.takeEntry(address)
 		if entry == nil {
@@ -67,9 +67,9 @@ func editPool(properties *jsonObject, addresses []lb.Address, fallback string) e
 			entry.set(keyProperties, added)
 		}
 		editEntry(entry, address)
-		all = append(all, entry)
+		items = append(items, entry)
 	}
-	properties.set(keyAddresses, all)
+	properties.set(keyAddresses, items)
 	return nil
 }
 
@@ -120,13 +120,13 @@ func entryAddress(entry *jsonObject) lb.Address {
 	return a
 }
 
-func (s entryIndex) takeEntry(a lb.Address) *jsonObject {
+func (e entryIndex) takeEntry(a lb.Address) *jsonObject {
 	key := entryKey(a)
-	entries := s[key]
+	entries := e[key]
 	if len(entries) == 0 {
 		return nil
 	}
-	s[key] = entries[1:]
+	e[key] = entries[1:]
 	return entries[0]
 }
 

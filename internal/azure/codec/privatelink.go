@@ -87,11 +87,11 @@ func DecodePrivateLinkService(place lb.ResourceID, doc Document) (lb.PrivateLink
 	return p, place.Validate()
 }
 
-func (n armNATConfiguration) toNATAddress() lb.NATAddress {
-	address, _ := netip.ParseAddr(n.Properties.Address) // absent until Azure assigns one
+func (a armNATConfiguration) toNATAddress() lb.NATAddress {
+	address, _ := netip.ParseAddr(a.Properties.Address) // absent until Azure assigns one
 	return lb.NATAddress{
-		Name: n.Name, Subnet: n.Properties.Subnet.ID, Primary: n.Properties.Primary,
-		Static: strings.EqualFold(n.Properties.Allocation, "Static"), Address: address,
+		Name: a.Name, Subnet: a.Properties.Subnet.ID, Primary: a.Properties.Primary,
+		Static: strings.EqualFold(a.Properties.Allocation, "Static"), Address: address,
 	}
 }
 
@@ -126,21 +126,21 @@ func EncodePrivateLinkService(next lb.PrivateLinkService) (any, error) {
 }
 
 func linkRefs(ids []string) []*jsonObject {
-	all := make([]*jsonObject, len(ids))
+	items := make([]*jsonObject, len(ids))
 	for i, id := range ids {
-		all[i] = newObject("id", id)
+		items[i] = newObject("id", id)
 	}
-	return all
+	return items
 }
 
 func encodeNAT(configurations []*jsonObject, old, next []lb.NATAddress) []*jsonObject {
-	all := make([]*jsonObject, 0, len(next))
+	items := make([]*jsonObject, 0, len(next))
 	for _, n := range next {
 		if i := slices.Index(old, n); i >= 0 {
 			if properties := removeReadOnly(configurations[i]); !n.Static {
 				deleteKeys(properties, "privateIPAddress")
 			}
-			all = append(all, configurations[i])
+			items = append(items, configurations[i])
 			continue
 		}
 		properties := newObject("subnet", newObject("id", n.Subnet))
@@ -152,9 +152,9 @@ func encodeNAT(configurations []*jsonObject, old, next []lb.NATAddress) []*jsonO
 		}
 		part := newObject("name", n.Name)
 		part.set(keyProperties, properties)
-		all = append(all, part)
+		items = append(items, part)
 	}
-	return all
+	return items
 }
 
 // setSubscriptionList sets a changed list. Azure omits an empty list, and an empty list clears it.

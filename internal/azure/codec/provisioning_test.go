@@ -9,7 +9,7 @@ import (
 )
 
 // A pool that is being deleted counts as Updating, so it is read again.
-func TestWhatIsBeingDeletedIsUnderWay(t *testing.T) {
+func TestDeletingResourceIsUpdating(t *testing.T) {
 	for shown, want := range map[string]lb.Provisioning{
 		"Deleting":  lb.Updating,
 		"Updating":  lb.Updating,

@@ -96,13 +96,13 @@ func EncodePublicIP(ip lb.PublicIP) (any, error) {
 	}
 	setReference(p, "publicIPPrefix", old.Prefix, ip.Prefix)
 	if !maps.Equal(old.IPTags, ip.IPTags) {
-		all := []*jsonObject{}
+		items := []*jsonObject{}
 		for _, kind := range slices.Sorted(maps.Keys(ip.IPTags)) {
 			tag := newObject("ipTagType", kind)
 			tag.set("tag", ip.IPTags[kind])
-			all = append(all, tag)
+			items = append(items, tag)
 		}
-		p.set("ipTags", all)
+		p.set("ipTags", items)
 	}
 	if old.DNSLabel != ip.DNSLabel {
 		editLabel(p, ip.DNSLabel)

@@ -72,26 +72,26 @@ type poolScanner struct {
 	ranges []textRange
 }
 
-func (w *poolScanner) scanRoot(at int) (int, bool) {
-	if at < len(w.text) && w.text[at] != '{' {
-		return skipValue(w.text, at)
+func (p *poolScanner) scanRoot(at int) (int, bool) {
+	if at < len(p.text) && p.text[at] != '{' {
+		return skipValue(p.text, at)
 	}
-	return scanMembers(w.text, at, func(key []byte, at int) (int, bool) {
+	return scanMembers(p.text, at, func(key []byte, at int) (int, bool) {
 		if string(key) == `"properties"` {
-			return w.scanProperties(at)
+			return p.scanProperties(at)
 		}
-		return skipValue(w.text, at)
+		return skipValue(p.text, at)
 	})
 }
 
-func (w *poolScanner) scanProperties(at int) (int, bool) {
-	if at < len(w.text) && w.text[at] != '{' {
-		return skipValue(w.text, at)
+func (p *poolScanner) scanProperties(at int) (int, bool) {
+	if at < len(p.text) && p.text[at] != '{' {
+		return skipValue(p.text, at)
 	}
-	return scanMembers(w.text, at, func(key []byte, from int) (int, bool) {
-		to, ok := skipValue(w.text, from)
-		if ok && string(key) == `"backendAddressPools"` && w.text[from] == '[' {
-			w.ranges = append(w.ranges, textRange{from, to})
+	return scanMembers(p.text, at, func(key []byte, from int) (int, bool) {
+		to, ok := skipValue(p.text, from)
+		if ok && string(key) == `"backendAddressPools"` && p.text[from] == '[' {
+			p.ranges = append(p.ranges, textRange{from, to})
 		}
 		return to, ok
 	})

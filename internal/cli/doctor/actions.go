@@ -55,7 +55,7 @@ func (a *Azure) requiredScope(action string) string {
 }
 
 // requiredActions returns the actions of the shipped roles that azure.json needs.
-func (a *Azure) requiredActions() (all []string, err error) {
+func (a *Azure) requiredActions() (actions []string, err error) {
 	files := []string{"azure-role.json"}
 	if a.usesInterfaces() {
 		files = append(files, "azure-role-interfaces.json")
@@ -66,9 +66,9 @@ func (a *Azure) requiredActions() (all []string, err error) {
 		if err = errors.Join(err, json.Unmarshal(content, &role)); err != nil {
 			return nil, err
 		}
-		all = append(all, role.Actions...)
+		actions = append(actions, role.Actions...)
 	}
-	return all, nil
+	return actions, nil
 }
 
 func (a *Azure) actionChecks() []namedCheck {
@@ -91,11 +91,11 @@ func (a *Azure) actionChecks() []namedCheck {
 		}
 		needed[scope] = append(needed[scope], action)
 	}
-	var all []namedCheck
+	var checks []namedCheck
 	for _, scope := range scopes {
-		all = append(all, namedCheck{"actions on " + path.Base(scope), func(ctx context.Context) []Check { return a.checkActions(ctx, scope, needed[scope]) }})
+		checks = append(checks, namedCheck{"actions on " + path.Base(scope), func(ctx context.Context) []Check { return a.checkActions(ctx, scope, needed[scope]) }})
 	}
-	return all
+	return checks
 }
 
 func (a *Azure) checkActions(ctx context.Context, scope string, needed []string) []Check {

@@ -23,13 +23,13 @@ const (
 
 const maxResponseBytes = 64 << 10
 
-func (d Doctor) checkAPIServer(ctx context.Context) (all []Check, answers bool) {
+func (d Doctor) checkAPIServer(ctx context.Context) (items []Check, answers bool) {
 	const server = "API server"
 	silent := func(err error) ([]Check, bool) {
-		all := noResponse(ctx, err)
-		all[0].Name, all[0].Why = server, d.REST.Host+": "+all[0].Why
-		all[0].Do = "see whether the kubeconfig names the right cluster, and the way to it: kubectl version"
-		return all, false
+		checks := noResponse(ctx, err)
+		checks[0].Name, checks[0].Why = server, d.REST.Host+": "+checks[0].Why
+		checks[0].Fix = "see whether the kubeconfig names the right cluster, and the way to it: kubectl version"
+		return checks, false
 	}
 	base, _, err := rest.DefaultServerUrlFor(d.REST)
 	if err != nil {
@@ -74,9 +74,9 @@ func checkVersion(of string) Check {
 	minor := version.MajorMinor(parsed.Major(), parsed.Minor())
 	switch {
 	case minor.LessThan(version.MustParseGeneric(oldestVersion)):
-		return Check{Result: Fail, Why: fmt.Sprintf("Kubernetes %s is older than %s", parsed, oldestVersion), Do: "a newer cluster: see docs/reference/support.md"}
+		return Check{Result: Fail, Why: fmt.Sprintf("Kubernetes %s is older than %s", parsed, oldestVersion), Fix: "a newer cluster: see docs/reference/support.md"}
 	case version.MustParseGeneric(newestVersion).LessThan(minor):
-		return Check{Result: Warn, Why: fmt.Sprintf("Kubernetes %s is newer than %s, which Weir was tested with", parsed, newestVersion), Do: "see whether there is a newer Weir"}
+		return Check{Result: Warn, Why: fmt.Sprintf("Kubernetes %s is newer than %s, which Weir was tested with", parsed, newestVersion), Fix: "see whether there is a newer Weir"}
 	}
 	return Check{Result: OK, Why: fmt.Sprintf("Kubernetes %s", parsed)}
 }
@@ -99,12 +99,12 @@ func compareClock(name, date string, sent time.Time, elapsed time.Duration) Chec
 	if ahead > 0 {
 		direction, off = "ahead of", ahead
 	}
-	why := fmt.Sprintf("%s %s that of this machine", off.Round(time.Second), direction)
+	reason := fmt.Sprintf("%s %s that of this machine", off.Round(time.Second), direction)
 	switch {
 	case off-elapsed/2 >= maxSkew:
-		return Check{Name: name, Result: Fail, Why: why, Do: "set one of the two right: tokens and pauses are judged by them"}
+		return Check{Name: name, Result: Fail, Why: reason, Fix: "set one of the two right: tokens and pauses are judged by them"}
 	case off-elapsed/2 >= warnSkew:
-		return Check{Name: name, Result: Warn, Why: why, Do: "set one of the two right: see chronyc tracking, or timedatectl"}
+		return Check{Name: name, Result: Warn, Why: reason, Fix: "set one of the two right: see chronyc tracking, or timedatectl"}
 	}
 	return Check{Name: name, Result: OK, Why: "as that of this machine, to some seconds"}
 }

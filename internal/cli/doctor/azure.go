@@ -36,24 +36,24 @@ type Azure struct {
 func (a *Azure) IsInvalid() bool { return a.Err != nil }
 
 func (a *Azure) allChecks() []namedCheck {
-	all := []namedCheck{{"azure.json", func(context.Context) []Check { return a.checkFile() }}}
+	checks := []namedCheck{{"azure.json", func(context.Context) []Check { return a.checkFile() }}}
 	if a.IsInvalid() {
-		return all
+		return checks
 	}
-	all = append(all, namedCheck{"clock of Azure", a.checkClock},
+	checks = append(checks, namedCheck{"clock of Azure", a.checkClock},
 		namedCheck{"load balancers", a.readCheck("load balancers of resource group "+a.Config.BackendResourceGroup(), func(ctx context.Context) (n int, err error) {
 			a.loadBalancers, err = a.Client.ListLoadBalancers(ctx, a.Config.NetworkSubscriptionID(), a.Config.BackendResourceGroup())
 			return len(a.loadBalancers), err
 		})},
 		namedCheck{"public IP addresses", a.readCheck("public IP addresses of resource group "+a.Config.ResourceGroup, func(ctx context.Context) (int, error) {
-			all, err := a.Client.ListPublicIPs(ctx, a.Config.NetworkSubscriptionID(), a.Config.ResourceGroup)
+			ips, err := a.Client.ListPublicIPs(ctx, a.Config.NetworkSubscriptionID(), a.Config.ResourceGroup)
 			if err == nil {
-				a.ips = append([]lb.PublicIP{}, all...) // none is known, too
+				a.ips = append([]lb.PublicIP{}, ips...) // none is known, too
 			}
-			return len(all), err
+			return len(ips), err
 		})})
-	all = append(all, namedCheck{"security group", a.checkSecurityGroup()}, namedCheck{"zones", a.checkZones})
-	return append(all, namedCheck{"limits", func(context.Context) []Check { return a.checkLimits() }}, namedCheck{"limits of the region", a.checkRegionLimits},
+	checks = append(checks, namedCheck{"security group", a.checkSecurityGroup()}, namedCheck{"zones", a.checkZones})
+	return append(checks, namedCheck{"limits", func(context.Context) []Check { return a.checkLimits() }}, namedCheck{"limits of the region", a.checkRegionLimits},
 		namedCheck{"unused", func(context.Context) []Check { return a.unused() }},
 		namedCheck{"retained addresses", func(context.Context) []Check { return a.retainedAddresses() }})
 }
@@ -86,27 +86,27 @@ func (a *Azure) checkClock(ctx context.Context) []Check {
 	return []Check{compareClock("", resp.Header.Get("Date"), sent, time.Since(sent))}
 }
 
-func (a *Azure) readCheck(what string, read func(context.Context) (int, error)) func(context.Context) []Check {
+func (a *Azure) readCheck(resource string, read func(context.Context) (int, error)) func(context.Context) []Check {
 	return func(ctx context.Context) []Check {
 		n, err := read(ctx)
 		if err == nil {
-			return singleResult(OK, fmt.Sprintf("%s: %d", what, n), "")
+			return singleResult(OK, fmt.Sprintf("%s: %d", resource, n), "")
 		}
 		if ctx.Err() != nil {
 			return noResponse(ctx, err)
 		}
-		why := humanize.FormatError(err, time.Now())
-		if status.HasNoToken(why) {
-			return singleResult(Fail, why, status.RemedyFor("AuthenticationFailed")+". A managed identity exists only on its machine: "+
+		reason := humanize.FormatError(err, time.Now())
+		if status.HasNoToken(reason) {
+			return singleResult(Fail, reason, status.RemedyFor("AuthenticationFailed")+". A managed identity exists only on its machine: "+
 				"kubectl -n weir-system exec deployment/weir-controller -- weir doctor --config /etc/weir/azure.json")
 		}
 		switch armerror.FromError(err).Class {
 		case armerror.Stale:
-			return singleResult(Fail, why, "make it in Azure, or correct its name in azure.json")
+			return singleResult(Fail, reason, "make it in Azure, or correct its name in azure.json")
 		case armerror.Terminal:
-			return singleResult(Fail, why, "see docs/reference/permissions.md for the permissions of Weir's identity")
+			return singleResult(Fail, reason, "see docs/reference/permissions.md for the permissions of Weir's identity")
 		}
-		return singleResult(Unknown, why, "check that Azure can be reached from here with the identity of azure.json: a managed identity belongs to the machine")
+		return singleResult(Unknown, reason, "check that Azure can be reached from here with the identity of azure.json: a managed identity belongs to the machine")
 	}
 }
 
@@ -155,8 +155,8 @@ func (a *Azure) retainedAddresses() []Check {
 		return singleResult(Unknown, "the load balancers and public IP addresses were not read", "")
 	}
 	var texts []string
-	all := publicip.ListRetained(a.ips, "")
-	for _, r := range all {
+	addresses := publicip.ListRetained(a.ips, "")
+	for _, r := range addresses {
 		texts = append(texts, r.String())
 	}
 	for _, b := range a.loadBalancers {
@@ -167,5 +167,5 @@ func (a *Azure) retainedAddresses() []Check {
 	if len(texts) == 0 {
 		return singleResult(OK, "no address is retained", "")
 	}
-	return singleResult(OK, fmt.Sprintf("retained: %d public IPs, which Azure bills, and %d private addresses; weir address release gives one up: %s", len(all), len(texts)-len(all), humanize.FormatList(texts, 5)), "")
+	return singleResult(OK, fmt.Sprintf("retained: %d public IPs, which Azure bills, and %d private addresses; weir address release gives one up: %s", len(addresses), len(texts)-len(addresses), humanize.FormatList(texts, 5)), "")
 }

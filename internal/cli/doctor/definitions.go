@@ -27,7 +27,7 @@ const requiredDefinition = "backendpools.weir.dev"
 var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
 func (d Doctor) definitionChecks() []namedCheck {
-	var all []namedCheck
+	var checks []namedCheck
 	files, err := fs.Glob(crd.Files, "*.yaml")
 	if err != nil {
 		return nil
@@ -38,27 +38,27 @@ func (d Doctor) definitionChecks() []namedCheck {
 		if err == nil {
 			err = yaml.Unmarshal(content, &want.Object)
 		}
-		all = append(all, namedCheck{"definition " + want.GetName(), func(ctx context.Context) []Check {
+		checks = append(checks, namedCheck{"definition " + want.GetName(), func(ctx context.Context) []Check {
 			if err != nil {
 				return singleResult(Unknown, err.Error(), "")
 			}
 			return d.checkDefinition(ctx, want)
 		}})
 	}
-	return all
+	return checks
 }
 
 func (d Doctor) checkDefinition(ctx context.Context, want *unstructured.Unstructured) []Check {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(definitionKind)
 	err := d.API.Get(ctx, client.ObjectKeyFromObject(want), obj)
-	lacks, why := Fail, "Weir does not start without it"
+	lacks, reason := Fail, "Weir does not start without it"
 	if want.GetName() != requiredDefinition {
-		lacks, why = Warn, "weir-provisioner does not start without it"
+		lacks, reason = Warn, "weir-provisioner does not start without it"
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		return singleResult(lacks, "it is not in the cluster, and "+why, installCommand)
+		return singleResult(lacks, "it is not in the cluster, and "+reason, installCommand)
 	case apierrors.IsForbidden(err):
 		return singleResult(Unknown, "you may not get customresourcedefinitions", "run it with the rights of a cluster administrator")
 	case err != nil:
@@ -87,9 +87,9 @@ func isEstablished(obj *unstructured.Unstructured) bool {
 
 // schemaPaths returns the paths of all fields of a CRD, prefixed with each served version.
 func schemaPaths(of *unstructured.Unstructured) []string {
-	all, _, _ := unstructured.NestedSlice(of.Object, "spec", "versions")
+	versions, _, _ := unstructured.NestedSlice(of.Object, "spec", "versions")
 	var paths []string
-	for _, v := range all {
+	for _, v := range versions {
 		version, _ := v.(map[string]any)
 		if served, _ := version["served"].(bool); !served {
 			continue
@@ -106,18 +106,18 @@ func schemaPaths(of *unstructured.Unstructured) []string {
 
 // propertyPaths returns sorted property paths with types, and CEL rules.
 func propertyPaths(root map[string]any) []string {
-	var all []string
+	var paths []string
 	var walk func(at string, of map[string]any)
 	walk = func(at string, of map[string]any) {
 		rules, _, _ := unstructured.NestedSlice(of, "x-kubernetes-validations")
 		for _, r := range rules {
 			rule, _ := r.(map[string]any)
-			all = append(all, fmt.Sprintf("%s rule %q", strings.TrimPrefix(at, "."), rule["rule"]))
+			paths = append(paths, fmt.Sprintf("%s rule %q", strings.TrimPrefix(at, "."), rule["rule"]))
 		}
 		properties, _, _ := unstructured.NestedMap(of, "properties")
 		for name, p := range properties {
 			property, _ := p.(map[string]any)
-			all = append(all, fmt.Sprintf("%s (%v)", strings.TrimPrefix(at+"."+name, "."), property["type"]))
+			paths = append(paths, fmt.Sprintf("%s (%v)", strings.TrimPrefix(at+"."+name, "."), property["type"]))
 			walk(at+"."+name, property)
 		}
 		if items, ok := of["items"].(map[string]any); ok {
@@ -128,8 +128,8 @@ func propertyPaths(root map[string]any) []string {
 		}
 	}
 	walk("", root)
-	slices.Sort(all)
-	return all
+	slices.Sort(paths)
+	return paths
 }
 
 // diffPaths omits children of a missing field.
@@ -137,12 +137,12 @@ func diffPaths(want, got []string) (missing, surplus []string) {
 	return subtractPaths(want, got), subtractPaths(got, want)
 }
 
-func subtractPaths(all, these []string) (rest []string) {
+func subtractPaths(paths, these []string) (rest []string) {
 	known := map[string]bool{}
 	for _, t := range these {
 		known[t] = true
 	}
-	for _, a := range all {
+	for _, a := range paths {
 		if path, _, _ := strings.Cut(a, " ("); !known[a] && !slices.ContainsFunc(rest, func(l string) bool {
 			above, _, _ := strings.Cut(l, " (")
 			return strings.HasPrefix(path, above+".") || strings.HasPrefix(path, above+"[]")

@@ -40,9 +40,9 @@ type Doctor struct {
 func (d Doctor) RunChecks(ctx context.Context) Report {
 	r := Report{At: time.Now()}
 	var answers bool
-	r.runCheck(ctx, "API server", func(ctx context.Context) (all []Check) {
-		all, answers = d.checkAPIServer(ctx)
-		return all
+	r.runCheck(ctx, "API server", func(ctx context.Context) (checks []Check) {
+		checks, answers = d.checkAPIServer(ctx)
+		return checks
 	})
 	isInstalled := answers && !d.isAbsent(ctx)
 	if answers && !isInstalled { // the other checks would report the same cause
@@ -128,7 +128,9 @@ func (r *Report) runCheck(ctx context.Context, name string, check func(context.C
 	}
 }
 
-func singleResult(v Result, why, do string) []Check { return []Check{{Result: v, Why: why, Do: do}} }
+func singleResult(v Result, reason, do string) []Check {
+	return []Check{{Result: v, Why: reason, Fix: do}}
+}
 
 func noResponse(ctx context.Context, err error) []Check {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {

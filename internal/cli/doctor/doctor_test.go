@@ -45,7 +45,7 @@ func TestVersions(t *testing.T) {
 	for of, want := range map[string]Result{
 		"v1.37.2": OK, "v1.30.0": OK, "v1.33.4-gke.100": OK, "v1.29.9": Fail, "v1.38.0": Warn, "": Unknown, "unknown": Unknown,
 	} {
-		if got := checkVersion(of); got.Result != want || (want == Fail || want == Warn) != (got.Do != "") {
+		if got := checkVersion(of); got.Result != want || (want == Fail || want == Warn) != (got.Fix != "") {
 			t.Errorf("%q: %+v, want %s", of, got, want)
 		}
 	}
@@ -65,7 +65,7 @@ func TestClocks(t *testing.T) {
 	for _, tt := range []struct {
 		ahead, took time.Duration
 		want        Result
-		says        string
+		wantText    string
 	}{
 		{0, time.Millisecond, OK, ""},
 		{-4 * time.Second, time.Millisecond, OK, ""},
@@ -75,7 +75,7 @@ func TestClocks(t *testing.T) {
 		{-time.Hour, time.Millisecond, Fail, "1h0m0s behind"},
 	} {
 		got := compareClock("c", sent.Add(tt.ahead).Format(http.TimeFormat), sent, tt.took)
-		if got.Result != tt.want || !strings.Contains(got.Why, tt.says) {
+		if got.Result != tt.want || !strings.Contains(got.Why, tt.wantText) {
 			t.Errorf("%+v: %+v", tt, got)
 		}
 	}
@@ -101,13 +101,13 @@ func definition(t *testing.T) *unstructured.Unstructured {
 // Missing fields are named; of a missing object only the object, not its children.
 func TestDefinitionsAreComparedByField(t *testing.T) {
 	older, newest := definition(t), definition(t)
-	all, _, _ := unstructured.NestedSlice(older.Object, "spec", "versions")
-	version := all[0].(map[string]any)
+	versions, _, _ := unstructured.NestedSlice(older.Object, "spec", "versions")
+	version := versions[0].(map[string]any)
 	spec := version["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)["properties"].(map[string]any)["spec"].(map[string]any)
 	delete(spec["properties"].(map[string]any), "pause")
 	spec["properties"].(map[string]any)["paused"].(map[string]any)["type"] = "string"
 	delete(spec, "x-kubernetes-validations")
-	if err := unstructured.SetNestedSlice(older.Object, all, "spec", "versions"); err != nil {
+	if err := unstructured.SetNestedSlice(older.Object, versions, "spec", "versions"); err != nil {
 		t.Fatal(err)
 	}
 	missing, surplus := diffPaths(schemaPaths(newest), schemaPaths(older))
@@ -121,7 +121,7 @@ func TestDefinitionsAreComparedByField(t *testing.T) {
 		t.Errorf("missing %s; surplus %s", text, surplus)
 	}
 	version["served"] = false
-	if err := unstructured.SetNestedSlice(older.Object, all, "spec", "versions"); err != nil {
+	if err := unstructured.SetNestedSlice(older.Object, versions, "spec", "versions"); err != nil {
 		t.Fatal(err)
 	}
 	if missing, _ := diffPaths(schemaPaths(newest), schemaPaths(older)); !slices.Contains(missing, "v1alpha1") {
@@ -138,10 +138,10 @@ func TestRightsAreThoseOfTheRoles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked := map[string]bool{}
+	requested := map[string]bool{}
 	for _, r := range roles {
-		for _, what := range requiredAccess(r) {
-			asked[r.Name+": "+describeAccess(what)] = true
+		for _, name := range requiredAccess(r) {
+			requested[r.Name+": "+describeAccess(name)] = true
 		}
 	}
 	page, err := os.ReadFile("../../../docs/reference/permissions.md")
@@ -163,7 +163,7 @@ func TestRightsAreThoseOfTheRoles(t *testing.T) {
 		}
 		for verb := range strings.SplitSeq(strings.TrimSpace(cells[4]), ", ") {
 			text := role + ": " + verb + " " + kind
-			if !slices.ContainsFunc(keys(asked), func(k string) bool { return k == text || strings.HasPrefix(k, text+" ") }) {
+			if !slices.ContainsFunc(keys(requested), func(k string) bool { return k == text || strings.HasPrefix(k, text+" ") }) {
 				t.Errorf("%s is not requested", text)
 			}
 			n++
@@ -174,11 +174,11 @@ func TestRightsAreThoseOfTheRoles(t *testing.T) {
 	}
 }
 
-func keys(of map[string]bool) (all []string) {
+func keys(of map[string]bool) (names []string) {
 	for k := range of {
-		all = append(all, k)
+		names = append(names, k)
 	}
-	return all
+	return names
 }
 
 // azureAt checks a resource group at a test server.
@@ -232,7 +232,7 @@ func TestPagesOfPermissions(t *testing.T) {
 		next   string
 		status int
 		want   Result
-		why    string
+		reason string
 	}{
 		{"", 200, Fail, "lacks Microsoft.Network/loadBalancers/delete"}, // excluded by notActions of the only role
 		{server.URL + at + "?page=2", 200, OK, "2 actions"},             // granted by another role
@@ -244,14 +244,14 @@ func TestPagesOfPermissions(t *testing.T) {
 	} {
 		next, status = tt.next, tt.status
 		got := a.checkActions(t.Context(), scope, actions)
-		if len(got) != 1 || got[0].Result != tt.want || !strings.Contains(got[0].Why, tt.why) {
+		if len(got) != 1 || got[0].Result != tt.want || !strings.Contains(got[0].Why, tt.reason) {
 			t.Errorf("%+v: %+v", tt, got)
 		}
 	}
 }
 
 // Every action of the role is checked, except a few that only some Services need.
-func TestWhereActionsAreNeeded(t *testing.T) {
+func TestRequiredActions(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	a := azureAt(t, server, `,"vnetName":"v","vnetResourceGroup":"net","subnetName":"s","securityGroupName":"g","loadBalancerResourceGroup":"lbs","loadBalancerBackendPoolConfigurationType":"nodeIPConfiguration"`)
@@ -296,10 +296,10 @@ func TestUnused(t *testing.T) {
 			Tags: map[string]string{"k8s-azure-cluster-name": "kubernetes", "k8s-azure-service": of}}
 	}
 	for name, tt := range map[string]struct {
-		ip   lb.PublicIP
-		tags map[string]string
-		want Result
-		why  string
+		ip     lb.PublicIP
+		tags   map[string]string
+		want   Result
+		reason string
 	}{
 		"in use":                      {ip("kubernetes-a001", "shop/web", "/x"), nil, OK, ""},
 		"of people":                   {ip("mine", "shop/web", ""), nil, OK, ""},
@@ -308,7 +308,7 @@ func TestUnused(t *testing.T) {
 		"a frontend that is required": {ip("mine", "", ""), map[string]string{"weir-retained-frontend": "a001"}, Warn, "not in use: frontend a001 of load balancer kubernetes"},
 	} {
 		a.ips, a.loadBalancers = []lb.PublicIP{tt.ip}, []lb.LoadBalancer{{ID: lb.LoadBalancerID{Name: "kubernetes"}, Tags: tt.tags}}
-		if got := a.unused(); got[0].Result != tt.want || tt.why != "" && got[0].Why != tt.why || (tt.want == Warn) != (got[0].Do != "") {
+		if got := a.unused(); got[0].Result != tt.want || tt.reason != "" && got[0].Why != tt.reason || (tt.want == Warn) != (got[0].Fix != "") {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -336,13 +336,13 @@ func TestLeftPools(t *testing.T) {
 	for name, tt := range map[string]struct {
 		objects []client.Object
 		want    Result
-		why     string
+		reason  string
 	}{
 		"none": {nil, OK, "none is on record"},
 		"one":  {[]client.Object{m}, Warn, "backend pool shop-web of load balancer kubernetes, made for Service shop/web"},
 	} {
 		d := Doctor{API: fake.NewClientBuilder().WithScheme(metadata.Scheme()).WithObjects(tt.objects...).Build(), Namespace: "weir-system"}
-		if got := d.leftPools(t.Context()); got[0].Result != tt.want || got[0].Why != tt.why {
+		if got := d.leftPools(t.Context()); got[0].Result != tt.want || got[0].Why != tt.reason {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -381,7 +381,7 @@ func TestHealthWithASilentAPIServer(t *testing.T) {
 	})
 }
 
-func TestWhatPeopleSee(t *testing.T) {
+func TestReportText(t *testing.T) {
 	r := Report{Checks: []Check{{"API server", OK, "Kubernetes 1.37.2", ""}, {"a\tb", Fail, "it\x1b[2J lacks", "give it"}, {"c", Unknown, "who knows", ""}}}
 	var out bytes.Buffer
 	var colored bytes.Buffer
@@ -419,12 +419,12 @@ func TestDefinitions(t *testing.T) {
 	}
 	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "customresourcedefinitions"}, "x")
 	for _, tt := range []struct {
-		name  string
-		needs bool
-		err   error
-		is    func(*unstructured.Unstructured)
-		want  Result
-		why   string
+		name   string
+		needs  bool
+		err    error
+		expect func(*unstructured.Unstructured)
+		want   Result
+		reason string
 	}{
 		{"as it is to be", true, nil, served, OK, "all fields"},
 		{"not installed", true, gone, nil, Fail, "not in the cluster"},
@@ -438,8 +438,8 @@ func TestDefinitions(t *testing.T) {
 		}, Fail, "drops what it does not know"},
 		{"newer", true, nil, func(o *unstructured.Unstructured) {
 			served(o)
-			all, _, _ := unstructured.NestedSlice(o.Object, "spec", "versions")
-			_ = unstructured.SetNestedSlice(o.Object, append(all, map[string]any{"name": "v1", "served": true}), "spec", "versions")
+			definitions, _, _ := unstructured.NestedSlice(o.Object, "spec", "versions")
+			_ = unstructured.SetNestedSlice(o.Object, append(definitions, map[string]any{"name": "v1", "served": true}), "spec", "versions")
 		}, Warn, "newer than this program, which does not know v1"},
 	} {
 		d := Doctor{API: interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
@@ -451,7 +451,7 @@ func TestDefinitions(t *testing.T) {
 				if key.Name != current.GetName() {
 					t.Errorf("asked for %s", key)
 				}
-				tt.is(current)
+				tt.expect(current)
 				obj.(*unstructured.Unstructured).Object = current.Object
 				return nil
 			},
@@ -461,7 +461,7 @@ func TestDefinitions(t *testing.T) {
 			want.SetName("provisions.weir.dev")
 		}
 		got := d.checkDefinition(t.Context(), want)
-		if len(got) != 1 || got[0].Result != tt.want || !strings.Contains(got[0].Why, tt.why) || (tt.want == Fail || tt.want == Warn) && got[0].Do == "" {
+		if len(got) != 1 || got[0].Result != tt.want || !strings.Contains(got[0].Why, tt.reason) || (tt.want == Fail || tt.want == Warn) && got[0].Fix == "" {
 			t.Errorf("%s: %+v", tt.name, got)
 		}
 	}
@@ -481,9 +481,9 @@ func TestProvisionerCheck(t *testing.T) {
 		}}
 	}
 	for name, tt := range map[string]struct {
-		has  []client.Object
-		want Result
-		why  string
+		has    []client.Object
+		want   Result
+		reason string
 	}{
 		"nothing":             {nil, OK, "no Provision is in progress; there is no Lease weir-provisioner"},
 		"it leads":            {[]client.Object{waits, lease(time.Now().Add(time.Hour))}, OK, "p-0 leads"},
@@ -492,7 +492,7 @@ func TestProvisionerCheck(t *testing.T) {
 		"not installed":       {[]client.Object{waits}, Warn, "there is no Lease weir-provisioner"},
 	} {
 		got := Doctor{API: fake.NewClientBuilder().WithScheme(scheme).WithObjects(tt.has...).Build()}.checkProvisioner(t.Context())
-		if len(got) != 1 || got[0].Result != tt.want || !strings.HasPrefix(got[0].Why, tt.why) || (tt.want == Warn) != (got[0].Do != "") {
+		if len(got) != 1 || got[0].Result != tt.want || !strings.HasPrefix(got[0].Why, tt.reason) || (tt.want == Warn) != (got[0].Fix != "") {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -506,14 +506,14 @@ func TestBoundsOfNamespaces(t *testing.T) {
 	for _, tt := range []struct {
 		objects []client.Object
 		want    Result
-		why     string
+		reason  string
 	}{
 		{nil, OK, "0 Namespaces"},
 		{[]client.Object{named("team", "10")}, OK, "1 Namespace with bounds"},
 		{[]client.Object{named("shop", "10"), named("team", "ten")}, Warn, `Namespace team: annotation weir.dev/max-rules is "ten"`},
 	} {
 		got := Doctor{API: fake.NewClientBuilder().WithObjects(tt.objects...).Build()}.checkBounds(t.Context())
-		if len(got) != 1 || got[0].Result != tt.want || !strings.Contains(got[0].Why, tt.why) {
+		if len(got) != 1 || got[0].Result != tt.want || !strings.Contains(got[0].Why, tt.reason) {
 			t.Errorf("%v: %+v", tt.objects, got)
 		}
 	}
@@ -528,7 +528,7 @@ func TestRejectedReads(t *testing.T) {
 	} {
 		read := (&Azure{}).readCheck("load balancers", func(context.Context) (int, error) { return 0, err })
 		c := read(t.Context())
-		if len(c) != 1 || c[0].Result != Fail || !strings.Contains(c[0].Do, want) || strings.Contains(c[0].Why, armerror.CodeUnclassified) {
+		if len(c) != 1 || c[0].Result != Fail || !strings.Contains(c[0].Fix, want) || strings.Contains(c[0].Why, armerror.CodeUnclassified) {
 			t.Errorf("%v: %+v, want %q", err, c, want)
 		}
 	}

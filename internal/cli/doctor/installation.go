@@ -41,9 +41,9 @@ func (d Doctor) installationChecks() []namedCheck {
 	}
 }
 
-func checksOf(all ...status.Finding) (checks []Check) {
-	for _, f := range all {
-		checks = append(checks, Check{Result: Result(f.Severity), Why: f.Why, Do: f.Do})
+func checksOf(findings ...status.Finding) (checks []Check) {
+	for _, f := range findings {
+		checks = append(checks, Check{Result: Result(f.Severity), Why: f.Why, Fix: f.Fix})
 	}
 	return checks
 }
@@ -72,7 +72,7 @@ func (d Doctor) isAbsent(ctx context.Context) bool {
 }
 
 func (d Doctor) reportAbsence(ctx context.Context) []Check {
-	why := "Weir is not installed in this cluster: no namespace has a Deployment of Weir, and no process of Weir has led"
+	reason := "Weir is not installed in this cluster: no namespace has a Deployment of Weir, and no process of Weir has led"
 	var missing []string
 	for _, of := range d.definitionChecks() {
 		for _, c := range of.check(ctx) {
@@ -82,9 +82,9 @@ func (d Doctor) reportAbsence(ctx context.Context) []Check {
 		}
 	}
 	if len(missing) > 0 {
-		why += "; the definitions that it needs are missing or of another version: " + humanize.FormatList(missing, 5)
+		reason += "; the definitions that it needs are missing or of another version: " + humanize.FormatList(missing, 5)
 	}
-	return singleResult(Fail, why, "install it by docs/guide/install.md: kubectl apply --server-side -k config, or the chart. Outside of the cluster: kubectl apply --server-side -k config/crd, then weir controller")
+	return singleResult(Fail, reason, "install it by docs/guide/install.md: kubectl apply --server-side -k config, or the chart. Outside of the cluster: kubectl apply --server-side -k config/crd, then weir controller")
 }
 
 // findOutside returns the leader, with the namespace of its Lease, if no pod has its name and Weir has no Deployment; empty

@@ -43,7 +43,7 @@ func TestAdmissionPolicies(t *testing.T) {
 		edit    func(*admissionregistrationv1.ValidatingAdmissionPolicy, *admissionregistrationv1.ValidatingAdmissionPolicyBinding) []client.Object
 		account string
 		want    Result
-		why     string
+		reason  string
 	}{
 		{"well", func(p *admissionregistrationv1.ValidatingAdmissionPolicy, b *admissionregistrationv1.ValidatingAdmissionPolicyBinding) []client.Object {
 			return []client.Object{p, b}
@@ -72,7 +72,7 @@ func TestAdmissionPolicies(t *testing.T) {
 		}
 		d := Doctor{API: fake.NewClientBuilder().WithScheme(scheme).WithObjects(tt.edit(shippedAdmission(t))...).Build(), Namespace: "weir-system", ServiceAccount: tt.account}
 		got := d.checkAdmission(t.Context())
-		if len(got) != 1 || got[0].Result != tt.want || !strings.Contains(got[0].Why, tt.why) || (got[0].Do == "") != (tt.want == OK) {
+		if len(got) != 1 || got[0].Result != tt.want || !strings.Contains(got[0].Why, tt.reason) || (got[0].Fix == "") != (tt.want == OK) {
 			t.Errorf("%s: %+v", tt.about, got)
 		}
 	}
@@ -93,12 +93,12 @@ func TestTheLeadersLease(t *testing.T) {
 		return d
 	}
 	for _, tt := range []struct {
-		about         string
-		l             status.Leader
-		all           bool
-		d             *appsv1.Deployment
-		lease, why    string
-		version, says string
+		about             string
+		l                 status.Leader
+		all               bool
+		d                 *appsv1.Deployment
+		lease, reason     string
+		version, wantText string
 	}{
 		{"well", holds, true, deployed(), "OK", "weir-0 leads by Lease weir-system/weir-controller, renewed 3s ago", "OK", "are " + app.Version},
 		{"others are not seen", holds, false, deployed(), "OK", "you may not list the Leases of other namespaces", "OK", ""},
@@ -114,10 +114,10 @@ func TestTheLeadersLease(t *testing.T) {
 		{"no version", change(func(l *status.Leader) { l.Version = "" }), true, deployed(), "OK", "", "UNKNOWN", "older than this program"},
 	} {
 		i := &installed{Doctor: Doctor{Namespace: "weir-system"}, leader: tt.l, allLeases: tt.all, installation: status.Installation{Known: true, Deployment: tt.d}}
-		if got := i.checkLease(t.Context(), now)[0]; string(got.Result) != tt.lease || !strings.Contains(got.Why, tt.why) || got.Result == Fail && got.Do == "" {
+		if got := i.checkLease(t.Context(), now)[0]; string(got.Result) != tt.lease || !strings.Contains(got.Why, tt.reason) || got.Result == Fail && got.Fix == "" {
 			t.Errorf("%s: %+v", tt.about, got)
 		}
-		if got := i.checkVersion()[0]; string(got.Result) != tt.version || !strings.Contains(got.Why, tt.says) {
+		if got := i.checkVersion()[0]; string(got.Result) != tt.version || !strings.Contains(got.Why, tt.wantText) {
 			t.Errorf("%s: %+v", tt.about, got)
 		}
 	}

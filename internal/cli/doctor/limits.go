@@ -62,11 +62,11 @@ func (a *Azure) checkRegionLimits(ctx context.Context) []Check {
 }
 
 // compareUsages fails if a limit is reached and warns if one is near. The fullest is first.
-func compareUsages(all []plan.LimitUsage, do string) []Check {
+func compareUsages(usages []plan.LimitUsage, do string) []Check {
 	result, near := OK, []string{}
 	share := func(u plan.LimitUsage) int { return u.Used * 1000 / max(u.Max, 1) }
-	slices.SortStableFunc(all, func(a, b plan.LimitUsage) int { return cmp.Compare(share(b), share(a)) })
-	for _, u := range all {
+	slices.SortStableFunc(usages, func(a, b plan.LimitUsage) int { return cmp.Compare(share(b), share(a)) })
+	for _, u := range usages {
 		if !u.IsNear() {
 			continue
 		}
@@ -79,7 +79,7 @@ func compareUsages(all []plan.LimitUsage, do string) []Check {
 		}
 	}
 	if result == OK {
-		return singleResult(OK, humanize.FormatCount(len(all), "limit")+", of which less than 80 % is used", "")
+		return singleResult(OK, humanize.FormatCount(len(usages), "limit")+", of which less than 80 % is used", "")
 	}
 	return singleResult(result, humanize.FormatList(near, 5), do)
 }

@@ -107,7 +107,7 @@ func TestAClusterWithoutWeir(t *testing.T) {
 		}
 		if tt.want {
 			got := d.reportAbsence(t.Context())
-			if len(got) != 1 || got[0].Result != Fail || !strings.Contains(got[0].Why, "backendpools.weir.dev, partners.weir.dev") || got[0].Do == "" {
+			if len(got) != 1 || got[0].Result != Fail || !strings.Contains(got[0].Why, "backendpools.weir.dev, partners.weir.dev") || got[0].Fix == "" {
 				t.Errorf("%s: %+v", name, got)
 			}
 		}

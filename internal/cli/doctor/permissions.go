@@ -66,13 +66,13 @@ func (d Doctor) permissionChecks() []namedCheck {
 	if err != nil {
 		return []namedCheck{{"rights", func(context.Context) []Check { return singleResult(Unknown, err.Error(), "") }}}
 	}
-	var all []namedCheck
+	var checks []namedCheck
 	check := d.newAccessChecker()
 	if d.outside != "" {
 		check = func(ctx context.Context, attrs authorizationv1.ResourceAttributes) (bool, error) {
 			return checkOwnAccess(ctx, d.API, attrs)
 		}
-		all = append(all, namedCheck{"rights", func(context.Context) []Check {
+		checks = append(checks, namedCheck{"rights", func(context.Context) []Check {
 			return singleResult(OK, d.outside+" leads outside of the cluster, without a ServiceAccount: the rights below are those of your kubeconfig, which should be the controller's", "")
 		}})
 	}
@@ -84,12 +84,12 @@ func (d Doctor) permissionChecks() []namedCheck {
 		if r.Namespace != "" {
 			name += " in " + r.Namespace
 		}
-		all = append(all, namedCheck{name, func(ctx context.Context) []Check { return d.checkRole(ctx, r, check) }})
+		checks = append(checks, namedCheck{name, func(ctx context.Context) []Check { return d.checkRole(ctx, r, check) }})
 	}
-	return all
+	return checks
 }
 
-func loadRoles() (all []shippedRole, err error) {
+func loadRoles() (roles []shippedRole, err error) {
 	err = fs.WalkDir(config.Roles, ".", func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(file, ".yaml") {
 			return err
@@ -99,12 +99,12 @@ func loadRoles() (all []shippedRole, err error) {
 			r := shippedRole{dir: path.Dir(file)}
 			err = errors.Join(err, yaml.Unmarshal(document, &r.Role))
 			if r.Kind == "Role" || r.Kind == "ClusterRole" {
-				all = append(all, r)
+				roles = append(roles, r)
 			}
 		}
 		return err
 	})
-	return all, err
+	return roles, err
 }
 
 func (d Doctor) checkRole(ctx context.Context, r shippedRole, check accessChecker) []Check {
@@ -143,7 +143,7 @@ func (d Doctor) grantRemedy(apply string) string {
 	return apply
 }
 
-func requiredAccess(r shippedRole) (all []authorizationv1.ResourceAttributes) {
+func requiredAccess(r shippedRole) (attributes []authorizationv1.ResourceAttributes) {
 	for _, rule := range r.Rules {
 		names := rule.ResourceNames
 		if len(names) == 0 {
@@ -153,14 +153,14 @@ func requiredAccess(r shippedRole) (all []authorizationv1.ResourceAttributes) {
 			kind, sub, _ := strings.Cut(resource, "/")
 			for _, name := range names {
 				for _, verb := range rule.Verbs {
-					all = append(all, authorizationv1.ResourceAttributes{
+					attributes = append(attributes, authorizationv1.ResourceAttributes{
 						Namespace: r.Namespace, Verb: verb, Group: rule.APIGroups[0], Resource: kind, Subresource: sub, Name: name,
 					})
 				}
 			}
 		}
 	}
-	return all
+	return attributes
 }
 
 // describeAccess formats an access, such as "get pods/log in default".

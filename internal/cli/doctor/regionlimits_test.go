@@ -36,7 +36,7 @@ func TestRegionLimits(t *testing.T) {
 		status int
 		body   string
 		want   Result
-		why    string
+		reason string
 	}{
 		{200, usage("IPv4StandardSkuPublicIpAddresses", "799"), OK, "1 limit, of which less than 80 % is used"},
 		{200, usage("IPv4StandardSkuPublicIpAddresses", "800"), Warn, "region eastus has 800 of 1000 Standard public IPv4 addresses"},
@@ -46,7 +46,7 @@ func TestRegionLimits(t *testing.T) {
 	} {
 		status, body = tt.status, tt.body
 		got := a.checkRegionLimits(t.Context())
-		if len(got) != 1 || got[0].Result != tt.want || !strings.Contains(got[0].Why, tt.why) || tt.want == Unknown && !strings.Contains(got[0].Do, usagesAction) {
+		if len(got) != 1 || got[0].Result != tt.want || !strings.Contains(got[0].Why, tt.reason) || tt.want == Unknown && !strings.Contains(got[0].Fix, usagesAction) {
 			t.Errorf("%+v: %+v", tt, got)
 		}
 	}

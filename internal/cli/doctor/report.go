@@ -30,7 +30,7 @@ type Check struct {
 	Result Result `json:"result"`
 	Why    string `json:"why"`
 	// Do is the suggested fix.
-	Do string `json:"do,omitempty"`
+	Fix string `json:"do,omitempty"`
 }
 
 // Report holds the results of all checks.
@@ -103,8 +103,8 @@ func (r Report) WriteText(out io.Writer) error {
 				continue
 			}
 			fmt.Fprintf(&b, "%s   %s\n          %s\n", r.formatResult(c.Result), sanitize(c.Name), sanitize(c.Why))
-			if c.Do != "" {
-				fmt.Fprintf(&b, "          %s %s\n", r.paint(humanize.Title, "What helps:"), sanitize(c.Do))
+			if c.Fix != "" {
+				fmt.Fprintf(&b, "          %s %s\n", r.paint(humanize.Title, "What helps:"), sanitize(c.Fix))
 			}
 			b.WriteString("\n")
 		}

@@ -65,13 +65,13 @@ func (d Doctor) checkHealth(ctx context.Context) Check {
 	seen, err := status.ReadSnapshot(reading, d.API, "", time.Now())
 	if err != nil {
 		no := noResponse(reading, err)[0]
-		c.Why, c.Do = no.Why, no.Do
+		c.Why, c.Fix = no.Why, no.Fix
 		return c
 	}
 	seen.ReadHealth(ctx, d.Health)
 	var down []string
 	for _, cause := range status.NewReport(seen).Causes {
-		for _, p := range cause.Of {
+		for _, p := range cause.Objects {
 			if cause.Name == status.AllDown {
 				down = append(down, p.Text())
 			}
@@ -79,7 +79,7 @@ func (d Doctor) checkHealth(ctx context.Context) Check {
 	}
 	switch {
 	case len(down) > 0:
-		c.Result, c.Why, c.Do = Warn, "Azure's probes report no member up: "+humanize.FormatList(down, 5), "weir explain pool NAME -n NAMESPACE --health shows the reason for each node"
+		c.Result, c.Why, c.Fix = Warn, "Azure's probes report no member up: "+humanize.FormatList(down, 5), "weir explain pool NAME -n NAMESPACE --health shows the reason for each node"
 	case seen.Health.Error != "":
 		c.Why = seen.Health.Error
 	default:
@@ -90,23 +90,23 @@ func (d Doctor) checkHealth(ctx context.Context) Check {
 
 func (d Doctor) checkProvisioner(ctx context.Context) []Check {
 	p, err := status.ReadProvisioner(ctx, d.API, "", time.Now())
-	why := p.MissingReason()
+	reason := p.MissingReason()
 	switch {
 	case err != nil:
 		return noResponse(ctx, err)
 	case !p.Known:
 		return singleResult(Unknown, "you may not list Leases of all namespaces", "run it as an administrator of the cluster")
-	case why == "":
+	case reason == "":
 		return singleResult(OK, p.Holder+" leads", "")
 	case p.Waiting > 0:
-		return singleResult(Warn, fmt.Sprintf("%s; in progress: %s", why, humanize.FormatCount(p.Waiting, "Provision")), status.RemedyFor(status.NoProvisioner))
+		return singleResult(Warn, fmt.Sprintf("%s; in progress: %s", reason, humanize.FormatCount(p.Waiting, "Provision")), status.RemedyFor(status.NoProvisioner))
 	}
-	return singleResult(OK, "no Provision is in progress; "+why, "")
+	return singleResult(OK, "no Provision is in progress; "+reason, "")
 }
 
 func (d Doctor) checkBounds(ctx context.Context) []Check {
-	var all corev1.NamespaceList
-	switch err := d.API.List(ctx, &all); {
+	var list corev1.NamespaceList
+	switch err := d.API.List(ctx, &list); {
 	case apierrors.IsForbidden(err):
 		return singleResult(Unknown, "you may not list Namespaces", "run it with the rights of a cluster administrator")
 	case err != nil:
@@ -114,7 +114,7 @@ func (d Doctor) checkBounds(ctx context.Context) []Check {
 	}
 	var problems []string
 	set := 0
-	for _, ns := range all.Items {
+	for _, ns := range list.Items {
 		b := service.ParseNamespaceSettings(ns.Name, ns.Annotations)
 		problems = append(problems, b.InvalidMessages()...)
 		if b.IsSet() {
@@ -161,7 +161,7 @@ func (d Doctor) checkOtherControllers(ctx context.Context) []Check {
 
 // leftPools lists the pools that Weir made, does not need, and keeps for what others have in them.
 func (d Doctor) leftPools(ctx context.Context) []Check {
-	all, err := store.ReleasedPools{Reader: d.API, Namespace: d.Namespace, Log: slog.New(slog.DiscardHandler)}.ReadPools(ctx)
+	pools, err := store.ReleasedPools{Reader: d.API, Namespace: d.Namespace, Log: slog.New(slog.DiscardHandler)}.ReadPools(ctx)
 	switch {
 	case apierrors.IsForbidden(err):
 		return singleResult(Unknown, "you may not get ConfigMap "+store.Name+" of namespace "+d.Namespace, "run it as an administrator of the cluster")
@@ -169,9 +169,9 @@ func (d Doctor) leftPools(ctx context.Context) []Check {
 		return noResponse(ctx, err)
 	}
 	var remaining []string
-	for _, key := range slices.Sorted(maps.Keys(all)) {
+	for _, key := range slices.Sorted(maps.Keys(pools)) {
 		id := strings.Split(string(key), "/")
-		remaining = append(remaining, fmt.Sprintf("backend pool %s of load balancer %s, made for %s", id[len(id)-1], id[len(id)-3], service.DescribeOwner(all[key])))
+		remaining = append(remaining, fmt.Sprintf("backend pool %s of load balancer %s, made for %s", id[len(id)-1], id[len(id)-3], service.DescribeOwner(pools[key])))
 	}
 	if len(remaining) > 0 {
 		return singleResult(Warn, humanize.FormatList(remaining, 5), `the owner of the members or rules there has to remove them; docs/guide/services.md, "Take it away"`)

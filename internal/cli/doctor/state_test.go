@@ -38,12 +38,12 @@ func TestStateOfGateways(t *testing.T) {
 		route      []metav1.Condition
 		forbidden  bool
 		want       Result
-		why        string
+		message    string
 	}{
-		"in sync":       {want: OK, why: "0 BackendPools and 0 Services and 1 Gateway are in sync, in progress or paused"},
-		"a condition":   {conditions: []metav1.Condition{condition("weir.dev/SecurityGroup", "False", "NotManaged")}, want: Warn, why: "something is wrong with 0 of 0 BackendPools and 0 of 0 Services and 1 of 1 Gateway: NotManaged"},
-		"a route":       {route: []metav1.Condition{condition("ResolvedRefs", "False", "RefNotPermitted")}, want: Warn, why: "something is wrong: BackendNotResolved"},
-		"no such right": {forbidden: true, want: Unknown, why: "0 BackendPools and 0 Services are in sync, in progress or paused. You may not list Gateways and their routes of all namespaces"},
+		"in sync":       {want: OK, message: "0 BackendPools and 0 Services and 1 Gateway are in sync, in progress or paused"},
+		"a condition":   {conditions: []metav1.Condition{condition("weir.dev/SecurityGroup", "False", "NotManaged")}, want: Warn, message: "something is wrong with 0 of 0 BackendPools and 0 of 0 Services and 1 of 1 Gateway: NotManaged"},
+		"a route":       {route: []metav1.Condition{condition("ResolvedRefs", "False", "RefNotPermitted")}, want: Warn, message: "something is wrong: BackendNotResolved"},
+		"no such right": {forbidden: true, want: Unknown, message: "0 BackendPools and 0 Services are in sync, in progress or paused. You may not list Gateways and their routes of all namespaces"},
 	} {
 		gw := &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "edge", Finalizers: []string{metadata.ServiceFinalizer}}}
 		gw.Status.Conditions = slices.Concat(tt.conditions, []metav1.Condition{condition("Accepted", "True", "Accepted"), condition("Programmed", "True", "Programmed")})
@@ -57,7 +57,7 @@ func TestStateOfGateways(t *testing.T) {
 				return c.List(ctx, list, opts...)
 			},
 		}).Build()
-		if got := (Doctor{API: api}).checkState(t.Context()); got[0].Result != tt.want || got[0].Why != tt.why {
+		if got := (Doctor{API: api}).checkState(t.Context()); got[0].Result != tt.want || got[0].Why != tt.message {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -44,7 +44,7 @@ func TestRejectedVersions(t *testing.T) {
 			}
 		}
 		got := d.checkAPIVersions(t.Context())
-		if len(got) != 1 || got[0].Result != tt.want || !strings.Contains(got[0].Why, tt.names) || (tt.want == Warn) != strings.Contains(got[0].Do, "troubleshooting.md") {
+		if len(got) != 1 || got[0].Result != tt.want || !strings.Contains(got[0].Why, tt.names) || (tt.want == Warn) != strings.Contains(got[0].Fix, "troubleshooting.md") {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

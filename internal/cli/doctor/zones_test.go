@@ -36,7 +36,7 @@ func TestZones(t *testing.T) {
 		balancer lb.LoadBalancer
 		ip       lb.PublicIP
 		want     Result
-		why      string
+		reason   string
 	}{
 		"all have zones":          {"", zoned, onLB(standard, private("a", "1"), lb.Frontend{Name: "p", PublicIP: "/ip"}), ip(lb.Standard, used, "2"), OK, "no frontend and no public IP"},
 		"a frontend and an IP":    {"", zoned, onLB(standard, private("a"), private("b", "1")), ip(lb.Standard, used), Warn, "frontend a of load balancer kubernetes-internal, public IP i (198.18.0.3)"},
@@ -55,7 +55,7 @@ func TestZones(t *testing.T) {
 		a := azureAt(t, server, `,"location":"eastus"`+tt.more)
 		a.loadBalancers, a.ips = []lb.LoadBalancer{tt.balancer}, []lb.PublicIP{tt.ip}
 		got := a.checkZones(t.Context())[0]
-		if got.Result != tt.want || !strings.Contains(got.Why, tt.why) || (got.Do != "") != (tt.want != OK) {
+		if got.Result != tt.want || !strings.Contains(got.Why, tt.reason) || (got.Fix != "") != (tt.want != OK) {
 			t.Errorf("%s: %+v", about, got)
 		}
 		a.loadBalancers = nil
@@ -72,7 +72,7 @@ func TestNoSecurityGroup(t *testing.T) {
 	server := httptest.NewServer(emu)
 	defer server.Close()
 	got := azureAt(t, server, "").checkSecurityGroup()(t.Context())[0]
-	if got.Result != Warn || !strings.Contains(got.Why, "names no securityGroupName") || !strings.Contains(got.Do, "set securityGroupName") {
+	if got.Result != Warn || !strings.Contains(got.Why, "names no securityGroupName") || !strings.Contains(got.Fix, "set securityGroupName") {
 		t.Errorf("%+v", got)
 	}
 	if err := emu.Put("/subscriptions/sub/resourceGroups/rg/providers/Microsoft.Network/networkSecurityGroups/g", []byte(`{"location":"eastus"}`)); err != nil {

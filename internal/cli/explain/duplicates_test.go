@@ -61,11 +61,11 @@ func TestNodesWithOneAddressOnTwoLoadBalancers(t *testing.T) {
 	second.Spec.LoadBalancer.Name = "lb-2"
 	first.Status.Down, second.Status.Down = nil, nil
 	nodes := []corev1.Node{a, b, c}
-	remaining := Member{Node: "b", Is: LeftOut, Why: "its address 10.0.0.1 is also that of node a, which is on load balancer lb-2 and counts: it is the first by name"}
-	if got, want := memberStates(first, nil, nodes, noon), []Member{remaining, {Node: "c", Address: "10.0.0.3", Is: InPool}}; !slices.Equal(got, want) {
+	remaining := Member{Node: "b", State: LeftOut, Why: "its address 10.0.0.1 is also that of node a, which is on load balancer lb-2 and counts: it is the first by name"}
+	if got, want := memberStates(first, nil, nodes, noon), []Member{remaining, {Node: "c", Address: "10.0.0.3", State: InPool}}; !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if got, want := memberStates(second, nil, nodes, noon), []Member{{Node: "a", Address: "10.0.0.1", Is: InPool}}; !slices.Equal(got, want) {
+	if got, want := memberStates(second, nil, nodes, noon), []Member{{Node: "a", Address: "10.0.0.1", State: InPool}}; !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	for name, want := range map[string]string{"a": "Duplicate address: nodes a, b have 10.0.0.1; a counts, and the address is on load balancer lb-2\n", "b": "; a counts", "c": ""} {
@@ -82,7 +82,7 @@ func TestALocalServiceHasNodesOfAnyLoadBalancer(t *testing.T) {
 	p.Status.MadeFor, p.Status.Down = "uid-of-web", nil
 	n := placedNode("n1", "10.0.0.1", "lb-2")
 	slice := discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{NodeName: &n.Name}}}
-	if got, want := memberStates(p, []discoveryv1.EndpointSlice{slice}, []corev1.Node{n}, noon), []Member{{Node: "n1", Address: "10.0.0.1", Is: InPool}}; !slices.Equal(got, want) {
+	if got, want := memberStates(p, []discoveryv1.EndpointSlice{slice}, []corev1.Node{n}, noon), []Member{{Node: "n1", Address: "10.0.0.1", State: InPool}}; !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
@@ -97,7 +97,7 @@ func TestAnExcludedNodeThatIsStillThere(t *testing.T) {
 	}
 	down(4 * time.Minute)
 	const why = "leaves, excluded; it leaves when nothing serves on the node, at 2026-03-01T12:06:00Z at the latest"
-	if got, want := memberStates(p, nil, []corev1.Node{n}, noon), []Member{{Node: "n1", Address: "10.0.0.1", Is: Down, Why: why}}; !slices.Equal(got, want) {
+	if got, want := memberStates(p, nil, []corev1.Node{n}, noon), []Member{{Node: "n1", Address: "10.0.0.1", State: Down, Why: why}}; !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	text := told(t, "n1", &n, p)
@@ -105,16 +105,16 @@ func TestAnExcludedNodeThatIsStillThere(t *testing.T) {
 		t.Error(text)
 	}
 	down(11 * time.Minute)
-	if got := memberStates(p, nil, []corev1.Node{n}, noon); len(got) != 1 || got[0].Is != Leaving || !strings.HasPrefix(got[0].Why, "it is labelled") {
+	if got := memberStates(p, nil, []corev1.Node{n}, noon); len(got) != 1 || got[0].State != Leaving || !strings.HasPrefix(got[0].Why, "it is labelled") {
 		t.Errorf("after its time: %+v", got)
 	}
 	p.Status.Down = nil
 	p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionSynced, Status: metav1.ConditionTrue, Message: poolmembers.InSyncMessage(membership.Set{LastUp: []membership.Drain{{Node: "n1"}}})}}
-	if got := memberStates(p, nil, []corev1.Node{n}, noon); len(got) != 1 || got[0].Is != InPool || !strings.HasSuffix(got[0].Why, "it remains up while no other member takes new flows") {
+	if got := memberStates(p, nil, []corev1.Node{n}, noon); len(got) != 1 || got[0].State != InPool || !strings.HasSuffix(got[0].Why, "it remains up while no other member takes new flows") {
 		t.Errorf("the last that is up: %+v", got)
 	}
 	p.Status.Conditions[0].Status = metav1.ConditionFalse // the message may be old
-	if got := memberStates(p, nil, []corev1.Node{n}, noon); len(got) != 1 || got[0].Is != Leaving {
+	if got := memberStates(p, nil, []corev1.Node{n}, noon); len(got) != 1 || got[0].State != Leaving {
 		t.Errorf("not in sync: %+v", got)
 	}
 	p.Status.Conditions = nil

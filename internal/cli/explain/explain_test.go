@@ -188,12 +188,12 @@ func TestANodeOfAnotherLoadBalancer(t *testing.T) {
 	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}}
 	for balancer, got := range map[string]string{"kubernetes": LeftOut, "kubernetes-internal": LeftOut, "lb2": Missing, "LB2-internal": Missing} {
 		p.Spec.LoadBalancer.Name = balancer
-		if m := memberStates(p, nil, []corev1.Node{n}, noon); len(m) != 1 || m[0].Is != got {
+		if m := memberStates(p, nil, []corev1.Node{n}, noon); len(m) != 1 || m[0].State != got {
 			t.Errorf("%s: %+v, want %s", balancer, m, got)
 		}
 	}
 	p.Status.MadeFor, p.Spec.LoadBalancer.Name = "", "kubernetes"
-	if m := memberStates(p, nil, []corev1.Node{n}, noon); m[0].Is != Missing {
+	if m := memberStates(p, nil, []corev1.Node{n}, noon); m[0].State != Missing {
 		t.Errorf("a pool of people: %+v", m)
 	}
 }
@@ -218,7 +218,7 @@ func TestReaderOfOneNamespace(t *testing.T) {
 	if err != nil || len(explanation.Pools) != 1 || explanation.Pools[0].Name != "web.kubernetes" {
 		t.Fatalf("%v, %+v", err, explanation.Pools)
 	}
-	want := []Member{{Address: "10.0.0.1", Is: InPool}, {Node: "n2", Address: "10.0.0.2", Is: Down, Why: "it drains"}, {Address: "10.0.0.9", Is: InPool}}
+	want := []Member{{Address: "10.0.0.1", State: InPool}, {Node: "n2", Address: "10.0.0.2", State: Down, Why: "it drains"}, {Address: "10.0.0.9", State: InPool}}
 	if got := explanation.Pools[0].Members; !explanation.NodesUnseen || !slices.Equal(got, want) {
 		t.Errorf("nodes unseen %t, %+v", explanation.NodesUnseen, got)
 	}
@@ -228,7 +228,7 @@ func TestReaderOfOneNamespace(t *testing.T) {
 }
 
 // Missing objects are named in the error.
-func TestWhatIsNotThere(t *testing.T) {
+func TestMissingObjects(t *testing.T) {
 	r := Reader{API: server(), Now: noon}
 	for name, tell := range map[string]func() (Explanation, error){
 		`services "none" not found`:              func() (Explanation, error) { return r.ExplainService(t.Context(), "shop", "none") },
@@ -258,12 +258,12 @@ func TestTheStatusKnowsWhatIsMissing(t *testing.T) {
 		}})
 		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{"10.1.0.1"}, NodeName: &name})
 	}
-	theirs := Member{Address: "10.9.9.9", Is: Foreign}
-	want := []Member{theirs, {Node: "n1", Address: "10.0.0.1", Is: Missing}, {Node: "n2", Address: "10.0.0.2", Is: InPool}}
+	foreign := Member{Address: "10.9.9.9", State: Foreign}
+	want := []Member{foreign, {Node: "n1", Address: "10.0.0.1", State: Missing}, {Node: "n2", Address: "10.0.0.2", State: InPool}}
 	if got := memberStates(p, []discoveryv1.EndpointSlice{slice}, nodes, noon); !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	want = []Member{{Node: "n1", Address: "10.0.0.1", Is: Missing}, {Address: "10.0.0.2", Is: InPool}, theirs}
+	want = []Member{{Node: "n1", Address: "10.0.0.1", State: Missing}, {Address: "10.0.0.2", State: InPool}, foreign}
 	if got := recordedMembers(p); !slices.Equal(got, want) {
 		t.Errorf("without Nodes: %+v, want %+v", got, want)
 	}
@@ -288,7 +288,7 @@ func TestAMemberThatStarts(t *testing.T) {
 		}})
 		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{NodeName: &name, Conditions: discoveryv1.EndpointConditions{Ready: new(false)}})
 	}
-	want := []Member{{Node: "n1", Address: "10.0.0.1", Is: InPool}}
+	want := []Member{{Node: "n1", Address: "10.0.0.1", State: InPool}}
 	if got := memberStates(p, []discoveryv1.EndpointSlice{slice}, nodes, noon); !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
@@ -308,9 +308,9 @@ func TestNodesWithoutAMachine(t *testing.T) {
 	}
 	nodes[0].Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute}}
 	want := []Member{
-		{Node: "n1", Is: LeftOut, Why: "its address 10.0.0.1 is also that of node n5"}, {Node: "n2", Address: "10.0.0.2", Is: LeftOut, Why: "Azure has no virtual machine n2"},
-		{Node: "n3", Is: LeftOut, Why: "it has no spec.providerID, so its machine is not known: the cloud provider has to set it"},
-		{Node: "n4", Is: LeftOut, Why: `its spec.providerID "aws:///i-1" names no virtual machine of Azure`}, {Node: "n5", Address: "10.0.0.1", Is: InPool},
+		{Node: "n1", State: LeftOut, Why: "its address 10.0.0.1 is also that of node n5"}, {Node: "n2", Address: "10.0.0.2", State: LeftOut, Why: "Azure has no virtual machine n2"},
+		{Node: "n3", State: LeftOut, Why: "it has no spec.providerID, so its machine is not known: the cloud provider has to set it"},
+		{Node: "n4", State: LeftOut, Why: `its spec.providerID "aws:///i-1" names no virtual machine of Azure`}, {Node: "n5", Address: "10.0.0.1", State: InPool},
 	}
 	if got := memberStates(p, nil, nodes, noon); !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
@@ -320,7 +320,7 @@ func TestNodesWithoutAMachine(t *testing.T) {
 const machinesOf = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachines/"
 
 // A paused pool shows the end of the pause and that changes are kept.
-func TestWhatComesNextForAPausedPool(t *testing.T) {
+func TestNextStepOfAPausedPool(t *testing.T) {
 	p := pool("shop", "web.kubernetes", v1alpha1.BackendPoolSpec{ServiceRef: &v1alpha1.ServiceReference{Name: "web"}, Paused: true})
 	p.Status.Conditions[0].Reason = v1alpha1.ReasonPaused
 	for want, pause := range map[string]*v1alpha1.Pause{

@@ -232,12 +232,12 @@ func (r Reader) readController(ctx context.Context, name gatewayv1.ObjectName) (
 // describeBackends returns the backends of a route with their node ports and those of copies for the Gateway, where the
 // Services can be read.
 func (r Reader) describeBackends(ctx context.Context, gateway types.NamespacedName, route routing.Route) []string {
-	all := []string{}
+	backends := []string{}
 	for _, ref := range route.Backends() {
 		name, ok := route.ServiceOf(ref)
 		text := fmt.Sprintf("%s %s", ptr.Deref(ref.Kind, routing.KindService), ref.Name)
 		if !ok {
-			all = append(all, text)
+			backends = append(backends, text)
 			continue
 		}
 		text = fmt.Sprintf("Service %s:%d", name, ptr.Deref(ref.Port, 0))
@@ -252,20 +252,20 @@ func (r Reader) describeBackends(ctx context.Context, gateway types.NamespacedNa
 		if weight := ptr.Deref(ref.Weight, 1); weight != 1 {
 			text += fmt.Sprintf(" with weight %d", weight)
 		}
-		all = append(all, text)
+		backends = append(backends, text)
 	}
-	return all
+	return backends
 }
 
 // describeCopies returns the node ports of the copies of a backend for listeners of a Gateway; empty if there are none, or
 // the Services cannot be listed.
 func (r Reader) describeCopies(ctx context.Context, gateway, backend types.NamespacedName, port corev1.ServicePort) (text string) {
-	var all corev1.ServiceList
-	if err := r.API.List(ctx, &all, client.InNamespace(backend.Namespace), client.MatchingLabels{metadata.ManagedBy: "weir"}); err != nil {
+	var list corev1.ServiceList
+	if err := r.API.List(ctx, &list, client.InNamespace(backend.Namespace), client.MatchingLabels{metadata.ManagedBy: "weir"}); err != nil {
 		return ""
 	}
-	for i := range all.Items {
-		s := &all.Items[i]
+	for i := range list.Items {
+		s := &list.Items[i]
 		source, ok := routing.CopySourceOf(s)
 		if ok && source.Gateway == gateway && source.Backend == backend && s.Spec.Ports[0].Port == port.Port && s.Spec.Ports[0].Protocol == port.Protocol {
 			text += fmt.Sprintf(", for listener %s on node port %d of copy %s", source.Listener, s.Spec.Ports[0].NodePort, s.Name)
@@ -274,39 +274,39 @@ func (r Reader) describeCopies(ctx context.Context, gateway, backend types.Names
 	return text
 }
 
-func (v *Gateway) addSteps(r status.Report) {
+func (g *Gateway) addSteps(r status.Report) {
 	for _, c := range r.Causes {
-		for _, p := range c.Of {
-			v.Steps = append(v.Steps, Step{Cause: c.Name, Why: p.Why, Do: status.RemedyOf(c.Name, p)})
+		for _, p := range c.Objects {
+			g.Steps = append(g.Steps, Step{Cause: c.Name, Why: p.Why, Fix: status.RemedyOf(c.Name, p)})
 		}
 	}
 }
 
 // ClassLine describes the class of the Gateway.
-func (v *Gateway) ClassLine() string {
-	switch v.Controller {
+func (g *Gateway) ClassLine() string {
+	switch g.Controller {
 	case "":
-		return v.Class + ". Its controller is unknown: there is no such GatewayClass, or you may not get it"
+		return g.Class + ". Its controller is unknown: there is no such GatewayClass, or you may not get it"
 	case string(routing.ControllerName):
-		return v.Class + ", which Weir serves"
+		return g.Class + ", which Weir serves"
 	}
-	return v.Class + ", which " + v.Controller + " serves, and not Weir"
+	return g.Class + ", which " + g.Controller + " serves, and not Weir"
 }
 
 // HasProblem reports whether a condition shows a problem. That of valid listeners is True while some are invalid.
-func (v *Gateway) HasProblem(c metav1.Condition) bool {
+func (g *Gateway) HasProblem(c metav1.Condition) bool {
 	return c.Reason == string(gatewayv1.GatewayReasonListenersNotValid) ||
-		c.Message != "" && slices.ContainsFunc(v.Steps, func(s Step) bool { return s.Why == c.Message })
+		c.Message != "" && slices.ContainsFunc(g.Steps, func(s Step) bool { return s.Why == c.Message })
 }
 
-func (s Explanation) writeGateway(b *strings.Builder) {
-	v := s.Gateway
-	b.WriteString(s.paint(humanize.Title, "Gateway "+v.Namespace+"/"+sanitizeText(v.Name)) + "\n")
+func (ex Explanation) writeGateway(b *strings.Builder) {
+	v := ex.Gateway
+	b.WriteString(ex.paint(humanize.Title, "Gateway "+v.Namespace+"/"+sanitizeText(v.Name)) + "\n")
 	writeLine(b, "Class", sanitizeText(v.ClassLine()))
 	writeLine(b, "Addresses", joinOrDefault(v.Addresses, "none yet"))
 	writeLine(b, "Load balancers", joinOrDefault(v.LoadBalancers, "none"))
-	s.writeConditions(b, v.Conditions, v.Steps)
-	if len(s.Pools) == 0 {
+	ex.writeConditions(b, v.Conditions, v.Steps)
+	if len(ex.Pools) == 0 {
 		writeLine(b, "BackendPools", "none")
 	}
 	w := tabwriter.NewWriter(b, 0, 0, 3, ' ', 0)

@@ -12,7 +12,7 @@ import (
 // Azure's health is a column of the members; without the right it is one line, and everything else remains.
 func TestHealthOfMembers(t *testing.T) {
 	newStory := func() Explanation {
-		return Explanation{Pools: []Pool{{Name: "web", Members: []Member{{Node: "n1", Address: "10.0.0.1", Is: InPool}, {Node: "n2", Address: "10.0.0.2", Is: InPool}, {Node: "n3", Is: LeftOut}}}}}
+		return Explanation{Pools: []Pool{{Name: "web", Members: []Member{{Node: "n1", Address: "10.0.0.1", State: InPool}, {Node: "n2", Address: "10.0.0.2", State: InPool}, {Node: "n3", State: LeftOut}}}}}
 	}
 	show := func(s Explanation) string {
 		var b strings.Builder

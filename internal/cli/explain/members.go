@@ -56,7 +56,7 @@ type Service struct {
 type Step struct {
 	Cause string `json:"cause"`
 	Why   string `json:"why"`
-	Do    string `json:"do,omitempty"`
+	Fix   string `json:"do,omitempty"`
 }
 
 // Port is a Service port: one rule for each IP family on each of its load balancers.
@@ -116,8 +116,8 @@ type Member struct {
 	Node    string `json:"node,omitempty"`
 	Address string `json:"address,omitempty"`
 	// Is is InPool, Down, Missing, Leaving, LeftOut or Foreign.
-	Is  string `json:"is"`
-	Why string `json:"why,omitempty"`
+	State string `json:"is"`
+	Why   string `json:"why,omitempty"`
 	// Health is what Azure's probe reports, and why.
 	Health string `json:"health,omitempty"`
 }
@@ -214,8 +214,8 @@ func newPool(p *v1alpha1.BackendPool, now time.Time) Pool {
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionSynced); c != nil {
 		out.State, out.Why, out.Since = c.Reason, c.Message, c.LastTransitionTime.Time
 	}
-	if cause, since, why := status.InSyncProblem(p); cause != "" && out.State == v1alpha1.ReasonInSync {
-		out.State, out.Since, out.Why = cause, since, why
+	if cause, since, reason := status.InSyncProblem(p); cause != "" && out.State == v1alpha1.ReasonInSync {
+		out.State, out.Since, out.Why = cause, since, reason
 	}
 	if p.Spec.ServiceRef != nil {
 		out.service = p.Spec.ServiceRef.Name
@@ -260,8 +260,8 @@ func memberStates(p *v1alpha1.BackendPool, slcs []discoveryv1.EndpointSlice, nod
 	family := lb.Family(cmp.Or(p.Spec.IPFamily, string(lb.IPv4)))
 	byName, names := map[string]membership.Node{}, map[netip.Addr]string{}
 	var selected []membership.Node
-	all := nodesIn(p, family, nodes)
-	for i, n := range all {
+	states := nodesIn(p, family, nodes)
+	for i, n := range states {
 		byName[n.Name] = n
 		for _, ip := range n.IPs {
 			names[ip] = n.Name
@@ -288,7 +288,7 @@ func memberStates(p *v1alpha1.BackendPool, slcs []discoveryv1.EndpointSlice, nod
 func nodesIn(p *v1alpha1.BackendPool, family lb.Family, nodes []corev1.Node) []membership.Node {
 	ofMachines := p.Spec.Membership == v1alpha1.MembershipNetworkInterface
 	record := poolmembers.RecordOf(&p.Status)
-	all, duplicates := make([]membership.Node, len(nodes)), map[string][]membership.Node{}
+	items, duplicates := make([]membership.Node, len(nodes)), map[string][]membership.Node{}
 	key := func(n membership.Node) (key, shared string) {
 		if ofMachines {
 			return n.Machine, "its machine"
@@ -304,21 +304,21 @@ func nodesIn(p *v1alpha1.BackendPool, family lb.Family, nodes []corev1.Node) []m
 		if ip, _ := n.Address(family); membership.ExcludedByLabel(nodes[i].Labels) {
 			n.StaysWhileServing = isExcluded(record.Down[ip].Reason)
 		}
-		all[i] = n
+		items[i] = n
 		k, _ := key(n)
 		duplicates[k] = append(duplicates[k], n)
 	}
 	if !takesPlaced(p) {
-		return all
+		return items
 	}
-	for i, n := range all {
+	for i, n := range items {
 		k, shared := key(n)
-		all[i] = membership.ResolveDuplicate(n, duplicates[k], shared)
+		items[i] = membership.ResolveDuplicate(n, duplicates[k], shared)
 		if place := cache.PlaceValue(strings.TrimSuffix(p.Spec.LoadBalancer.Name, "-internal")); n.Place != "" && n.Place != place {
-			all[i].Excluded = cmp.Or(n.Excluded, "it is on load balancer "+n.Place)
+			items[i].Excluded = cmp.Or(n.Excluded, "it is on load balancer "+n.Place)
 		}
 	}
-	return all
+	return items
 }
 
 // inputOf is what decides whether a node is a member of pools of addresses.
@@ -340,8 +340,8 @@ func selectsPlaced(p v1alpha1.BackendPool) bool {
 }
 
 // isExcluded reports whether a member is Down because a label excludes its node.
-func isExcluded(why string) bool {
-	return slices.Contains(strings.Split(why, ", "), membership.ReasonExcluded)
+func isExcluded(reason string) bool {
+	return slices.Contains(strings.Split(reason, ", "), membership.ReasonExcluded)
 }
 
 func mergeMembers(p *v1alpha1.BackendPool, set membership.Set, names map[netip.Addr]string) []Member {
@@ -351,13 +351,13 @@ func mergeMembers(p *v1alpha1.BackendPool, set membership.Set, names map[netip.A
 	}
 	out := []Member{}
 	for _, a := range set.Addresses {
-		m := Member{Node: a.Name, Address: a.IP.String(), Is: Missing}
+		m := Member{Node: a.Name, Address: a.IP.String(), State: Missing}
 		wanted[m.Address] = true
 		if recorded, known := record[m.Address]; known {
-			m.Is, m.Why = recorded.Is, recorded.Why
+			m.State, m.Why = recorded.State, recorded.Why
 		}
-		if why := unusable[m.Address]; why != "" {
-			m.Is, m.Why = LeftOut, why
+		if reason := unusable[m.Address]; reason != "" {
+			m.State, m.Why = LeftOut, reason
 		}
 		out = append(out, m)
 	}
@@ -366,13 +366,13 @@ func mergeMembers(p *v1alpha1.BackendPool, set membership.Set, names map[netip.A
 			continue
 		}
 		ip, _ := netip.ParseAddr(address)
-		m := Member{Node: names[ip], Address: address, Is: Leaving}
+		m := Member{Node: names[ip], Address: address, State: Leaving}
 		if at := slices.IndexFunc(set.NonMembers, func(n membership.NonMember) bool { return n.Node == m.Node }); at >= 0 {
 			m.Why = set.NonMembers[at].Reason
 			set.NonMembers = slices.Delete(slices.Clone(set.NonMembers), at, at+1)
 		}
 		if m.Why != "" && status.HasLastUp(p) {
-			m.Is, m.Why = InPool, m.Why+"; it remains up while no other member takes new flows"
+			m.State, m.Why = InPool, m.Why+"; it remains up while no other member takes new flows"
 		}
 		out = append(out, m)
 	}
@@ -382,7 +382,7 @@ func mergeMembers(p *v1alpha1.BackendPool, set membership.Set, names map[netip.A
 		}
 	}
 	for _, a := range set.NonMembers {
-		out = append(out, Member{Node: a.Node, Is: LeftOut, Why: a.Reason})
+		out = append(out, Member{Node: a.Node, State: LeftOut, Why: a.Reason})
 	}
 	slices.SortStableFunc(out, func(a, b Member) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Address, b.Address)) })
 	return out
@@ -392,10 +392,10 @@ func mergeMembers(p *v1alpha1.BackendPool, set membership.Set, names map[netip.A
 func recordedByAddress(p *v1alpha1.BackendPool) map[string]Member {
 	of := map[string]Member{}
 	for _, address := range p.Status.WrittenAddresses {
-		of[address] = Member{Address: address, Is: InPool}
+		of[address] = Member{Address: address, State: InPool}
 	}
 	for _, d := range p.Status.Down {
-		m := Member{Node: d.Node, Address: d.Address, Is: Down, Why: d.Reason}
+		m := Member{Node: d.Node, Address: d.Address, State: Down, Why: d.Reason}
 		if isExcluded(d.Reason) {
 			m.Why += "; it leaves when nothing serves on the node, at " + humanize.FormatTime(d.Since.Add(membership.LeavingTimeout)) + " at the latest"
 		}
@@ -404,12 +404,12 @@ func recordedByAddress(p *v1alpha1.BackendPool) map[string]Member {
 	// Addresses are recorded before they are written, so the last read of the pool takes precedence.
 	if isEmpty(p) {
 		for address, m := range of {
-			of[address] = Member{Node: m.Node, Address: address, Is: Missing}
+			of[address] = Member{Node: m.Node, Address: address, State: Missing}
 		}
 	}
 	if members := p.Status.Members; members != nil && members.Missing != nil {
 		for _, m := range members.Missing.Named {
-			of[m.Address] = Member{Node: m.Node, Address: m.Address, Is: Missing}
+			of[m.Address] = Member{Node: m.Node, Address: m.Address, State: Missing}
 		}
 	}
 	return of
@@ -435,7 +435,7 @@ func countUnnamed(members *v1alpha1.OutOfSyncMembers) (n int) {
 func foreignMembers(p *v1alpha1.BackendPool) (out []Member) {
 	if members := p.Status.Members; members != nil && members.Foreign != nil {
 		for _, m := range members.Foreign.Named {
-			out = append(out, Member{Node: m.Node, Address: m.Address, Is: Foreign})
+			out = append(out, Member{Node: m.Node, Address: m.Address, State: Foreign})
 		}
 	}
 	return out

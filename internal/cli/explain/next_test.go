@@ -75,7 +75,7 @@ func TestMembersOfAMissingPool(t *testing.T) {
 	}
 	var got []string
 	for _, m := range explanation.Pools[0].Members {
-		got = append(got, m.Node+" "+m.Is)
+		got = append(got, m.Node+" "+m.State)
 	}
 	if text := strings.Join(got, ", "); text != "n1 Missing, n2 Missing, n3 Missing, n4 LeftOut" {
 		t.Error(text)

@@ -44,9 +44,9 @@ func (r Reader) addServing(ctx context.Context, s *corev1.Service, pools []v1alp
 		}
 	}
 	for _, c := range report.Causes {
-		for _, p := range c.Of {
+		for _, p := range c.Objects {
 			if p.Kind == "Service" || p.Kind == "Lease" && (out.Served || len(pools) > 0) {
-				out.Steps = append(out.Steps, Step{Cause: c.Name, Why: p.Why, Do: status.RemedyOf(c.Name, p)})
+				out.Steps = append(out.Steps, Step{Cause: c.Name, Why: p.Why, Fix: status.RemedyOf(c.Name, p)})
 			}
 		}
 	}
@@ -54,40 +54,40 @@ func (r Reader) addServing(ctx context.Context, s *corev1.Service, pools []v1alp
 }
 
 // addNext adds what Weir does next, by the condition Programmed.
-func (v *Service) addNext() {
-	c := meta.FindStatusCondition(v.Conditions, servicelb.TypeProgrammed)
+func (svc *Service) addNext() {
+	c := meta.FindStatusCondition(svc.Conditions, servicelb.TypeProgrammed)
 	if c == nil {
 		return
 	}
-	if v.IsProgrammed = c.Status == metav1.ConditionTrue; v.IsProgrammed {
+	if svc.IsProgrammed = c.Status == metav1.ConditionTrue; svc.IsProgrammed {
 		return
 	}
-	retry := fmt.Sprintf("weir retry -n %s service/%s", v.Namespace, v.Name)
+	retry := fmt.Sprintf("weir retry -n %s service/%s", svc.Namespace, svc.Name)
 	switch c.Reason {
 	case servicelb.ConditionReasonFailed, servicelb.ConditionReasonRejected:
-		v.Next = "Weir retries by itself, after a pause that grows to some minutes; now: " + retry
+		svc.Next = "Weir retries by itself, after a pause that grows to some minutes; now: " + retry
 	case servicelb.ConditionReasonDeferred:
-		v.Next = "Weir retries by itself at the time of the message"
+		svc.Next = "Weir retries by itself at the time of the message"
 		if servicelb.IsRejection(c.Message) {
-			v.Next += "; now: " + retry
+			svc.Next += "; now: " + retry
 		}
 	case servicelb.ConditionReasonRetryAfter:
-		v.Next = "Weir retries by itself at the time of the message"
+		svc.Next = "Weir retries by itself at the time of the message"
 	case servicelb.ConditionReasonNotAccepted:
-		v.Next = "nothing until the Service changes"
+		svc.Next = "nothing until the Service changes"
 	case servicelb.ConditionReasonConflict:
-		v.Next = "Weir writes it again at the time of the condition " + metadata.ConditionConflict + "; now: weir retry -n " + v.Namespace + " service/" + v.Name
+		svc.Next = "Weir writes it again at the time of the condition " + metadata.ConditionConflict + "; now: weir retry -n " + svc.Namespace + " service/" + svc.Name
 	}
 }
 
 // addRules adds the rules of a valid Service. Their names and ports do not depend on azure.json.
-func (v *Service) addRules(s *corev1.Service) {
+func (svc *Service) addRules(s *corev1.Service) {
 	spec, problems := service.BuildSpec(cache.ServiceOf(s), service.Settings{VirtualNetwork: "any", Subnet: "any"})
 	if len(problems) > 0 { // a condition reports them
 		return
 	}
-	for i := range v.Ports {
-		p := &v.Ports[i]
+	for i := range svc.Ports {
+		p := &svc.Ports[i]
 		for _, r := range spec.Rules {
 			if r.Transport == lb.All || r.FrontendPort == p.Port && strings.EqualFold(string(r.Transport), p.Protocol) {
 				p.Rules = append(p.Rules, r.Name)
@@ -96,47 +96,47 @@ func (v *Service) addRules(s *corev1.Service) {
 	}
 }
 
-func (v *Service) isLoadBalancer() bool { return v.Type == string(corev1.ServiceTypeLoadBalancer) }
+func (svc *Service) isLoadBalancer() bool { return svc.Type == string(corev1.ServiceTypeLoadBalancer) }
 
 // classLine describes which class the Service has, and what Weir serves.
-func (v *Service) classLine() string {
-	class := v.Class
+func (svc *Service) classLine() string {
+	class := svc.Class
 	if class == "" {
 		class = "none"
 	}
 	switch {
-	case v.Class == v.ServedClass && v.ServedKnown:
+	case svc.Class == svc.ServedClass && svc.ServedKnown:
 		return class + ", which this Weir serves"
-	case v.Served && v.Class != v.ServedClass:
-		return class + ", and Weir still has resources of it. " + v.servedText
+	case svc.Served && svc.Class != svc.ServedClass:
+		return class + ", and Weir still has resources of it. " + svc.servedText
 	}
-	return class + ". " + v.servedText
+	return class + ". " + svc.servedText
 }
 
 // RemedyFor returns what to do about the problem that a condition shows; empty if it shows none.
-func (v *Service) RemedyFor(c metav1.Condition) string {
-	for _, s := range v.Steps {
+func (svc *Service) RemedyFor(c metav1.Condition) string {
+	for _, s := range svc.Steps {
 		if s.Why == c.Message {
-			return s.Do
+			return s.Fix
 		}
 	}
 	return ""
 }
 
 // OtherSteps returns the steps for problems that no condition shows.
-func (v *Service) OtherSteps() []Step {
-	return slices.DeleteFunc(distinctSteps(v.Steps), func(s Step) bool {
-		return slices.ContainsFunc(v.Conditions, func(c metav1.Condition) bool { return c.Message == s.Why })
+func (svc *Service) OtherSteps() []Step {
+	return slices.DeleteFunc(distinctSteps(svc.Steps), func(s Step) bool {
+		return slices.ContainsFunc(svc.Conditions, func(c metav1.Condition) bool { return c.Message == s.Why })
 	})
 }
 
 // distinctSteps returns the steps without equal ones.
 func distinctSteps(steps []Step) []Step {
-	var all []Step
+	var items []Step
 	for _, s := range steps {
-		if !slices.ContainsFunc(all, func(o Step) bool { return o.Do == s.Do && o.Why == s.Why }) {
-			all = append(all, s)
+		if !slices.ContainsFunc(items, func(o Step) bool { return o.Fix == s.Fix && o.Why == s.Why }) {
+			items = append(items, s)
 		}
 	}
-	return all
+	return items
 }

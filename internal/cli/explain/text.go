@@ -22,51 +22,51 @@ import (
 )
 
 // WriteJSON writes JSON.
-func (s Explanation) WriteJSON(out io.Writer) error {
+func (ex Explanation) WriteJSON(out io.Writer) error {
 	enc := json.NewEncoder(out)
 	enc.SetIndent("", "  ")
-	return enc.Encode(s)
+	return enc.Encode(ex)
 }
 
 // WriteColored is WriteText for a terminal with colors.
-func (s Explanation) WriteColored(out io.Writer) error {
-	s.isColored = true
-	return s.WriteText(out)
+func (ex Explanation) WriteColored(out io.Writer) error {
+	ex.isColored = true
+	return ex.WriteText(out)
 }
 
-func (s Explanation) paint(style humanize.Style, text string) string {
-	return humanize.PaintText(s.isColored, style, text)
+func (ex Explanation) paint(style humanize.Style, text string) string {
+	return humanize.PaintText(ex.isColored, style, text)
 }
 
 // WriteText writes text.
-func (s Explanation) WriteText(out io.Writer) error {
+func (ex Explanation) WriteText(out io.Writer) error {
 	var b strings.Builder
-	if s.Service != nil {
-		s.writeService(&b)
+	if ex.Service != nil {
+		ex.writeService(&b)
 	}
-	if s.Gateway != nil {
-		s.writeGateway(&b)
+	if ex.Gateway != nil {
+		ex.writeGateway(&b)
 	}
-	if s.Node != nil {
-		s.writeNode(&b)
+	if ex.Node != nil {
+		ex.writeNode(&b)
 	}
-	for _, p := range s.Pools {
-		s.writePool(&b, p)
+	for _, p := range ex.Pools {
+		ex.writePool(&b, p)
 	}
-	if s.NodesUnseen {
+	if ex.NodesUnseen {
 		b.WriteString("\nYou may not list Nodes: only recorded members are shown.\n")
 	}
-	if s.HealthError != "" {
-		b.WriteString("\nAzure's probes: " + sanitizeText(s.HealthError) + "\n")
+	if ex.HealthError != "" {
+		b.WriteString("\nAzure's probes: " + sanitizeText(ex.HealthError) + "\n")
 	}
-	s.writeEvents(&b)
+	ex.writeEvents(&b)
 	_, err := io.WriteString(out, b.String())
 	return err
 }
 
-func (s Explanation) writeService(b *strings.Builder) {
-	v := s.Service
-	fmt.Fprintf(b, "%s: %s", s.paint(humanize.Title, "Service "+v.Namespace+"/"+sanitizeText(v.Name)), sanitizeText(v.Type))
+func (ex Explanation) writeService(b *strings.Builder) {
+	v := ex.Service
+	fmt.Fprintf(b, "%s: %s", ex.paint(humanize.Title, "Service "+v.Namespace+"/"+sanitizeText(v.Name)), sanitizeText(v.Type))
 	if v.Policy != "" {
 		fmt.Fprintf(b, ", externalTrafficPolicy %s", sanitizeText(v.Policy))
 	}
@@ -78,52 +78,52 @@ func (s Explanation) writeService(b *strings.Builder) {
 	} else {
 		writeLine(b, "Class", "none: a Service of type "+sanitizeText(v.Type)+" gets no load balancer, and a BackendPool may use its node ports")
 	}
-	s.writeConditions(b, v.Conditions, v.Steps)
+	ex.writeConditions(b, v.Conditions, v.Steps)
 	if v.Next != "" {
 		writeLine(b, "Next", v.Next)
 	}
-	if len(s.Pools) == 0 {
+	if len(ex.Pools) == 0 {
 		writeLine(b, "BackendPools", "none")
 	}
 	v.writePorts(b)
 }
 
 // writeConditions writes conditions, and what to do below the problem that it is for.
-func (s Explanation) writeConditions(b *strings.Builder, conditions []metav1.Condition, steps []Step) {
+func (ex Explanation) writeConditions(b *strings.Builder, conditions []metav1.Condition, steps []Step) {
 	steps = distinctSteps(steps)
 	for _, c := range conditions {
 		at := slices.IndexFunc(steps, func(step Step) bool { return step.Why == c.Message })
-		state := fmt.Sprintf("%s for %s, %s", c.Status, s.formatAge(c.LastTransitionTime.Time), sanitizeText(c.Reason)) // the time is that of the status
+		state := fmt.Sprintf("%s for %s, %s", c.Status, ex.formatAge(c.LastTransitionTime.Time), sanitizeText(c.Reason)) // the time is that of the status
 		if at >= 0 {
-			state = s.paint(humanize.Bad, state)
+			state = ex.paint(humanize.Bad, state)
 		}
 		writeLine(b, sanitizeText(c.Type), strings.TrimSuffix(fmt.Sprintf("%s: %s", state, sanitizeText(c.Message)), ": "))
 		if at >= 0 {
-			s.writeStep(b, steps[at])
+			ex.writeStep(b, steps[at])
 			steps = slices.Delete(steps, at, at+1)
 		}
 	}
 	for _, step := range steps {
-		writeLine(b, s.paint(humanize.Bad, sanitizeText(step.Cause)), sanitizeText(step.Why))
-		s.writeStep(b, step)
+		writeLine(b, ex.paint(humanize.Bad, sanitizeText(step.Cause)), sanitizeText(step.Why))
+		ex.writeStep(b, step)
 	}
 }
 
-func (s Explanation) writeStep(b *strings.Builder, step Step) {
-	if step.Do != "" {
-		writeLine(b, s.paint(humanize.Title, "What to do"), step.Do)
+func (ex Explanation) writeStep(b *strings.Builder, step Step) {
+	if step.Fix != "" {
+		writeLine(b, ex.paint(humanize.Title, "What to do"), step.Fix)
 	}
 }
 
-func (v *Service) writePorts(b *strings.Builder) {
-	if len(v.Ports) == 0 {
+func (svc *Service) writePorts(b *strings.Builder) {
+	if len(svc.Ports) == 0 {
 		return
 	}
 	w := tabwriter.NewWriter(b, 0, 0, 3, ' ', 0)
 	fmt.Fprintf(w, "  PORT\tNODE PORT\tRULE\n")
-	for _, p := range v.Ports {
+	for _, p := range svc.Ports {
 		rule, nodePort := joinOrDefault(p.Rules, "none"), "-"
-		if len(p.Rules) > 0 && !v.IsProgrammed {
+		if len(p.Rules) > 0 && !svc.IsProgrammed {
 			rule += " (wanted; Azure may not have it)"
 		}
 		if p.Error != "" {
@@ -137,12 +137,12 @@ func (v *Service) writePorts(b *strings.Builder) {
 	w.Flush()
 }
 
-func (s Explanation) writeNode(b *strings.Builder) {
-	n := s.Node
-	b.WriteString(s.paint(humanize.Title, "Node "+sanitizeText(n.Name)) + "\n")
+func (ex Explanation) writeNode(b *strings.Builder) {
+	n := ex.Node
+	b.WriteString(ex.paint(humanize.Title, "Node "+sanitizeText(n.Name)) + "\n")
 	writeLine(b, "Addresses", joinOrDefault(n.Addresses, "none that a load balancer reaches"))
 	switch {
-	case n.Excluded != "" && len(s.Pools) > 0:
+	case n.Excluded != "" && len(ex.Pools) > 0:
 		writeLine(b, "Excluded", n.Excluded+". Until it has left them, it is in the pools below")
 	case n.Excluded != "":
 		writeLine(b, "Left out of every pool", n.Excluded)
@@ -153,22 +153,22 @@ func (s Explanation) writeNode(b *strings.Builder) {
 	if len(n.Taints) > 0 {
 		writeLine(b, "Taints", sanitizeText(strings.Join(n.Taints, ", ")))
 	}
-	if len(s.Pools) == 0 {
+	if len(ex.Pools) == 0 {
 		writeLine(b, "BackendPools", valueOrDash(n.Poolless))
 	}
 }
 
-func (s Explanation) writePool(b *strings.Builder, p Pool) {
-	fmt.Fprintf(b, "\n%s: %s for %s\n", s.paint(humanize.Title, "BackendPool "+p.Namespace+"/"+sanitizeText(p.Name)), s.paint(p.stateStyle(), sanitizeText(p.State)), s.formatPoolAge(p))
+func (ex Explanation) writePool(b *strings.Builder, p Pool) {
+	fmt.Fprintf(b, "\n%s: %s for %s\n", ex.paint(humanize.Title, "BackendPool "+p.Namespace+"/"+sanitizeText(p.Name)), ex.paint(p.stateStyle(), sanitizeText(p.State)), ex.formatPoolAge(p))
 	writeLine(b, "Pool", fmt.Sprintf("%s of load balancer %s", p.Pool, p.LoadBalancer))
-	if s.Node == nil {
+	if ex.Node == nil {
 		writeLine(b, "Members", formatCounts(p))
 		writeLine(b, "Why", sanitizeText(p.Why))
 		if p.Next != "" {
 			writeLine(b, "Next", sanitizeText(p.Next))
 		}
 		if do := p.remedy(); do != "" {
-			writeLine(b, s.paint(humanize.Title, "What to do"), do)
+			writeLine(b, ex.paint(humanize.Title, "What to do"), do)
 		}
 	}
 	if len(p.Members) == 0 {
@@ -181,7 +181,7 @@ func (s Explanation) writePool(b *strings.Builder, p Pool) {
 	}
 	fmt.Fprintf(w, "  NODE\tADDRESS\tSTATE%s\n", health)
 	for _, m := range p.Members {
-		state := s.paint(m.style(), m.Is)
+		state := ex.paint(m.style(), m.State)
 		if m.Why != "" {
 			state += ": " + sanitizeText(m.Why)
 		}
@@ -212,7 +212,7 @@ func (p Pool) remedy() string {
 }
 
 func (m Member) style() humanize.Style {
-	switch m.Is {
+	switch m.State {
 	case InPool:
 		return humanize.Good
 	case Missing:
@@ -237,14 +237,14 @@ func formatCounts(p Pool) string {
 	return text
 }
 
-func (s Explanation) writeEvents(b *strings.Builder) {
-	if len(s.Events) == 0 {
+func (ex Explanation) writeEvents(b *strings.Builder) {
+	if len(ex.Events) == 0 {
 		b.WriteString("\nWhat happened: no events\n")
 		return
 	}
 	b.WriteString("\nWhat happened, in UTC:\n")
 	w := tabwriter.NewWriter(b, 0, 0, 3, ' ', 0)
-	for _, e := range s.Events {
+	for _, e := range ex.Events {
 		times := ""
 		if e.Count > 1 {
 			times = fmt.Sprintf(" (%d times)", e.Count)
@@ -255,18 +255,18 @@ func (s Explanation) writeEvents(b *strings.Builder) {
 }
 
 // formatPoolAge formats how long, or how long at most, a pool has had its state.
-func (s Explanation) formatPoolAge(p Pool) string {
+func (ex Explanation) formatPoolAge(p Pool) string {
 	if !p.NotBefore.IsZero() {
-		return "up to " + s.formatAge(p.NotBefore)
+		return "up to " + ex.formatAge(p.NotBefore)
 	}
-	return s.formatAge(p.Since)
+	return ex.formatAge(p.Since)
 }
 
-func (s Explanation) formatAge(t time.Time) string {
+func (ex Explanation) formatAge(t time.Time) string {
 	if t.IsZero() {
 		return "an unknown time"
 	}
-	return duration.HumanDuration(max(0, s.At.Sub(t)))
+	return duration.HumanDuration(max(0, ex.At.Sub(t)))
 }
 
 func writeLine(b *strings.Builder, label, value string) { fmt.Fprintf(b, "  %s: %s\n", label, value) }

@@ -73,7 +73,7 @@ func TestServe(t *testing.T) {
 		}
 		body, err := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
-		if err != nil || resp.StatusCode != http.StatusOK || !bytes.Contains(body, []byte("<main id=\"now\"")) {
+		if err != nil || resp.StatusCode != http.StatusOK || !bytes.Contains(body, []byte("<main id=\"content\"")) {
 			t.Errorf("%v, %s, %s", err, resp.Status, body)
 		}
 		stop()
@@ -97,11 +97,11 @@ func TestNoGoroutineWithoutViewer(t *testing.T) {
 	for range 2 {
 		for deadline := time.Now().Add(5 * time.Minute); ; runtime.Gosched() {
 			stacks := make([]byte, 1<<20)
-			all := string(stacks[:runtime.Stack(stacks, true)])
-			if n := strings.Count(all, "created by weir.dev/weir/internal/cli/page.") - strings.Count(all, "created by weir.dev/weir/internal/cli/page.Test"); n == 0 {
+			text := string(stacks[:runtime.Stack(stacks, true)])
+			if n := strings.Count(text, "created by weir.dev/weir/internal/cli/page.") - strings.Count(text, "created by weir.dev/weir/internal/cli/page.Test"); n == 0 {
 				break
 			} else if time.Now().After(deadline) {
-				t.Fatalf("%d still run:\n%s", n, all)
+				t.Fatalf("%d still run:\n%s", n, text)
 			}
 		}
 		resp, err := http.Get(address)
@@ -117,7 +117,7 @@ func TestNoGoroutineWithoutViewer(t *testing.T) {
 }
 
 // The page listens only on loopback.
-func TestWhereThePageIsNot(t *testing.T) {
+func TestListenAddresses(t *testing.T) {
 	for _, listen := range []string{"0.0.0.0:8030", ":8030", "[::]:8030", "10.0.0.1:8030", "weir.example:8030", "8030", ""} {
 		err := Serve(t.Context(), Options{Listen: listen, Out: io.Discard})
 		if _, usage := errors.AsType[*app.UsageError](err); !usage || !strings.Contains(err.Error(), "127.0.0.1:8030") {

@@ -45,21 +45,21 @@ type authenticator struct {
 	sessions     *sessionStore
 }
 
-func (d *authenticator) newHandler() http.Handler {
+func (a *authenticator) newHandler() http.Handler {
 	mux := http.NewServeMux()
 	for name, kind := range staticFiles {
 		mux.HandleFunc("GET /"+name, serveStatic(name, kind))
 	}
-	mux.HandleFunc("GET /login", func(w http.ResponseWriter, r *http.Request) { d.showLogin(w, r, http.StatusUnauthorized, "") })
-	mux.HandleFunc("POST /login", d.handleLogin)
-	mux.HandleFunc("POST /logout", d.handleLogout)
-	mux.HandleFunc("/", d.servePage)
+	mux.HandleFunc("GET /login", func(w http.ResponseWriter, r *http.Request) { a.showLogin(w, r, http.StatusUnauthorized, "") })
+	mux.HandleFunc("POST /login", a.handleLogin)
+	mux.HandleFunc("POST /logout", a.handleLogout)
+	mux.HandleFunc("/", a.servePage)
 	sameOrigin := http.NewCrossOriginProtection().Handler(mux) // rejects forms of other sites
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range securityHeaders {
 			w.Header().Set(name, value)
 		}
-		if host := requestlog.HostWithoutPort(r.Host); !requestlog.IsLoopback(host) && !d.isServedHost(host) {
+		if host := requestlog.HostWithoutPort(r.Host); !requestlog.IsLoopback(host) && !a.isServedHost(host) {
 			http.Error(w, "use a name that the certificate has", http.StatusMisdirectedRequest)
 			return
 		}
@@ -68,16 +68,16 @@ func (d *authenticator) newHandler() http.Handler {
 }
 
 // handleLogin exchanges the token of a form for a session cookie, valid only here.
-func (d *authenticator) handleLogin(w http.ResponseWriter, r *http.Request) {
+func (a *authenticator) handleLogin(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
 	token, namespace := strings.TrimSpace(r.PostFormValue("token")), strings.TrimSpace(r.PostFormValue("namespace")) //nolint:gosec // the body is bounded
 	if namespace != "" && len(validation.IsDNS1123Label(namespace)) > 0 {
-		d.showLogin(w, r, http.StatusBadRequest, "That is no name of a namespace.")
+		a.showLogin(w, r, http.StatusBadRequest, "That is no name of a namespace.")
 		return
 	}
-	key, status := d.startSession(r, "", token)
+	key, status := a.startSession(r, "", token)
 	if status != http.StatusOK {
-		d.showLogin(w, r, status, "")
+		a.showLogin(w, r, status, "")
 		return
 	}
 	http.SetCookie(w, &http.Cookie{Name: sessionCookie, Value: key, Path: "/", MaxAge: int(sessionTTL.Seconds()), Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode})
@@ -88,31 +88,31 @@ func (d *authenticator) handleLogin(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
-func (d *authenticator) handleLogout(w http.ResponseWriter, r *http.Request) {
+func (a *authenticator) handleLogout(w http.ResponseWriter, r *http.Request) {
 	if c, err := r.Cookie(sessionCookie); err == nil {
-		d.sessions.endSession(c.Value)
+		a.sessions.endSession(c.Value)
 	}
 	http.SetCookie(w, &http.Cookie{Name: sessionCookie, Path: "/", MaxAge: -1, Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode})
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
 }
 
-func (d *authenticator) startSession(r *http.Request, key, token string) (string, int) {
+func (a *authenticator) startSession(r *http.Request, key, token string) (string, int) {
 	now := time.Now()
-	status, _ := d.loginReviewer(r.Context(), token, k8s.SourceAddress(r), now) // the status tells the viewer what to do
+	status, _ := a.loginReviewer(r.Context(), token, k8s.SourceAddress(r), now) // the status tells the viewer what to do
 	if status != http.StatusOK {
 		return "", status
 	}
-	api, err := d.newReader(token)
+	api, err := a.newReader(token)
 	if err != nil {
 		return "", http.StatusServiceUnavailable
 	}
-	return d.sessions.startSession(key, token, api, now), http.StatusOK
+	return a.sessions.startSession(key, token, api, now), http.StatusOK
 }
 
-func (d *authenticator) servePage(w http.ResponseWriter, r *http.Request) {
-	v, status := d.findSession(r)
+func (a *authenticator) servePage(w http.ResponseWriter, r *http.Request) {
+	v, status := a.findSession(r)
 	if status != http.StatusOK {
-		d.showLogin(w, r, status, "")
+		a.showLogin(w, r, status, "")
 		return
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -120,7 +120,7 @@ func (d *authenticator) servePage(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "there is nothing to write here", http.StatusMethodNotAllowed)
 		return
 	}
-	o := Options{API: v.api, Connection: d.leaderConnection(v.token), Cluster: d.cluster, Narrow: namespacePrefix + "NAMESPACE/ on this page"}
+	o := Options{API: v.api, Connection: a.leaderConnection(v.token), Cluster: a.cluster, Narrow: namespacePrefix + "NAMESPACE/ on this page"}
 	prefix := ""
 	if rest, ok := strings.CutPrefix(r.URL.Path, namespacePrefix); ok {
 		namespace, _, slash := strings.Cut(rest, "/")
@@ -138,51 +138,51 @@ func (d *authenticator) servePage(w http.ResponseWriter, r *http.Request) {
 }
 
 // findSession returns the session of a request. The API server re-authorizes it once a minute.
-func (d *authenticator) findSession(r *http.Request) (session, int) {
+func (a *authenticator) findSession(r *http.Request) (session, int) {
 	key, bearer := "", k8s.BearerToken(r)
 	if bearer != "" {
 		key = tokenKey(bearer)
 	} else if c, err := r.Cookie(sessionCookie); err == nil && !strings.Contains(c.Value, " ") {
 		key = c.Value
 	}
-	v, known := d.sessions.findSession(key, time.Now())
+	v, known := a.sessions.findSession(key, time.Now())
 	if !known {
 		if bearer == "" {
 			return session{}, http.StatusUnauthorized
 		}
-		if _, status := d.startSession(r, key, bearer); status != http.StatusOK {
+		if _, status := a.startSession(r, key, bearer); status != http.StatusOK {
 			return session{}, status
 		}
-		if v, known = d.sessions.findSession(key, time.Now()); !known { // evicted by newer sessions
+		if v, known = a.sessions.findSession(key, time.Now()); !known { // evicted by newer sessions
 			return session{}, http.StatusTooManyRequests
 		}
 		return v, http.StatusOK
 	}
-	status, _ := d.sessionReviewer(r.Context(), v.token, netip.Addr{}, time.Now()) // no source address: many viewers may share a proxy
+	status, _ := a.sessionReviewer(r.Context(), v.token, netip.Addr{}, time.Now()) // no source address: many viewers may share a proxy
 	if status == http.StatusUnauthorized || status == http.StatusForbidden {
-		d.sessions.endSession(key)
+		a.sessions.endSession(key)
 	}
 	return v, status
 }
 
-func (d *authenticator) showLogin(w http.ResponseWriter, r *http.Request, status int, why string) {
+func (a *authenticator) showLogin(w http.ResponseWriter, r *http.Request, status int, reason string) {
 	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	if why == "" {
-		why = map[int]string{
+	if reason == "" {
+		reason = map[int]string{
 			http.StatusForbidden:          "The API server accepts this token, but its account may not read this page: bind the ClusterRole weir-page-viewer to it.",
 			http.StatusTooManyRequests:    "Too many requests at the same time: retry in a few seconds.",
 			http.StatusServiceUnavailable: "The API server could not review this token: try again in a few seconds.",
 		}[status]
 	}
-	if why == "" && status == http.StatusUnauthorized && r.Method == http.MethodPost {
-		why = "The API server does not know this token, or it has expired."
+	if reason == "" && status == http.StatusUnauthorized && r.Method == http.MethodPost {
+		reason = "The API server does not know this token, or it has expired."
 	}
 	namespace, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, namespacePrefix), "/")
 	if !strings.HasPrefix(r.URL.Path, namespacePrefix) {
 		namespace = ""
 	}
-	s := &pageServer{Options: Options{Cluster: d.cluster}, root: "/"}
-	s.renderPage(w, status, "login", pageData{Title: "Sign in", Brief: why, At: time.Now(), Still: true, Body: struct{ Why, Namespace string }{why, namespace}})
+	s := &pageServer{Options: Options{Cluster: a.cluster}, root: "/"}
+	s.renderPage(w, status, "login", pageData{Title: "Sign in", Summary: reason, At: time.Now(), Still: true, Body: struct{ Why, Namespace string }{reason, namespace}})
 }

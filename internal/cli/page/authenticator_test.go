@@ -103,8 +103,8 @@ func TestAuthenticatedRequests(t *testing.T) {
 	anna := signsIn(t, h, "anna")
 	for name, tt := range map[string]struct {
 		asking
-		status      int
-		says, never string
+		status          int
+		wantText, never string
 	}{
 		"nobody":                      {asking{method: "GET", path: "/"}, 401, "Sign in", "kubernetes"},
 		"nobody, of a namespace":      {asking{method: "GET", path: "/in/shop/pools"}, 401, `value="shop"`, "kubernetes"},
@@ -138,8 +138,8 @@ func TestAuthenticatedRequests(t *testing.T) {
 		"a very long token in a form": {asking{method: "POST", path: "/login", token: strings.Repeat("a", maxFormBytes)}, 401, "Sign in", "aaaaaaaa"},
 	} {
 		w := tt.of(h)
-		if body := w.Body.String(); w.Code != tt.status || !strings.Contains(body, tt.says) || tt.never != "" && strings.Contains(body, tt.never) || w.Header().Get("Set-Cookie") != "" {
-			t.Errorf("%s: %d, want %d with %q and without %q: %v\n%s", name, w.Code, tt.status, tt.says, tt.never, w.Header(), body)
+		if body := w.Body.String(); w.Code != tt.status || !strings.Contains(body, tt.wantText) || tt.never != "" && strings.Contains(body, tt.never) || w.Header().Get("Set-Cookie") != "" {
+			t.Errorf("%s: %d, want %d with %q and without %q: %v\n%s", name, w.Code, tt.status, tt.wantText, tt.never, w.Header(), body)
 		}
 		if got := w.Header().Get("WWW-Authenticate"); (got != "") != (tt.status == 401) {
 			t.Errorf("%s: WWW-Authenticate %q", name, got)
@@ -184,15 +184,15 @@ func TestUnauthenticatedRequests(t *testing.T) {
 }
 
 // Only the most recent viewers have a cache in memory.
-func TestSheetsOfFewViewersAreKept(t *testing.T) {
+func TestCachedPagesAreBounded(t *testing.T) {
 	now := time.Now()
 	v := newSessionStore()
 	var keys []string
 	for i := range 2 * maxCachedSessions {
 		now = now.Add(time.Second)
 		keys = append(keys, v.startSession("", "", nil, now))
-		one, _ := v.findSession(keys[i], now)
-		if _, err := getCached(t.Context(), one.cache, "front", func(context.Context) (int, error) { return 1, nil }); err != nil {
+		single, _ := v.findSession(keys[i], now)
+		if _, err := getCached(t.Context(), single.cache, "front", func(context.Context) (int, error) { return 1, nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -204,7 +204,7 @@ func TestSheetsOfFewViewersAreKept(t *testing.T) {
 }
 
 // Sessions expire, and their number is limited: the least recently used one is evicted.
-func TestVisitsEnd(t *testing.T) {
+func TestSessionsExpire(t *testing.T) {
 	now := time.Now()
 	v := newSessionStore()
 	key := v.startSession("", "anna", nil, now)

@@ -64,28 +64,28 @@ func getCached[T any](ctx context.Context, s *pageCache, name string, gather fun
 	return g.value.(T), nil
 }
 
-func (s *pageCache) findOrStart(name string, gather func(context.Context) (any, error)) (*cacheEntry, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (p *pageCache) findOrStart(name string, gather func(context.Context) (any, error)) (*cacheEntry, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	now := time.Now()
-	maps.DeleteFunc(s.entries, func(_ string, g *cacheEntry) bool { return g.isExpired(now) })
-	g := s.entries[name]
+	maps.DeleteFunc(p.entries, func(_ string, g *cacheEntry) bool { return g.isExpired(now) })
+	g := p.entries[name]
 	if g == nil {
-		if len(s.entries) >= maxCacheEntries {
+		if len(p.entries) >= maxCacheEntries {
 			return nil, errBusy
 		}
 		g = &cacheEntry{done: make(chan struct{})}
-		s.entries[name] = g
-		go s.gatherEntry(g, gather)
+		p.entries[name] = g
+		go p.gatherEntry(g, gather)
 	}
 	return g, nil
 }
 
-func (s *pageCache) gatherEntry(g *cacheEntry, gather func(context.Context) (any, error)) {
-	s.slot <- struct{}{}
-	defer func() { <-s.slot }()
-	s.sharedSlots <- struct{}{}
-	defer func() { <-s.sharedSlots }()
+func (p *pageCache) gatherEntry(g *cacheEntry, gather func(context.Context) (any, error)) {
+	p.slot <- struct{}{}
+	defer func() { <-p.slot }()
+	p.sharedSlots <- struct{}{}
+	defer func() { <-p.sharedSlots }()
 	ctx, cancel := context.WithTimeout(context.Background(), gatherTimeout)
 	defer cancel()
 	began := time.Now()
@@ -95,16 +95,16 @@ func (s *pageCache) gatherEntry(g *cacheEntry, gather func(context.Context) (any
 	close(g.done)
 }
 
-func (s *pageCache) isEmpty() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.entries) == 0
+func (p *pageCache) isEmpty() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.entries) == 0
 }
 
-func (g *cacheEntry) isExpired(now time.Time) bool {
+func (c *cacheEntry) isExpired(now time.Time) bool {
 	select {
-	case <-g.done:
-		return !now.Before(g.until)
+	case <-c.done:
+		return !now.Before(c.until)
 	default:
 		return false
 	}

@@ -41,7 +41,7 @@ func (a *asked) gather(ctx context.Context) (int, error) {
 }
 
 // Concurrent viewers share one gathering, and its result for a moment.
-func TestOneIsGatheredForAll(t *testing.T) {
+func TestConcurrentViewersShareOneRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, a := newCache(), &asked{takes: 50 * time.Millisecond}
 		var viewers sync.WaitGroup
@@ -61,15 +61,15 @@ func TestOneIsGatheredForAll(t *testing.T) {
 		if a.all != 3 {
 			t.Errorf("%d gathered while nobody looked", a.all)
 		}
-		one, err := getCached(t.Context(), s, "sheet 0", a.gather)
-		if err != nil || one != 4 || len(s.entries) != 1 {
-			t.Errorf("%d, %v, %d are kept", one, err, len(s.entries))
+		single, err := getCached(t.Context(), s, "sheet 0", a.gather)
+		if err != nil || single != 4 || len(s.entries) != 1 {
+			t.Errorf("%d, %v, %d are kept", single, err, len(s.entries))
 		}
 	})
 }
 
 // A result is cached for one second, or ten times as long as it took to gather.
-func TestWhatIsFresh(t *testing.T) {
+func TestCacheTTL(t *testing.T) {
 	for _, tt := range []struct{ takes, kept time.Duration }{{time.Millisecond, time.Second}, {3 * time.Second, 30 * time.Second}} {
 		synctest.Test(t, func(t *testing.T) {
 			s, a := newCache(), &asked{takes: tt.takes}
@@ -90,7 +90,7 @@ func TestWhatIsFresh(t *testing.T) {
 
 // A viewer who leaves does not cancel a shared gathering; errors reach all viewers; an unresponsive API
 // server times out; the number of entries is limited.
-func TestGatheringThatGoesWrong(t *testing.T) {
+func TestFailedReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, a := newCache(), &asked{takes: time.Second}
 		leaves, leave := context.WithTimeout(t.Context(), time.Millisecond)

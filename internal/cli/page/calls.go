@@ -64,15 +64,15 @@ func groupDelays(pools []poolRow) []delay {
 			of[delay{Balancer: p.Balancer, Until: p.Next, Why: p.Gate}]++
 		}
 	}
-	all := make([]delay, 0, len(of))
+	delays := make([]delay, 0, len(of))
 	for g, n := range of {
 		g.Pools = n
-		all = append(all, g)
+		delays = append(delays, g)
 	}
-	slices.SortFunc(all, func(a, b delay) int {
+	slices.SortFunc(delays, func(a, b delay) int {
 		return cmp.Or(a.Until.Compare(b.Until), cmp.Compare(a.Balancer, b.Balancer), cmp.Compare(a.Why, b.Why))
 	})
-	return all
+	return delays
 }
 
 type callQuery struct {
@@ -102,11 +102,11 @@ func (c callQuery) Link() string {
 
 // Spans returns the same query for each age.
 func (c callQuery) Spans() []callQuery {
-	var all []callQuery
+	var queries []callQuery
 	for _, s := range callAges {
-		all = append(all, callQuery{Since: s, Cause: c.Cause, Failed: c.Failed})
+		queries = append(queries, callQuery{Since: s, Cause: c.Cause, Failed: c.Failed})
 	}
-	return all
+	return queries
 }
 
 // Other toggles the filter for failed calls.
@@ -118,9 +118,9 @@ func (s *pageServer) serveCalls(w http.ResponseWriter, r *http.Request) {
 	q := parseQuery(r.URL.Query())
 	recent, err := getCached(r.Context(), s.cache, "calls "+q.Link(), func(ctx context.Context) (*recentCalls, error) { return s.fetchCalls(ctx, q) })
 	if err != nil {
-		s.renderPage(w, http.StatusBadGateway, "problem", pageData{Title: "Calls", Here: "calls", Brief: "No calls can be shown.", At: time.Now(), Body: errorPage{
-			Is: "No running Weir reports its requests to Azure.", Why: err.Error(),
-			Do: "They are in the memory of the leader. All else on this page comes from the API server.",
+		s.renderPage(w, http.StatusBadGateway, "problem", pageData{Title: "Calls", Here: "calls", Summary: "No calls can be shown.", At: time.Now(), Body: errorPage{
+			Title: "No running Weir reports its requests to Azure.", Why: err.Error(),
+			Fix: "They are in the memory of the leader. All else on this page comes from the API server.",
 		}})
 		return
 	}
@@ -136,7 +136,7 @@ func (s *pageServer) serveCalls(w http.ResponseWriter, r *http.Request) {
 		body.Gates = f.Gates[:min(len(f.Gates), maxDelays)]
 		body.More = len(f.Gates) - len(body.Gates)
 	}
-	s.renderPage(w, http.StatusOK, "calls", pageData{Title: "Calls", Here: "calls", At: recent.At, Brief: body.Line.Words(), Body: body})
+	s.renderPage(w, http.StatusOK, "calls", pageData{Title: "Calls", Here: "calls", At: recent.At, Summary: body.Line.Words(), Body: body})
 }
 
 func (s *pageServer) fetchCalls(ctx context.Context, q callQuery) (*recentCalls, error) {
@@ -192,54 +192,54 @@ func newTimeline(recent *recentCalls) timeline {
 	return l
 }
 
-func (l timeline) All() int { return l.OK + l.Refused + l.Throttle }
+func (t timeline) All() int { return t.OK + t.Refused + t.Throttle }
 
-func (l timeline) Words() string {
-	summary := humanize.FormatCount(l.All(), "request")
-	if l.Throttle > 0 {
-		summary += fmt.Sprintf(", %d throttled (429)", l.Throttle)
+func (t timeline) Words() string {
+	summary := humanize.FormatCount(t.All(), "request")
+	if t.Throttle > 0 {
+		summary += fmt.Sprintf(", %d throttled (429)", t.Throttle)
 	}
 	switch {
-	case l.Refused > 0 && l.Throttle > 0:
-		summary += fmt.Sprintf(", %d failed otherwise", l.Refused)
-	case l.Refused > 0:
-		summary += fmt.Sprintf(", %d failed", l.Refused)
+	case t.Refused > 0 && t.Throttle > 0:
+		summary += fmt.Sprintf(", %d failed otherwise", t.Refused)
+	case t.Refused > 0:
+		summary += fmt.Sprintf(", %d failed", t.Refused)
 	}
 	return summary
 }
 
 // Most is the number of requests in the highest column.
-func (l timeline) Most() int { return l.maxRequests }
+func (t timeline) Most() int { return t.maxRequests }
 
 // Each is the time span of a column, as text.
-func (l timeline) Each() string { return duration.HumanDuration(l.To.Sub(l.From) / timelineSlots) }
+func (t timeline) Each() string { return duration.HumanDuration(t.To.Sub(t.From) / timelineSlots) }
 
 type chartSegment struct {
 	rectangle
 
-	Is string
+	Class string
 }
 
 // Columns returns the rectangles of the chart; throttled calls are on top.
-func (l timeline) Columns() []chartSegment {
+func (t timeline) Columns() []chartSegment {
 	var out []chartSegment
-	for i, s := range l.Slots {
+	for i, s := range t.Slots {
 		y := chartTop + chartHeight
 		for _, p := range []struct {
-			n  int
-			is string
+			n     int
+			class string
 		}{{s.OK, "ok"}, {s.Refused, "refused"}, {s.Throttle, "throttled"}} {
 			if p.n > 0 {
-				high := max(2, p.n*(chartHeight-4)/l.maxRequests)
+				high := max(2, p.n*(chartHeight-4)/t.maxRequests)
 				y -= high
-				out = append(out, chartSegment{rectangle{i * columnDistance, y, columnWidth, high}, p.is})
+				out = append(out, chartSegment{rectangle{i * columnDistance, y, columnWidth, high}, p.class})
 			}
 		}
 	}
 	return out
 }
 
-func (l timeline) Wide() int { return timelineSlots*columnDistance - (columnDistance - columnWidth) }
+func (t timeline) Wide() int { return timelineSlots*columnDistance - (columnDistance - columnWidth) }
 
 func trimResourceID(id string) string {
 	if _, rest, ok := strings.Cut(id, "/providers/"); ok {

@@ -14,16 +14,16 @@ const maxNodesPerStep = 8
 
 // chainStep is a frontend, rule, pool, or group of nodes.
 type chainStep struct {
-	What string
-	Is   string // worst state of its items
-	Of   []chainItem
+	What  string
+	Class string // worst state of its items
+	Items []chainItem
 }
 
 type chainItem struct {
 	Name, Note string
 	// Is is its state, used as CSS class and text.
-	Is   string
-	Link string
+	Class string
+	Link  string
 }
 
 func newChain(s *detailPage, t poolDetails) []chainStep {
@@ -34,53 +34,53 @@ func newChain(s *detailPage, t poolDetails) []chainStep {
 	if v := s.Gateway; v != nil {
 		way = append(way, frontendStep(v.Addresses), listenerStep(v))
 	}
-	way = append(way, chainStep{What: "Pool", Is: t.Is, Of: []chainItem{{Name: t.Pool.Pool, Note: "of load balancer " + t.LoadBalancer + ", " + t.State, Is: t.Is, Link: objectURL("BackendPool", t.Namespace, t.Name)}}})
+	way = append(way, chainStep{What: "Pool", Class: t.Class, Items: []chainItem{{Name: t.Pool.Pool, Note: "of load balancer " + t.LoadBalancer + ", " + t.State, Class: t.Class, Link: objectURL("BackendPool", t.Namespace, t.Name)}}})
 	return append(way, nodeStep(t))
 }
 
 func frontendStep(addresses []string) chainStep {
-	s := chainStep{What: "Frontend", Is: stateInSync}
+	s := chainStep{What: "Frontend", Class: stateInSync}
 	for _, a := range addresses {
-		s.Of = append(s.Of, chainItem{Name: a, Is: stateInSync})
+		s.Items = append(s.Items, chainItem{Name: a, Class: stateInSync})
 	}
-	if len(s.Of) == 0 {
-		return chainStep{What: s.What, Is: stateUpdating, Of: []chainItem{{Name: "no address yet", Is: stateUpdating}}}
+	if len(s.Items) == 0 {
+		return chainStep{What: s.What, Class: stateUpdating, Items: []chainItem{{Name: "no address yet", Class: stateUpdating}}}
 	}
 	return s
 }
 
 func ruleStep(v *explain.Service) chainStep {
-	s := chainStep{What: "Rules", Is: stateInSync}
+	s := chainStep{What: "Rules", Class: stateInSync}
 	for _, p := range v.Ports {
-		item := chainItem{Name: fmt.Sprintf("%s %d", p.Protocol, p.Port), Note: p.Name, Is: stateInSync}
+		item := chainItem{Name: fmt.Sprintf("%s %d", p.Protocol, p.Port), Note: p.Name, Class: stateInSync}
 		if p.Error != "" {
-			item.Is, item.Note, s.Is = stateFailed, p.Error, stateFailed
+			item.Class, item.Note, s.Class = stateFailed, p.Error, stateFailed
 		}
-		s.Of = append(s.Of, item)
+		s.Items = append(s.Items, item)
 	}
 	return s
 }
 
 func listenerStep(v *explain.Gateway) chainStep {
-	s := chainStep{What: "Rules", Is: stateInSync}
+	s := chainStep{What: "Rules", Class: stateInSync}
 	for _, l := range v.Listeners {
-		item := chainItem{Name: fmt.Sprintf("%s %d", l.Protocol, l.Port), Note: l.Name, Is: stateInSync}
+		item := chainItem{Name: fmt.Sprintf("%s %d", l.Protocol, l.Port), Note: l.Name, Class: stateInSync}
 		switch {
 		case l.Error != "":
-			item.Is, s.Is = stateFailed, stateFailed
+			item.Class, s.Class = stateFailed, stateFailed
 		case l.Routes == 0:
-			item.Is, item.Note = stateUnknown, l.Name+", without a route"
+			item.Class, item.Note = stateUnknown, l.Name+", without a route"
 		}
-		s.Of = append(s.Of, item)
+		s.Items = append(s.Items, item)
 	}
 	return s
 }
 
 func nodeStep(t poolDetails) chainStep {
-	s := chainStep{What: "Nodes", Is: stateInSync}
+	s := chainStep{What: "Nodes", Class: stateInSync}
 	by := map[string][]explain.Member{}
 	for _, m := range t.Members {
-		by[m.Is] = append(by[m.Is], m)
+		by[m.State] = append(by[m.State], m)
 	}
 	for _, state := range []string{explain.InPool, explain.Down, explain.Missing, explain.Leaving, explain.LeftOut, explain.Foreign} {
 		of := by[state]
@@ -88,24 +88,24 @@ func nodeStep(t poolDetails) chainStep {
 			continue
 		}
 		if state != explain.InPool {
-			s.Is = stateFailed
+			s.Class = stateFailed
 		}
 		for _, m := range of[:min(len(of), maxNodesPerStep)] {
-			item := chainItem{Name: m.Node, Is: strings.ToLower(state)}
+			item := chainItem{Name: m.Node, Class: strings.ToLower(state)}
 			if item.Link = objectURL("Node", "", m.Node); m.Node == "" {
 				item.Name, item.Link = m.Address, ""
 			}
 			if state != explain.InPool {
 				item.Note = state
 			}
-			s.Of = append(s.Of, item)
+			s.Items = append(s.Items, item)
 		}
 		if more := len(of) - maxNodesPerStep; more > 0 {
-			s.Of = append(s.Of, chainItem{Name: fmt.Sprintf("%d more", more), Note: state, Is: strings.ToLower(state)})
+			s.Items = append(s.Items, chainItem{Name: fmt.Sprintf("%d more", more), Note: state, Class: strings.ToLower(state)})
 		}
 	}
-	if len(s.Of) == 0 {
-		s.Of = []chainItem{{Name: "none", Is: stateUpdating}}
+	if len(s.Items) == 0 {
+		s.Items = []chainItem{{Name: "none", Class: stateUpdating}}
 	}
 	return s
 }

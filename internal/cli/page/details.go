@@ -19,16 +19,16 @@ type detailPage struct {
 	explain.Explanation
 
 	Kind, Namespace, Name string
-	Told                  []poolDetails
+	ShownPools            []poolDetails
 	MorePools             int
 }
 
 type poolDetails struct {
 	explain.Pool
 
-	Is     string
+	Class  string
 	Counts memberCounts
-	Do     string
+	Fix    string
 	Shown  []explain.Member
 }
 
@@ -38,17 +38,17 @@ const (
 	maxPools   = 100
 )
 
-func (t poolDetails) More() int { return len(t.Members) - len(t.Shown) }
+func (p poolDetails) More() int { return len(p.Members) - len(p.Shown) }
 
 func newDetailPage(s explain.Explanation, kind, namespace, name string) *detailPage {
 	out := &detailPage{Explanation: s, Kind: kind, Namespace: namespace, Name: name}
 	slices.SortStableFunc(s.Pools, func(a, b explain.Pool) int { return stateOrder(stateOf(&a)) - stateOrder(stateOf(&b)) })
 	out.MorePools = max(0, len(s.Pools)-maxPools)
 	for _, p := range s.Pools[:len(s.Pools)-out.MorePools] {
-		t := poolDetails{Pool: p, Is: stateOf(&p), Counts: countMembers(&p, s.Node == nil && !s.NodesUnseen), Do: status.RemedyOf(p.Cause, status.Problem{Namespace: p.Namespace, Name: p.Name})}
-		slices.SortStableFunc(p.Members, func(a, b explain.Member) int { return cmp.Compare(memberOrder(a.Is), memberOrder(b.Is)) })
+		t := poolDetails{Pool: p, Class: stateOf(&p), Counts: countMembers(&p, s.Node == nil && !s.NodesUnseen), Fix: status.RemedyOf(p.Cause, status.Problem{Namespace: p.Namespace, Name: p.Name})}
+		slices.SortStableFunc(p.Members, func(a, b explain.Member) int { return cmp.Compare(memberOrder(a.State), memberOrder(b.State)) })
 		t.Shown = p.Members[:min(len(p.Members), maxMembers)]
-		out.Told = append(out.Told, t)
+		out.ShownPools = append(out.ShownPools, t)
 	}
 	out.Pools = nil            // replaced by Told; do not cache twice
 	slices.Reverse(out.Events) // newest first
@@ -70,7 +70,7 @@ func memberOrder(state string) int {
 }
 
 // Ready reports whether a condition of a Service has its healthy status.
-func (s *detailPage) Ready(kind, state string) bool {
+func (d *detailPage) Ready(kind, state string) bool {
 	return (state == "True") != (kind == "weir.dev/Contested")
 }
 
@@ -78,7 +78,7 @@ func (s *pageServer) serveDetails(kind string, ask func(context.Context, explain
 	return func(w http.ResponseWriter, r *http.Request) {
 		namespace, name := r.PathValue("namespace"), r.PathValue("name")
 		if s.Namespace != "" && namespace != "" && namespace != s.Namespace {
-			s.serveErrorPage(w, http.StatusNotFound, errorPage{Is: "It is in another namespace.", Why: "This page shows namespace " + s.Namespace + "."})
+			s.serveErrorPage(w, http.StatusNotFound, errorPage{Title: "It is in another namespace.", Why: "This page shows namespace " + s.Namespace + "."})
 			return
 		}
 		key, health := s.Namespace+" "+kind+" "+namespace+"/"+name, s.healthReader(r)
@@ -96,7 +96,7 @@ func (s *pageServer) serveDetails(kind string, ask func(context.Context, explain
 			s.serveError(w, err)
 			return
 		}
-		s.renderPage(w, http.StatusOK, "story", pageData{Title: name, At: details.At, Brief: details.summaryText(), Body: details})
+		s.renderPage(w, http.StatusOK, "story", pageData{Title: name, At: details.At, Summary: details.summaryText(), Body: details})
 	}
 }
 
@@ -116,11 +116,11 @@ func (s *pageServer) healthReader(r *http.Request) func(ctx context.Context, nam
 	}
 }
 
-func (s *detailPage) summaryText() string {
-	for _, t := range s.Told {
-		if t.Is != stateInSync {
+func (d *detailPage) summaryText() string {
+	for _, t := range d.ShownPools {
+		if t.Class != stateInSync {
 			return t.Name + " is " + t.State + ": " + t.Counts.Words()
 		}
 	}
-	return s.Name + " is in sync"
+	return d.Name + " is in sync"
 }

@@ -40,7 +40,7 @@ const (
 
 type poolRow struct {
 	Namespace, Name, Service, Pool, Balancer string
-	Is, State                                string
+	Class, State                             string
 	// Since is zero if only the bound NotBefore is known.
 	Since, NotBefore time.Time
 	// Next is the earliest time of the next attempt; zero if nothing waits.
@@ -63,8 +63,8 @@ type loadBalancer struct {
 func (b loadBalancer) More() int { return b.All - len(b.Pools) }
 
 type problemCause struct {
-	Name, Why, Do string
-	All           []problemObject
+	Name, Why, Fix string
+	All            []problemObject
 }
 
 func (c problemCause) Shown() []problemObject { return c.All[:min(len(c.All), maxObjectsPerCause)] }
@@ -74,7 +74,7 @@ func (c problemCause) More() int { return len(c.All) - len(c.Shown()) }
 type problemObject struct {
 	status.Problem
 
-	Is     string
+	Class  string
 	Next   time.Time
 	Counts memberCounts
 }
@@ -83,9 +83,9 @@ type problemObject struct {
 type frontPage struct {
 	At      time.Time
 	Verdict string
-	Is      string
+	Class   string
 	// Running describes whether Weir runs, and RunningIs is its state.
-	Running, RunningIs string
+	Running, RunningClass string
 
 	Mends         string
 	Causes, Notes []problemCause
@@ -101,11 +101,11 @@ type frontPage struct {
 }
 
 // setLimits keeps the limits that are near or reached.
-func (f *frontPage) setLimits(all []plan.LimitUsage, err error) {
+func (f *frontPage) setLimits(usages []plan.LimitUsage, err error) {
 	if err != nil {
 		f.LimitsUnknown = err.Error()
 	}
-	f.Limits = slices.DeleteFunc(all, func(u plan.LimitUsage) bool { return !u.IsNear() })
+	f.Limits = slices.DeleteFunc(usages, func(u plan.LimitUsage) bool { return !u.IsNear() })
 	slices.SortStableFunc(f.Limits, func(a, b plan.LimitUsage) int { return cmp.Compare(b.Ratio(), a.Ratio()) })
 }
 
@@ -125,11 +125,11 @@ func (f *frontPage) MorePaused() int { return len(f.Paused) - len(f.ShownPaused(
 
 func newFrontPage(seen status.Snapshot) *frontPage {
 	r := status.NewReport(seen)
-	f := &frontPage{At: seen.At, Verdict: r.ObjectsText(), Is: stateInSync, Paused: r.Paused, services: newServiceRows(seen, r)}
-	f.Running, f.RunningIs = runningState(r)
+	f := &frontPage{At: seen.At, Verdict: r.ObjectsText(), Class: stateInSync, Paused: r.Paused, services: newServiceRows(seen, r)}
+	f.Running, f.RunningClass = runningState(r)
 	wrong := map[string]status.Problem{} // by namespace/name
 	for _, c := range r.Causes {
-		for _, o := range c.Of {
+		for _, o := range c.Objects {
 			if o.Kind == "BackendPool" {
 				wrong[o.Namespace+"/"+o.Name] = o
 			}
@@ -137,18 +137,18 @@ func newFrontPage(seen status.Snapshot) *frontPage {
 	}
 	switch {
 	case !r.InSync:
-		f.Is = stateFailed
+		f.Class = stateFailed
 	case r.Pools.UnderWay+r.Services.UnderWay+r.Gateways.UnderWay > 0:
-		f.Is = stateUpdating
+		f.Class = stateUpdating
 	}
 	if c, found := r.MainCause(); found {
-		f.Mends = c.Name + ": " + c.Do
+		f.Mends = c.Name + ": " + c.Fix
 	}
 	for i := range seen.Pools {
 		f.pools = append(f.pools, newPoolRow(&seen.Pools[i], wrong, seen.At))
 	}
 	slices.SortFunc(f.pools, func(a, b poolRow) int {
-		return cmp.Or(stateOrder(a.Is)-stateOrder(b.Is), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(stateOrder(a.Class)-stateOrder(b.Class), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	byName := map[string]*poolRow{}
 	for i := range f.pools {
@@ -181,7 +181,7 @@ func stateOrder(state string) int {
 func newPoolRow(p *v1alpha1.BackendPool, wrong map[string]status.Problem, now time.Time) poolRow {
 	row := poolRow{
 		Namespace: p.Namespace, Name: p.Name, Pool: p.Spec.PoolName, Balancer: p.Spec.LoadBalancer.Name,
-		Is: stateUpdating, State: v1alpha1.ReasonPending, Counts: newMemberCounts(&p.Status),
+		Class: stateUpdating, State: v1alpha1.ReasonPending, Counts: newMemberCounts(&p.Status),
 	}
 	if g := p.Spec.LoadBalancer.ResourceGroup; g != "" {
 		row.Balancer = g + "/" + row.Balancer
@@ -201,11 +201,11 @@ func newPoolRow(p *v1alpha1.BackendPool, wrong map[string]status.Problem, now ti
 	}
 	switch {
 	case isWrong:
-		row.Is = stateFailed
+		row.Class = stateFailed
 	case row.State == v1alpha1.ReasonInSync:
-		row.Is = stateInSync
+		row.Class = stateInSync
 	case row.State == v1alpha1.ReasonPaused:
-		row.Is = statePaused
+		row.Class = statePaused
 	}
 	parked := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionParked)
 	if at := p.Status.NextEligibleAt; at != nil && at.After(now) && parked != nil && parked.Status == metav1.ConditionTrue {
@@ -214,12 +214,12 @@ func newPoolRow(p *v1alpha1.BackendPool, wrong map[string]status.Problem, now ti
 	return row
 }
 
-func newCauses(all []status.Cause, state string, pools map[string]*poolRow) []problemCause {
-	out := make([]problemCause, len(all))
-	for i, c := range all {
-		out[i] = problemCause{Name: c.Name, Why: c.Of[0].Why, Do: c.Do}
-		for _, o := range c.Of {
-			of := problemObject{Problem: o, Is: state}
+func newCauses(causes []status.Cause, state string, pools map[string]*poolRow) []problemCause {
+	out := make([]problemCause, len(causes))
+	for i, c := range causes {
+		out[i] = problemCause{Name: c.Name, Why: c.Objects[0].Why, Fix: c.Fix}
+		for _, o := range c.Objects {
+			of := problemObject{Problem: o, Class: state}
 			if p := pools[o.Namespace+"/"+o.Name]; p != nil && o.Kind == "BackendPool" {
 				of.Next, of.Counts = p.Next, p.Counts
 			}
@@ -236,7 +236,7 @@ func groupByLoadBalancer(pools []poolRow) []loadBalancer {
 		name := strings.ToLower(pools[i].Balancer) // Azure names are case-insensitive
 		of[name] = append(of[name], &pools[i])
 	}
-	all := make([]loadBalancer, 0, len(of))
+	balancers := make([]loadBalancer, 0, len(of))
 	for _, rows := range of {
 		b := loadBalancer{Name: rows[0].Balancer, All: len(rows)}
 		for _, p := range rows {
@@ -245,16 +245,16 @@ func groupByLoadBalancer(pools []poolRow) []loadBalancer {
 		for i := range min(len(rows), maxPoolsPerChart) {
 			b.Pools = append(b.Pools, *rows[i*len(rows)/min(len(rows), maxPoolsPerChart)])
 		}
-		all = append(all, b)
+		balancers = append(balancers, b)
 	}
-	slices.SortFunc(all, func(a, b loadBalancer) int {
+	slices.SortFunc(balancers, func(a, b loadBalancer) int {
 		return cmp.Or(b.Away-a.Away, b.UnderWay-a.UnderWay, cmp.Compare(a.Name, b.Name))
 	})
-	return all
+	return balancers
 }
 
 func (b *loadBalancer) countPool(p *poolRow) {
-	switch p.Is {
+	switch p.Class {
 	case stateFailed:
 		b.Away++
 	case stateUpdating:

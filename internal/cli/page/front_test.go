@@ -23,11 +23,11 @@ import (
 func many(n int) status.Snapshot {
 	seen := status.Snapshot{At: time.Now(), Leader: status.Leader{Known: true, Holder: "weir-0"}}
 	for i := range n {
-		state, why := v1alpha1.ReasonInSync, "in sync with 3 nodes"
+		state, reason := v1alpha1.ReasonInSync, "in sync with 3 nodes"
 		if i%4 == 0 {
-			state, why = v1alpha1.ReasonRetrying, fmt.Sprintf("the last attempt failed: write pool %d: 429 TooManyRequests", i)
+			state, reason = v1alpha1.ReasonRetrying, fmt.Sprintf("the last attempt failed: write pool %d: 429 TooManyRequests", i)
 		}
-		p := poolOf(fmt.Sprintf("team-%03d", i%100), fmt.Sprintf("pool-%05d", i), fmt.Sprintf("lb-%02d", i%80), state, why, 3, 2)
+		p := poolOf(fmt.Sprintf("team-%03d", i%100), fmt.Sprintf("pool-%05d", i), fmt.Sprintf("lb-%02d", i%80), state, reason, 3, 2)
 		p.ManagedFields = []metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(strings.Repeat("x", 4000))}}
 		p.Status.WrittenAddresses = []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}
 		if i%4 == 0 {
@@ -39,7 +39,7 @@ func many(n int) status.Snapshot {
 }
 
 // The cached front page of ten thousand pools is below 8 MiB.
-func TestWhatIsKept(t *testing.T) {
+func TestCachedPageSize(t *testing.T) {
 	heap := func() int64 {
 		runtime.GC()
 		runtime.GC()
@@ -58,7 +58,7 @@ func TestWhatIsKept(t *testing.T) {
 }
 
 // A problem that only the Service's owner can fix is a note.
-func TestANoteIsNotWrong(t *testing.T) {
+func TestNotesAreNotProblems(t *testing.T) {
 	f := newFrontPage(status.Snapshot{At: time.Now(), Leader: status.Leader{Known: true, Holder: "weir-0"}, Services: []corev1.Service{{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Finalizers: []string{metadata.ServiceFinalizer}},
 		Status: corev1.ServiceStatus{
@@ -66,19 +66,19 @@ func TestANoteIsNotWrong(t *testing.T) {
 			Conditions:   []metav1.Condition{{Type: servicelb.TypeProgrammed, Status: metav1.ConditionTrue, Reason: servicelb.ConditionReasonNoEndpoints}},
 		},
 	}}})
-	if f.Is != stateInSync || len(f.Causes) != 0 || len(f.Notes) != 1 || f.Notes[0].All[0].Is != stateInSync {
-		t.Errorf("%s, %+v, %+v", f.Is, f.Causes, f.Notes)
+	if f.Class != stateInSync || len(f.Causes) != 0 || len(f.Notes) != 1 || f.Notes[0].All[0].Class != stateInSync {
+		t.Errorf("%s, %+v, %+v", f.Class, f.Causes, f.Notes)
 	}
 }
 
 // Paused pools are listed separately, with end and reason.
-func TestWhatIsPausedIsShownApart(t *testing.T) {
+func TestPausedPoolsAreListedSeparately(t *testing.T) {
 	p := poolOf("shop", "db", "kubernetes", v1alpha1.ReasonPaused, "paused", 3, 2)
 	p.Spec.Pause = &v1alpha1.Pause{Why: "the <b>database</b> moves", By: "jane", Until: new(metav1.NewTime(time.Now().Add(time.Hour)))}
 	seen := status.Snapshot{At: time.Now(), Leader: status.Leader{Known: true, Holder: "weir-0"}, Pools: []v1alpha1.BackendPool{*p}}
 	f := newFrontPage(seen)
-	if f.Is != stateInSync || len(f.Paused) != 1 || f.Balancers[0].Paused != 1 || f.Balancers[0].InSync != 0 {
-		t.Errorf("%s, %+v, %+v", f.Is, f.Paused, f.Balancers)
+	if f.Class != stateInSync || len(f.Paused) != 1 || f.Balancers[0].Paused != 1 || f.Balancers[0].InSync != 0 {
+		t.Errorf("%s, %+v, %+v", f.Class, f.Paused, f.Balancers)
 	}
 	var out strings.Builder
 	if err := templates["front"].Execute(&out, pageData{At: seen.At, Body: f}); err != nil {
@@ -92,11 +92,11 @@ func TestWhatIsPausedIsShownApart(t *testing.T) {
 }
 
 // Whether Weir runs is a state of its own, whatever the state of the pools.
-func TestWhetherWeirRuns(t *testing.T) {
+func TestControllerState(t *testing.T) {
 	renewed := time.Now().Add(-time.Hour)
 	for name, tt := range map[string]struct {
-		leader   status.Leader
-		is, text string
+		leader     status.Leader
+		want, text string
 	}{
 		"a leader":    {status.Leader{Known: true, Holder: "weir-0"}, stateInSync, "Weir runs: weir-0 leads."},
 		"no leader":   {status.Leader{Known: true, Namespace: "weir-system", Last: "weir-0", Renewed: renewed}, stateFailed, "Weir does not run: No process of Weir leads."},
@@ -106,8 +106,8 @@ func TestWhetherWeirRuns(t *testing.T) {
 	} {
 		p := poolOf("shop", "db", "kubernetes", v1alpha1.ReasonInSync, "in sync with 2 nodes", 2, 2)
 		f := newFrontPage(status.Snapshot{At: time.Now(), Leader: tt.leader, Pools: []v1alpha1.BackendPool{*p}})
-		if f.RunningIs != tt.is || !strings.HasPrefix(f.Running, tt.text) || strings.Contains(f.Verdict, "leads") {
-			t.Errorf("%s: %s, %q; %q", name, f.RunningIs, f.Running, f.Verdict)
+		if f.RunningClass != tt.want || !strings.HasPrefix(f.Running, tt.text) || strings.Contains(f.Verdict, "leads") {
+			t.Errorf("%s: %s, %q; %q", name, f.RunningClass, f.Running, f.Verdict)
 		}
 	}
 }
@@ -118,8 +118,8 @@ func TestStatesOfServices(t *testing.T) {
 		return metav1.Condition{Type: kind, Reason: reason, Status: status}
 	}
 	for _, tt := range []struct {
-		is, state  string
-		conditions []metav1.Condition
+		want, state string
+		conditions  []metav1.Condition
 	}{
 		{stateUnknown, "no condition of Weir", nil},
 		{stateInSync, "Programmed", []metav1.Condition{condition(servicelb.TypeAccepted, "Accepted", metav1.ConditionTrue), condition(servicelb.TypeProgrammed, "Programmed", metav1.ConditionTrue)}},
@@ -127,8 +127,8 @@ func TestStatesOfServices(t *testing.T) {
 		{stateUpdating, "Invalid", []metav1.Condition{condition(servicelb.TypeAccepted, "Invalid", metav1.ConditionFalse), condition(servicelb.TypeProgrammed, "Programmed", metav1.ConditionTrue)}},
 	} {
 		row := newServiceRow(&corev1.Service{Status: corev1.ServiceStatus{Conditions: tt.conditions}}, nil, false)
-		if row.Is != tt.is || row.State != tt.state {
-			t.Errorf("%+v, want %s, %s", row, tt.is, tt.state)
+		if row.Class != tt.want || row.State != tt.state {
+			t.Errorf("%+v, want %s, %s", row, tt.want, tt.state)
 		}
 	}
 }
@@ -150,8 +150,8 @@ func TestDeletedServices(t *testing.T) {
 	for age, want := range map[time.Duration]string{time.Minute: stateUpdating, time.Hour: stateFailed} {
 		s.DeletionTimestamp = new(metav1.NewTime(now.Add(-age)))
 		f := newFrontPage(status.Snapshot{At: now, Services: []corev1.Service{s}})
-		if row := f.services[0]; row.Is != want || row.State != servicelb.ConditionReasonLeaving || !row.Since.Equal(s.DeletionTimestamp.Time) || f.Is != want {
-			t.Errorf("%s: %+v, page %s", age, row, f.Is)
+		if row := f.services[0]; row.Class != want || row.State != servicelb.ConditionReasonLeaving || !row.Since.Equal(s.DeletionTimestamp.Time) || f.Class != want {
+			t.Errorf("%s: %+v, page %s", age, row, f.Class)
 		}
 	}
 }
@@ -187,11 +187,11 @@ func TestAgesOfRows(t *testing.T) {
 		return row.Since, row.NotBefore
 	}
 	service := newServiceRow(&corev1.Service{Status: corev1.ServiceStatus{Conditions: at(servicelb.TypeProgrammed, "RetryAfter", metav1.ConditionFalse)}}, nil, false)
-	wants := func(what string, since, notBefore time.Time, want string) {
+	wants := func(about string, since, notBefore time.Time, want string) {
 		t.Helper()
 		var out strings.Builder
 		if err := templates["front"].ExecuteTemplate(&out, "age", pagePart{pageData{At: now}, status.Problem{Since: since, NotBefore: notBefore}}); err != nil || out.String() != want {
-			t.Errorf("%s: %v, %q, want %q", what, err, out.String(), want)
+			t.Errorf("%s: %v, %q, want %q", about, err, out.String(), want)
 		}
 	}
 	wants("a Service", service.Since, service.NotBefore, "for up to 60m")

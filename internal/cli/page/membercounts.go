@@ -46,7 +46,7 @@ func countMembers(p *explain.Pool, allListed bool) memberCounts {
 	}
 	l := memberCounts{Known: true}
 	for _, m := range p.Members {
-		switch m.Is {
+		switch m.State {
 		case explain.InPool:
 			l.In++
 		case explain.Down:
@@ -72,39 +72,39 @@ func memberCount(sample *v1alpha1.MemberSample) int {
 	return int(sample.Count)
 }
 
-func (l memberCounts) Words() string {
-	if !l.Known {
+func (m memberCounts) Words() string {
+	if !m.Known {
 		return "not known yet"
 	}
-	parts := []string{fmt.Sprintf("%d of %d", l.In+l.Down, l.Wanted)}
+	parts := []string{fmt.Sprintf("%d of %d", m.In+m.Down, m.Wanted)}
 	for _, s := range []struct {
-		n    int
-		what string
-	}{{l.Down, "Down"}, {l.Missing, "missing"}, {l.Surplus, "surplus"}, {l.Foreign, "foreign"}} {
+		n     int
+		label string
+	}{{m.Down, "Down"}, {m.Missing, "missing"}, {m.Surplus, "surplus"}, {m.Foreign, "foreign"}} {
 		if s.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", s.n, s.what))
+			parts = append(parts, fmt.Sprintf("%d %s", s.n, s.label))
 		}
 	}
 	return strings.Join(parts, ", ")
 }
 
 // PercentPresent is the share of desired members that are present; 100 if none is desired.
-func (l memberCounts) PercentPresent() int {
+func (m memberCounts) PercentPresent() int {
 	switch {
-	case !l.Known:
+	case !m.Known:
 		return 0
-	case l.Wanted == 0:
+	case m.Wanted == 0:
 		return 100
 	}
-	return min(100, (l.In+l.Down)*100/l.Wanted)
+	return min(100, (m.In+m.Down)*100/m.Wanted)
 }
 
 // Over is the kind of undesired members shown above the bar.
-func (l memberCounts) Over() string {
+func (m memberCounts) Over() string {
 	switch {
-	case l.Foreign > 0:
+	case m.Foreign > 0:
 		return "foreign"
-	case l.Surplus > 0:
+	case m.Surplus > 0:
 		return "surplus"
 	}
 	return ""
@@ -112,28 +112,28 @@ func (l memberCounts) Over() string {
 
 // barSegment is a segment of a bar, in percent.
 type barSegment struct {
-	Is       string
+	Class    string
 	At, Wide float64
 }
 
 // Parts puts undesired members last.
-func (l memberCounts) Parts() []barSegment {
-	all := l.Wanted + l.Surplus + l.Foreign
-	if !l.Known {
+func (m memberCounts) Parts() []barSegment {
+	total := m.Wanted + m.Surplus + m.Foreign
+	if !m.Known {
 		return nil
 	}
-	if all == 0 {
+	if total == 0 {
 		return []barSegment{{"in", 0, 100}}
 	}
 	var parts []barSegment
 	at := 0.0
 	for _, p := range []struct {
-		is string
-		n  int
-	}{{"in", l.In}, {"down", l.Down}, {"missing", l.Missing}, {"surplus", l.Surplus}, {"foreign", l.Foreign}} {
+		class string
+		n     int
+	}{{"in", m.In}, {"down", m.Down}, {"missing", m.Missing}, {"surplus", m.Surplus}, {"foreign", m.Foreign}} {
 		if p.n > 0 {
-			wide := float64(p.n) * 100 / float64(all)
-			parts = append(parts, barSegment{p.is, at, wide})
+			wide := float64(p.n) * 100 / float64(total)
+			parts = append(parts, barSegment{p.class, at, wide})
 			at += wide
 		}
 	}

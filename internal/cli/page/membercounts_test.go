@@ -14,7 +14,7 @@ import (
 )
 
 func TestLevels(t *testing.T) {
-	is := func(wanted, shown, foreign, down int32, members *v1alpha1.OutOfSyncMembers) v1alpha1.BackendPoolStatus {
+	current := func(wanted, shown, foreign, down int32, members *v1alpha1.OutOfSyncMembers) v1alpha1.BackendPoolStatus {
 		return v1alpha1.BackendPoolStatus{Desired: &wanted, Observed: &shown, Foreign: &foreign, DownCount: ptr.To(down), Members: members}
 	}
 	some := func(n int32) *v1alpha1.MemberSample { return &v1alpha1.MemberSample{Count: n} }
@@ -27,17 +27,17 @@ func TestLevels(t *testing.T) {
 	}{
 		{"not read yet", v1alpha1.BackendPoolStatus{}, "not known yet", 0, ""},
 		{"wanted, and not read yet", v1alpha1.BackendPoolStatus{Desired: ptr.To(int32(3))}, "not known yet", 0, ""},
-		{"in sync", is(3, 3, 0, 0, nil), "3 of 3", 100, ""},
-		{"nothing is wanted", is(0, 0, 0, 0, nil), "0 of 0", 100, ""},
-		{"with another owner's", is(3, 5, 2, 0, nil), "3 of 3, 2 foreign", 100, "foreign"},
-		{"one is missing, by the counts", is(3, 2, 0, 0, nil), "2 of 3, 1 missing", 66, ""},
-		{"one is surplus, by the counts", is(3, 4, 0, 0, nil), "3 of 3, 1 surplus", 100, "surplus"},
-		{"as many are missing as surplus", is(3, 3, 0, 0, &v1alpha1.OutOfSyncMembers{Missing: some(2), Surplus: some(2)}), "1 of 3, 2 missing, 2 surplus", 33, "surplus"},
-		{"one is Down", is(3, 3, 0, 1, nil), "3 of 3, 1 Down", 100, ""},
-		{"none is there", is(4, 0, 0, 0, nil), "0 of 4, 4 missing", 0, ""},
-		{"more are missing than wanted", is(2, 0, 0, 0, &v1alpha1.OutOfSyncMembers{Missing: some(3)}), "0 of 2, 2 missing", 0, ""},
-		{"fewer are wanted since the last attempt", is(3, 7, 0, 0, &v1alpha1.OutOfSyncMembers{Surplus: some(1)}), "3 of 3, 4 surplus", 100, "surplus"},
-		{"the pool is gone", is(4, 0, 0, 1, nil), "0 of 4, 4 missing", 0, ""},
+		{"in sync", current(3, 3, 0, 0, nil), "3 of 3", 100, ""},
+		{"nothing is wanted", current(0, 0, 0, 0, nil), "0 of 0", 100, ""},
+		{"with another owner's", current(3, 5, 2, 0, nil), "3 of 3, 2 foreign", 100, "foreign"},
+		{"one is missing, by the counts", current(3, 2, 0, 0, nil), "2 of 3, 1 missing", 66, ""},
+		{"one is surplus, by the counts", current(3, 4, 0, 0, nil), "3 of 3, 1 surplus", 100, "surplus"},
+		{"as many are missing as surplus", current(3, 3, 0, 0, &v1alpha1.OutOfSyncMembers{Missing: some(2), Surplus: some(2)}), "1 of 3, 2 missing, 2 surplus", 33, "surplus"},
+		{"one is Down", current(3, 3, 0, 1, nil), "3 of 3, 1 Down", 100, ""},
+		{"none is there", current(4, 0, 0, 0, nil), "0 of 4, 4 missing", 0, ""},
+		{"more are missing than wanted", current(2, 0, 0, 0, &v1alpha1.OutOfSyncMembers{Missing: some(3)}), "0 of 2, 2 missing", 0, ""},
+		{"fewer are wanted since the last attempt", current(3, 7, 0, 0, &v1alpha1.OutOfSyncMembers{Surplus: some(1)}), "3 of 3, 4 surplus", 100, "surplus"},
+		{"the pool is gone", current(4, 0, 0, 1, nil), "0 of 4, 4 missing", 0, ""},
 	} {
 		l := newMemberCounts(&tt.of)
 		if l.Words() != tt.words || l.PercentPresent() != tt.percent || l.Over() != tt.over {
@@ -45,7 +45,7 @@ func TestLevels(t *testing.T) {
 		}
 	}
 	p := explain.Pool{Desired: ptr.To(int32(9)), Observed: ptr.To(int32(5)), Foreign: ptr.To(int32(1)), Members: []explain.Member{
-		{Is: explain.InPool}, {Is: explain.Down}, {Is: explain.Missing}, {Is: explain.Leaving}, {Is: explain.LeftOut}, {Is: explain.Foreign},
+		{State: explain.InPool}, {State: explain.Down}, {State: explain.Missing}, {State: explain.Leaving}, {State: explain.LeftOut}, {State: explain.Foreign},
 	}}
 	for allListed, want := range map[bool]string{true: "2 of 3, 1 Down, 1 missing, 1 surplus, 1 foreign", false: "4 of 9, 1 Down, 5 missing, 1 foreign"} {
 		if got := countMembers(&p, allListed).Words(); got != want {
@@ -68,7 +68,7 @@ func TestLawOfCounts(t *testing.T) {
 		}
 		p := explain.Pool{Desired: drawn[0], Observed: drawn[1], Foreign: drawn[2]}
 		for range n.Draw(t, "members") {
-			p.Members = append(p.Members, explain.Member{Is: rapid.SampledFrom([]string{explain.InPool, explain.Down, explain.Missing, explain.Leaving}).Draw(t, "is")})
+			p.Members = append(p.Members, explain.Member{State: rapid.SampledFrom([]string{explain.InPool, explain.Down, explain.Missing, explain.Leaving}).Draw(t, "is")})
 		}
 		for _, l := range []memberCounts{newMemberCounts(&s), countMembers(&p, true), countMembers(&p, false)} {
 			if l.In < 0 || l.Down < 0 || l.Missing < 0 || l.Surplus < 0 || l.In+l.Down+l.Missing != l.Wanted {
@@ -101,21 +101,21 @@ func TestLawOfBars(t *testing.T) {
 }
 
 // The chart samples pools in proportion to their states, and always shows a failed one.
-func TestAPictureIsFair(t *testing.T) {
+func TestChainShowsEachState(t *testing.T) {
 	pools := make([]poolRow, 10_000)
 	for i := range pools {
-		pools[i] = poolRow{Balancer: "kubernetes", Is: stateInSync}
+		pools[i] = poolRow{Balancer: "kubernetes", Class: stateInSync}
 		switch {
 		case i < 1:
-			pools[i].Is = stateFailed
+			pools[i].Class = stateFailed
 		case i < 2500:
-			pools[i].Is = stateUpdating
+			pools[i].Class = stateUpdating
 		}
 	}
 	b := groupByLoadBalancer(pools)[0]
 	drawn := map[string]int{}
 	for _, p := range b.Pools {
-		drawn[p.Is]++
+		drawn[p.Class]++
 	}
 	if b.Words() != "10000 pools, 7500 in sync, 2499 in progress, 1 wrong" || b.More() != 9940 || drawn[stateFailed] != 1 || drawn[stateUpdating] != 14 || drawn[stateInSync] != 45 {
 		t.Errorf("%s, %v", b.Words(), drawn)

@@ -30,9 +30,9 @@ type pageData struct {
 	At      time.Time
 	// Still disables automatic refresh; Door shows the sign-out button.
 	Still, Door bool
-	// Brief is announced by screen readers when it changes.
-	Brief string
-	Body  any
+	// Summary is announced by screen readers when it changes.
+	Summary string
+	Body    any
 }
 
 // templates are the pages by name, each with the same frame.
@@ -50,7 +50,7 @@ var templates = func() map[string]*template.Template {
 
 type pagePart struct {
 	Sheet pageData
-	Of    any
+	Data  any
 }
 
 // hasPools reports whether rows need the columns of BackendPools.
@@ -101,17 +101,17 @@ var timestampPattern = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 // splitTimestamps splits a message at its timestamps, so that the page can count down to them.
 func splitTimestamps(message string) []messagePart {
 	message = sanitizeText(message)
-	var all []messagePart
+	var parts []messagePart
 	from := 0
 	for _, at := range timestampPattern.FindAllStringIndex(message, -1) {
 		t, err := time.Parse(time.RFC3339, message[at[0]:at[1]])
 		if err != nil { // only looks like a timestamp
 			continue
 		}
-		all = append(all, messagePart{Words: message[from:at[0]]}, messagePart{Words: message[at[0]:at[1]], At: t})
+		parts = append(parts, messagePart{Words: message[from:at[0]]}, messagePart{Words: message[at[0]:at[1]], At: t})
 		from = at[1]
 	}
-	return append(all, messagePart{Words: message[from:]})
+	return append(parts, messagePart{Words: message[from:]})
 }
 
 func objectURL(kind, namespace, name string) string {
@@ -157,11 +157,11 @@ func (b loadBalancer) Wide() int {
 func (b loadBalancer) Words() string {
 	parts := []string{humanize.FormatCount(b.All, "pool")}
 	for _, s := range []struct {
-		n    int
-		what string
+		n     int
+		label string
 	}{{b.InSync, "in sync"}, {b.UnderWay, "in progress"}, {b.Paused, "paused"}, {b.Away, "wrong"}} {
 		if s.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", s.n, s.what))
+			parts = append(parts, fmt.Sprintf("%d %s", s.n, s.label))
 		}
 	}
 	return strings.Join(parts, ", ")

@@ -57,7 +57,7 @@ func newPageHandler(o Options, root string, kept *pageCache) http.Handler {
 		mux.HandleFunc("/"+name, serveStatic(name, kind))
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		s.serveErrorPage(w, http.StatusNotFound, errorPage{Is: "There is no such page."})
+		s.serveErrorPage(w, http.StatusNotFound, errorPage{Title: "There is no such page."})
 	})
 	return mux
 }
@@ -100,7 +100,7 @@ func (s *pageServer) serveFront(w http.ResponseWriter, r *http.Request) {
 		s.serveError(w, err)
 		return
 	}
-	s.renderPage(w, http.StatusOK, "front", pageData{Title: "Weir", Here: "front", At: f.At, Brief: f.Verdict + " " + f.Running, Body: f})
+	s.renderPage(w, http.StatusOK, "front", pageData{Title: "Weir", Here: "front", At: f.At, Summary: f.Verdict + " " + f.Running, Body: f})
 }
 
 func (s *pageServer) servePools(w http.ResponseWriter, r *http.Request) {
@@ -112,7 +112,7 @@ func (s *pageServer) servePools(w http.ResponseWriter, r *http.Request) {
 	c := parseFilter(r.URL.Query())
 	list := newListPage(c.filterPools(f.pools), r.URL.Query(), c.filterURL())
 	s.renderPage(w, http.StatusOK, "pools", pageData{
-		Title: "Pools", Here: "pools", At: f.At, Find: c.Find, Brief: humanize.FormatCount(list.All, "BackendPool"),
+		Title: "Pools", Here: "pools", At: f.At, Find: c.Find, Summary: humanize.FormatCount(list.All, "BackendPool"),
 		Body: struct {
 			Choice poolFilter
 			Rows   listPage[poolRow]
@@ -130,11 +130,11 @@ func (s *pageServer) serveCause(w http.ResponseWriter, r *http.Request) {
 	of := slices.Concat(f.Causes, f.Notes)
 	i := slices.IndexFunc(of, func(c problemCause) bool { return c.Name == name })
 	if i < 0 {
-		s.renderPage(w, http.StatusOK, "problem", pageData{Title: name, At: f.At, Body: errorPage{Good: true, Is: "Nothing is wrong for this reason now.", Why: name}})
+		s.renderPage(w, http.StatusOK, "problem", pageData{Title: name, At: f.At, Body: errorPage{Good: true, Title: "Nothing is wrong for this reason now.", Why: name}})
 		return
 	}
 	s.renderPage(w, http.StatusOK, "wrong", pageData{
-		Title: name, At: f.At, Brief: humanize.FormatCount(len(of[i].All), "object"),
+		Title: name, At: f.At, Summary: humanize.FormatCount(len(of[i].All), "object"),
 		Body: struct {
 			Cause problemCause
 			Rows  listPage[problemObject]
@@ -144,27 +144,27 @@ func (s *pageServer) serveCause(w http.ResponseWriter, r *http.Request) {
 
 // errorPage is an error page with a suggested fix.
 type errorPage struct {
-	Is, Why, Do string
-	Good        bool
+	Title, Why, Fix string
+	Good            bool
 }
 
 func (s *pageServer) serveError(w http.ResponseWriter, err error) {
 	switch {
 	case apierrors.IsNotFound(err):
-		s.serveErrorPage(w, http.StatusNotFound, errorPage{Is: "It is not there.", Why: err.Error(), Do: "It may have been deleted: see the list of pools."})
+		s.serveErrorPage(w, http.StatusNotFound, errorPage{Title: "It is not there.", Why: err.Error(), Fix: "It may have been deleted: see the list of pools."})
 	case apierrors.IsForbidden(err):
-		s.serveErrorPage(w, http.StatusForbidden, errorPage{Is: "You may not see this.", Why: err.Error(), Do: "What you may see of one namespace alone: " + cmp.Or(s.Narrow, "weir page -n NAMESPACE")})
+		s.serveErrorPage(w, http.StatusForbidden, errorPage{Title: "You may not see this.", Why: err.Error(), Fix: "What you may see of one namespace alone: " + cmp.Or(s.Narrow, "weir page -n NAMESPACE")})
 	case apierrors.IsUnauthorized(err):
-		s.serveErrorPage(w, http.StatusUnauthorized, errorPage{Is: "The API server does not know you any more.", Why: err.Error(), Do: "Sign in again."})
+		s.serveErrorPage(w, http.StatusUnauthorized, errorPage{Title: "The API server does not know you any more.", Why: err.Error(), Fix: "Sign in again."})
 	case errors.Is(err, errBusy):
-		s.serveErrorPage(w, http.StatusServiceUnavailable, errorPage{Is: "Too much at the same time.", Why: err.Error()})
+		s.serveErrorPage(w, http.StatusServiceUnavailable, errorPage{Title: "Too much at the same time.", Why: err.Error()})
 	default:
-		s.serveErrorPage(w, http.StatusBadGateway, errorPage{Is: "The API server cannot be reached.", Why: err.Error(), Do: "This page retries every few seconds."})
+		s.serveErrorPage(w, http.StatusBadGateway, errorPage{Title: "The API server cannot be reached.", Why: err.Error(), Fix: "This page retries every few seconds."})
 	}
 }
 
 func (s *pageServer) serveErrorPage(w http.ResponseWriter, status int, p errorPage) {
-	s.renderPage(w, status, "problem", pageData{Title: p.Is, Brief: p.Is, At: time.Now(), Body: p})
+	s.renderPage(w, status, "problem", pageData{Title: p.Title, Summary: p.Title, At: time.Now(), Body: p})
 }
 
 // renderPage renders a page completely before it writes it.

@@ -49,14 +49,14 @@ func server(have ...client.Object) client.WithWatch {
 func earlier(d time.Duration) metav1.Time { return metav1.NewTime(time.Now().Add(-d)) }
 
 // poolOf returns a pool with these counts of desired and present members.
-func poolOf(namespace, name, balancer, state, why string, wanted, there int32) *v1alpha1.BackendPool {
+func poolOf(namespace, name, balancer, state, reason string, wanted, there int32) *v1alpha1.BackendPool {
 	return &v1alpha1.BackendPool{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: v1alpha1.BackendPoolSpec{
 			ServiceRef: &v1alpha1.ServiceReference{Name: "web"}, PoolName: namespace + "-" + name, LoadBalancer: v1alpha1.LoadBalancerReference{Name: balancer},
 		},
 		Status: v1alpha1.BackendPoolStatus{Desired: &wanted, Observed: &there, Conditions: []metav1.Condition{
-			{Type: v1alpha1.ConditionSynced, Reason: state, Message: why, LastTransitionTime: earlier(20 * time.Minute)},
+			{Type: v1alpha1.ConditionSynced, Reason: state, Message: reason, LastTransitionTime: earlier(20 * time.Minute)},
 		}},
 	}
 }
@@ -165,7 +165,7 @@ func shop() []client.Object {
 }
 
 // Gateways are listed with Services, and have a page of their own.
-func TestSheetsOfGateways(t *testing.T) {
+func TestPagesOfGateways(t *testing.T) {
 	gateway := &gatewayv1.Gateway{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "edge", UID: "77", Annotations: map[string]string{metadata.PlaceAnnotation: "kubernetes"}},
 		Spec:       gatewayv1.GatewaySpec{GatewayClassName: "weir", Listeners: []gatewayv1.Listener{{Name: "web", Port: 443, Protocol: gatewayv1.TCPProtocolType}}},
@@ -205,7 +205,7 @@ func TestSheetsOfGateways(t *testing.T) {
 }
 
 // Content of each path.
-func TestSheets(t *testing.T) { synctest.Test(t, testSheets) }
+func TestPages(t *testing.T) { synctest.Test(t, testSheets) }
 
 func testSheets(t *testing.T) {
 	ask := asks(t, Options{API: server(shop()...), Cluster: "aks-west"})
@@ -280,7 +280,7 @@ func TestLinks(t *testing.T) {
 }
 
 // Text from tenants is escaped: names, messages, events and labels.
-func TestWhatOthersWriteIsText(t *testing.T) {
+func TestForeignTextIsEscaped(t *testing.T) {
 	const evil = `"><script>alert(1)</script><img src=x onerror=alert(1)> {{.}} javascript:alert(1) ` + "\x1b[31m\u202e"
 	p := parked(poolOf("shop", "web", "kubernetes", v1alpha1.ReasonRetrying, evil, 3, 2), evil, time.Minute)
 	p.Spec.PoolName, p.Spec.LoadBalancer.Name = evil, evil
@@ -318,7 +318,7 @@ func TestWhatOthersWriteIsText(t *testing.T) {
 }
 
 // A forbidden request shows the error and a fix; the page keeps working.
-func TestWhatCannotBeAsked(t *testing.T) {
+func TestInvalidRequests(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		err    error

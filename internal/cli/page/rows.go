@@ -12,17 +12,17 @@ const rowsPerPage = 200
 
 type poolFilter struct {
 	// Find is a substring of a pool, Service, namespace or load balancer name.
-	Find         string
-	Balancer, Is string
+	Find            string
+	Balancer, Class string
 }
 
 func parseFilter(q url.Values) poolFilter {
-	return poolFilter{Find: strings.TrimSpace(q.Get("find")), Balancer: q.Get("balancer"), Is: q.Get("is")}
+	return poolFilter{Find: strings.TrimSpace(q.Get("find")), Balancer: q.Get("balancer"), Class: q.Get("is")}
 }
 
-func (c poolFilter) filterURL() string {
+func (f poolFilter) filterURL() string {
 	q := url.Values{}
-	for name, value := range map[string]string{"find": c.Find, "balancer": c.Balancer, "is": c.Is} {
+	for name, value := range map[string]string{"find": f.Find, "balancer": f.Balancer, "is": f.Class} {
 		if value != "" {
 			q.Set(name, value)
 		}
@@ -30,14 +30,14 @@ func (c poolFilter) filterURL() string {
 	return "pools?" + q.Encode()
 }
 
-func (c poolFilter) matchesPool(p *poolRow) bool {
+func (f poolFilter) matchesPool(p *poolRow) bool {
 	switch {
-	case c.Is != "" && c.Is != p.Is, c.Balancer != "" && !strings.EqualFold(c.Balancer, p.Balancer):
+	case f.Class != "" && f.Class != p.Class, f.Balancer != "" && !strings.EqualFold(f.Balancer, p.Balancer):
 		return false
-	case c.Find == "":
+	case f.Find == "":
 		return true
 	}
-	find := strings.ToLower(c.Find)
+	find := strings.ToLower(f.Find)
 	for _, value := range []string{p.Namespace + "/" + p.Name, p.Namespace + "/" + p.Service, p.Balancer, p.Pool} {
 		if strings.Contains(strings.ToLower(value), find) {
 			return true
@@ -46,10 +46,10 @@ func (c poolFilter) matchesPool(p *poolRow) bool {
 	return false
 }
 
-func (c poolFilter) filterPools(pools []poolRow) []poolRow {
+func (f poolFilter) filterPools(pools []poolRow) []poolRow {
 	var chosen []poolRow
 	for i := range pools {
-		if c.matchesPool(&pools[i]) {
+		if f.matchesPool(&pools[i]) {
 			chosen = append(chosen, pools[i])
 		}
 	}
@@ -65,12 +65,12 @@ type listPage[T any] struct {
 }
 
 // newListPage returns the page that the query requests, clamped to the list; link is the URL of the list.
-func newListPage[T any](all []T, q url.Values, link string) listPage[T] {
+func newListPage[T any](items []T, q url.Values, link string) listPage[T] {
 	page, _ := strconv.Atoi(q.Get("page")) // an invalid page becomes the first
-	r := listPage[T]{All: len(all), Pages: max(1, (len(all)+rowsPerPage-1)/rowsPerPage)}
+	r := listPage[T]{All: len(items), Pages: max(1, (len(items)+rowsPerPage-1)/rowsPerPage)}
 	r.Page = min(max(1, page), r.Pages)
 	first := (r.Page - 1) * rowsPerPage
-	r.Shown = all[first:min(len(all), first+rowsPerPage)]
+	r.Shown = items[first:min(len(items), first+rowsPerPage)]
 	r.From, r.To = first+1, first+len(r.Shown)
 	if r.Page > 1 {
 		r.Prev = link + "&page=" + strconv.Itoa(r.Page-1)

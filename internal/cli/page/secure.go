@@ -103,14 +103,14 @@ func configForToken(rc *rest.Config, token string) *rest.Config {
 	return viewer
 }
 
-func (d *authenticator) removeExpired(ctx context.Context) {
+func (a *authenticator) removeExpired(ctx context.Context) {
 	for minute := time.NewTicker(time.Minute); ; {
 		select {
 		case <-ctx.Done():
 			minute.Stop()
 			return
 		case now := <-minute.C:
-			d.sessions.removeExpired(now)
+			a.sessions.removeExpired(now)
 		}
 	}
 }

@@ -28,7 +28,7 @@ type serviceRow struct {
 	Kind                 string
 	Namespace, Name      string
 	Addresses, Balancers string
-	Is, State            string
+	Class, State         string
 	// Since is zero if only the bound NotBefore is known.
 	Since, NotBefore time.Time
 }
@@ -37,7 +37,7 @@ type serviceRow struct {
 func newServiceRows(seen status.Snapshot, r status.Report) []serviceRow {
 	wrong := map[string]status.Problem{}
 	for _, c := range r.Causes {
-		for _, o := range c.Of {
+		for _, o := range c.Objects {
 			if key := o.Kind + " " + o.Namespace + "/" + o.Name; wrong[key].Kind == "" {
 				wrong[key] = o
 			}
@@ -72,13 +72,13 @@ func newServiceRows(seen status.Snapshot, r status.Report) []serviceRow {
 		rows = append(rows, newGatewayRow(gw, wrong["Gateway "+gw.Namespace+"/"+gw.Name]))
 	}
 	slices.SortFunc(rows, func(a, b serviceRow) int {
-		return cmp.Or(stateOrder(a.Is)-stateOrder(b.Is), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
+		return cmp.Or(stateOrder(a.Class)-stateOrder(b.Class), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
 	})
 	return rows
 }
 
 func newServiceRow(s *corev1.Service, balancers []string, isWrong bool) serviceRow {
-	row := serviceRow{Kind: "Service", Namespace: s.Namespace, Name: s.Name, Balancers: strings.Join(balancers, ", "), Is: stateUnknown, State: "no condition of Weir"}
+	row := serviceRow{Kind: "Service", Namespace: s.Namespace, Name: s.Name, Balancers: strings.Join(balancers, ", "), Class: stateUnknown, State: "no condition of Weir"}
 	var addresses []string
 	for _, in := range s.Status.LoadBalancer.Ingress {
 		addresses = append(addresses, cmp.Or(in.IP, in.Hostname))
@@ -91,14 +91,14 @@ func newServiceRow(s *corev1.Service, balancers []string, isWrong bool) serviceR
 		case c == nil, kind == servicelb.TypeAccepted && c.Status == metav1.ConditionTrue:
 			continue
 		case c.Status == metav1.ConditionTrue:
-			row.Is = stateInSync
+			row.Class = stateInSync
 		default:
-			row.Is = stateUpdating
+			row.Class = stateUpdating
 		}
 		row.State, row.NotBefore = c.Reason, c.LastTransitionTime.Time // it may have had another reason before
 	}
 	if isWrong {
-		row.Is = stateFailed
+		row.Class = stateFailed
 	}
 	return row
 }
@@ -109,7 +109,7 @@ func (r serviceRow) withRemoval(problem, waits status.Problem) serviceRow {
 	case problem.Kind != "":
 		r.State, r.Since, r.NotBefore = problem.State, problem.Since, problem.NotBefore
 	case waits.Kind != "":
-		r.Is, r.State, r.Since, r.NotBefore = stateUpdating, waits.State, waits.Since, waits.NotBefore
+		r.Class, r.State, r.Since, r.NotBefore = stateUpdating, waits.State, waits.Since, waits.NotBefore
 	}
 	return r
 }
@@ -117,7 +117,7 @@ func (r serviceRow) withRemoval(problem, waits status.Problem) serviceRow {
 // newGatewayRow returns the row of a Gateway; problem is its first one, or empty.
 func newGatewayRow(gw *gatewayv1.Gateway, problem status.Problem) serviceRow {
 	row := serviceRow{
-		Kind: "Gateway", Namespace: gw.Namespace, Name: gw.Name, Is: stateUpdating, State: v1alpha1.ReasonPending,
+		Kind: "Gateway", Namespace: gw.Namespace, Name: gw.Name, Class: stateUpdating, State: v1alpha1.ReasonPending,
 		Balancers: strings.Join(explain.LoadBalancersOf(gw), ", "),
 	}
 	var addresses []string
@@ -128,11 +128,11 @@ func newGatewayRow(gw *gatewayv1.Gateway, problem status.Problem) serviceRow {
 	if c := meta.FindStatusCondition(gw.Status.Conditions, string(gatewayv1.GatewayConditionProgrammed)); c != nil && c.Status != metav1.ConditionUnknown {
 		row.State, row.NotBefore = c.Reason, c.LastTransitionTime.Time
 		if c.Status == metav1.ConditionTrue {
-			row.Is = stateInSync
+			row.Class = stateInSync
 		}
 	}
 	if problem.Kind != "" {
-		row.Is, row.State, row.Since, row.NotBefore = stateFailed, problem.State, problem.Since, problem.NotBefore
+		row.Class, row.State, row.Since, row.NotBefore = stateFailed, problem.State, problem.Since, problem.NotBefore
 	}
 	return row
 }
@@ -151,7 +151,7 @@ func (s *pageServer) serveServices(w http.ResponseWriter, r *http.Request) {
 	rows := slices.DeleteFunc(slices.Clone(f.services), func(row serviceRow) bool { return !row.matches(find) })
 	list := newListPage(rows, r.URL.Query(), "services?"+url.Values{"find": {find}}.Encode())
 	s.renderPage(w, http.StatusOK, "services", pageData{
-		Title: "Services", Here: "services", At: f.At, Find: find, Brief: countServices(rows),
+		Title: "Services", Here: "services", At: f.At, Find: find, Summary: countServices(rows),
 		Body: struct {
 			Find, Counts string
 			Rows         listPage[serviceRow]

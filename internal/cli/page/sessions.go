@@ -49,45 +49,45 @@ func tokenKey(token string) string {
 }
 
 // startSession returns a random key if key is empty.
-func (v *sessionStore) startSession(key, token string, api client.Reader, now time.Time) string {
+func (store *sessionStore) startSession(key, token string, api client.Reader, now time.Time) string {
 	if key == "" {
 		key = rand.Text()
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.removeExpiredLocked(now)
-	for len(v.sessions) >= maxSessions {
+	store.mu.Lock()
+	defer store.mu.Unlock()
+	store.removeExpiredLocked(now)
+	for len(store.sessions) >= maxSessions {
 		last := ""
-		for k, each := range v.sessions {
-			if last == "" || each.lastUsedAt.Before(v.sessions[last].lastUsedAt) {
+		for k, each := range store.sessions {
+			if last == "" || each.lastUsedAt.Before(store.sessions[last].lastUsedAt) {
 				last = k
 			}
 		}
-		delete(v.sessions, last)
+		delete(store.sessions, last)
 	}
-	v.sessions[key] = &session{token: token, api: api, startedAt: now, lastUsedAt: now, cache: newSharedCache(v.slots)}
+	store.sessions[key] = &session{token: token, api: api, startedAt: now, lastUsedAt: now, cache: newSharedCache(store.slots)}
 	return key
 }
 
-func (v *sessionStore) findSession(key string, now time.Time) (session, bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.removeExpiredLocked(now)
-	found, ok := v.sessions[key]
+func (store *sessionStore) findSession(key string, now time.Time) (session, bool) {
+	store.mu.Lock()
+	defer store.mu.Unlock()
+	store.removeExpiredLocked(now)
+	found, ok := store.sessions[key]
 	if !ok {
 		return session{}, false
 	}
 	found.lastUsedAt = now
-	v.limitCaches(found)
+	store.limitCaches(found)
 	return *found, true
 }
 
 // limitCaches drops least recently used caches, keeping room for one.
-func (v *sessionStore) limitCaches(s *session) {
+func (store *sessionStore) limitCaches(s *session) {
 	for {
 		var last *session
 		others := 0
-		for _, each := range v.sessions {
+		for _, each := range store.sessions {
 			if each == s || each.cache.isEmpty() {
 				continue
 			}
@@ -98,29 +98,29 @@ func (v *sessionStore) limitCaches(s *session) {
 		if others < maxCachedSessions {
 			return
 		}
-		last.cache = newSharedCache(v.slots)
+		last.cache = newSharedCache(store.slots)
 	}
 }
 
-func (v *sessionStore) endSession(key string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	delete(v.sessions, key)
+func (store *sessionStore) endSession(key string) {
+	store.mu.Lock()
+	defer store.mu.Unlock()
+	delete(store.sessions, key)
 }
 
-func (v *sessionStore) removeExpired(now time.Time) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.removeExpiredLocked(now)
+func (store *sessionStore) removeExpired(now time.Time) {
+	store.mu.Lock()
+	defer store.mu.Unlock()
+	store.removeExpiredLocked(now)
 }
 
-func (v *sessionStore) removeExpiredLocked(now time.Time) {
-	for key, each := range v.sessions {
+func (store *sessionStore) removeExpiredLocked(now time.Time) {
+	for key, each := range store.sessions {
 		switch idle := now.Sub(each.lastUsedAt); {
 		case idle >= sessionIdleTimeout || now.Sub(each.startedAt) >= sessionTTL:
-			delete(v.sessions, key)
+			delete(store.sessions, key)
 		case idle >= sessionCacheTTL:
-			each.cache = newSharedCache(v.slots)
+			each.cache = newSharedCache(store.slots)
 		}
 	}
 }

@@ -38,33 +38,33 @@ type Command struct {
 }
 
 // WarnIfNoProvisioner prints a note if no provisioner runs. It prints nothing if the caller may not list Leases.
-func (d Command) WarnIfNoProvisioner(ctx context.Context, now time.Time) error {
-	p, err := status.ReadProvisioner(ctx, d.API, d.Namespace, now)
+func (c Command) WarnIfNoProvisioner(ctx context.Context, now time.Time) error {
+	p, err := status.ReadProvisioner(ctx, c.API, c.Namespace, now)
 	if err != nil || p.MissingReason() == "" {
 		return err
 	}
-	_, err = fmt.Fprintf(d.Err, "weir: note: %s\n", sanitizeText(p.MissingReason()))
+	_, err = fmt.Fprintf(c.Err, "weir: note: %s\n", sanitizeText(p.MissingReason()))
 	return err
 }
 
 // ListProvisions lists Provisions.
-func (d Command) ListProvisions(ctx context.Context) error {
+func (c Command) ListProvisions(ctx context.Context) error {
 	var list v1alpha1.ProvisionList
-	if err := d.API.List(ctx, &list, client.InNamespace(d.Namespace)); err != nil {
+	if err := c.API.List(ctx, &list, client.InNamespace(c.Namespace)); err != nil {
 		return err
 	}
-	if d.JSON {
-		return d.writeJSON(list.Items)
+	if c.JSON {
+		return c.writeJSON(list.Items)
 	}
 	if len(list.Items) == 0 {
 		where := "any namespace"
-		if d.Namespace != "" {
-			where = "namespace " + d.Namespace + ": -A lists those of all"
+		if c.Namespace != "" {
+			where = "namespace " + c.Namespace + ": -A lists those of all"
 		}
-		_, err := fmt.Fprintf(d.Out, "There is no Provision in %s.\n", where)
+		_, err := fmt.Fprintf(c.Out, "There is no Provision in %s.\n", where)
 		return err
 	}
-	w := tabwriter.NewWriter(d.Out, 0, 0, 3, ' ', 0)
+	w := tabwriter.NewWriter(c.Out, 0, 0, 3, ' ', 0)
 	fmt.Fprintf(w, "NAMESPACE\tNAME\tSTATE\tATTEMPTS\tNEXT\tWHY\n")
 	for i := range list.Items {
 		p := &list.Items[i]
@@ -75,15 +75,15 @@ func (d Command) ListProvisions(ctx context.Context) error {
 }
 
 // ShowProvision prints one Provision in detail.
-func (d Command) ShowProvision(ctx context.Context, name string) error {
-	p, err := d.getProvision(ctx, name)
+func (c Command) ShowProvision(ctx context.Context, name string) error {
+	p, err := c.getProvision(ctx, name)
 	if err != nil {
 		return err
 	}
-	if d.JSON {
-		return d.writeJSON(p)
+	if c.JSON {
+		return c.writeJSON(p)
 	}
-	w := tabwriter.NewWriter(d.Out, 0, 0, 3, ' ', 0)
+	w := tabwriter.NewWriter(c.Out, 0, 0, 3, ' ', 0)
 	fmt.Fprintf(w, "Provision\t%s/%s\n", p.Namespace, p.Name)
 	if p.Status.Target != "" { // known after the first connection
 		fmt.Fprintf(w, "Target\t%s\n", sanitizeText(p.Status.Target))
@@ -129,12 +129,12 @@ type AttemptLog struct {
 }
 
 // PrintLogs prints the logs of the last five attempts, or of one.
-func (d Command) PrintLogs(ctx context.Context, name string, attempt int64) error {
-	p, err := d.getProvision(ctx, name)
+func (c Command) PrintLogs(ctx context.Context, name string, attempt int64) error {
+	p, err := c.getProvision(ctx, name)
 	if err != nil {
 		return err
 	}
-	logs, err := d.readLogs(ctx, p)
+	logs, err := c.readLogs(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -145,17 +145,17 @@ func (d Command) PrintLogs(ctx context.Context, name string, attempt int64) erro
 			return fmt.Errorf("there is no log of attempt %d: kept are %s", attempt, formatAttempts(kept))
 		}
 	}
-	if d.JSON {
-		return d.writeJSON(logs)
+	if c.JSON {
+		return c.writeJSON(logs)
 	}
 	if len(logs) == 0 {
-		_, err := fmt.Fprintf(d.Err, "weir: note: no log of Provision %s/%s is kept: no attempt has begun, or weir-provisioner may not write ConfigMaps there\n", p.Namespace, p.Name)
+		_, err := fmt.Fprintf(c.Err, "weir: note: no log of Provision %s/%s is kept: no attempt has begun, or weir-provisioner may not write ConfigMaps there\n", p.Namespace, p.Name)
 		return err
 	}
 	for _, l := range logs {
-		fmt.Fprintf(d.Out, "--- attempt %d\n", l.Attempt)
+		fmt.Fprintf(c.Out, "--- attempt %d\n", l.Attempt)
 		for line := range strings.Lines(l.Log) {
-			fmt.Fprintln(d.Out, sanitizeText(line))
+			fmt.Fprintln(c.Out, sanitizeText(line))
 		}
 	}
 	return nil
@@ -165,17 +165,17 @@ func formatAttempts(logs []AttemptLog) string {
 	if len(logs) == 0 {
 		return "none"
 	}
-	var all []string
+	var attempts []string
 	for _, l := range logs {
-		all = append(all, strconv.FormatInt(l.Attempt, 10))
+		attempts = append(attempts, strconv.FormatInt(l.Attempt, 10))
 	}
-	return "those of " + strings.Join(all, ", ")
+	return "those of " + strings.Join(attempts, ", ")
 }
 
-func (d Command) readLogs(ctx context.Context, p *v1alpha1.Provision) ([]AttemptLog, error) {
+func (c Command) readLogs(ctx context.Context, p *v1alpha1.Provision) ([]AttemptLog, error) {
 	l := []AttemptLog{}
 	for n := max(1, p.Status.AttemptNumber-policy.MaxLogs+1); n <= p.Status.AttemptNumber; n++ {
-		text, found, err := objects.ReadLog(ctx, d.API, p, n)
+		text, found, err := objects.ReadLog(ctx, c.API, p, n)
 		if err != nil {
 			return nil, err
 		}
@@ -187,8 +187,8 @@ func (d Command) readLogs(ctx context.Context, p *v1alpha1.Provision) ([]Attempt
 }
 
 // RequestAction sets a request annotation of v1alpha1 to the current time.
-func (d Command) RequestAction(ctx context.Context, name, action string, now time.Time) error {
-	p, err := d.getProvision(ctx, name)
+func (c Command) RequestAction(ctx context.Context, name, action string, now time.Time) error {
+	p, err := c.getProvision(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -198,17 +198,17 @@ func (d Command) RequestAction(ctx context.Context, name, action string, now tim
 	if err != nil {
 		return err
 	}
-	if err := d.API.Patch(ctx, p, client.RawPatch(types.MergePatchType, patch)); err != nil {
+	if err := c.API.Patch(ctx, p, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return err
 	}
-	if d.JSON {
-		return d.writeJSON(p)
+	if c.JSON {
+		return c.writeJSON(p)
 	}
 	note := ""
 	if state := p.Status.State; action == v1alpha1.CancelAnnotation && (state == v1alpha1.ProvisionSucceeded || state == v1alpha1.ProvisionFailed) {
 		note = fmt.Sprintf("; it is %s, so nothing was to come, and another spec begins anew", state)
 	}
-	_, err = fmt.Fprintf(d.Out, "provision.weir.dev/%s asked%s\n", p.Name, note)
+	_, err = fmt.Fprintf(c.Out, "provision.weir.dev/%s asked%s\n", p.Name, note)
 	return err
 }
 
@@ -218,20 +218,20 @@ const watchInterval = 2 * time.Second
 var ErrNotProvisioned = errors.New("not provisioned")
 
 // WatchProvision prints changes until the Provision finishes.
-func (d Command) WatchProvision(ctx context.Context, name string) error {
+func (c Command) WatchProvision(ctx context.Context, name string) error {
 	last := ""
 	for {
-		p, err := d.getProvision(ctx, name)
+		p, err := c.getProvision(ctx, name)
 		if err != nil {
 			return err
 		}
 		line := strings.TrimRight(strings.Join([]string{formatState(p), formatAttemptCount(p), formatNextAttempt(p), failureReason(p)}, "  "), " ")
 		if line != last {
 			last = line
-			if d.JSON {
-				err = json.NewEncoder(d.Out).Encode(p)
+			if c.JSON {
+				err = json.NewEncoder(c.Out).Encode(p)
 			} else {
-				_, err = fmt.Fprintf(d.Out, "%s  %s\n", time.Now().UTC().Format(time.RFC3339), line)
+				_, err = fmt.Fprintf(c.Out, "%s  %s\n", time.Now().UTC().Format(time.RFC3339), line)
 			}
 			if err != nil {
 				return err
@@ -250,13 +250,13 @@ func (d Command) WatchProvision(ctx context.Context, name string) error {
 	}
 }
 
-func (d Command) getProvision(ctx context.Context, name string) (*v1alpha1.Provision, error) {
+func (c Command) getProvision(ctx context.Context, name string) (*v1alpha1.Provision, error) {
 	p := &v1alpha1.Provision{}
-	return p, d.API.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: name}, p)
+	return p, c.API.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: name}, p)
 }
 
-func (d Command) writeJSON(v any) error {
-	enc := json.NewEncoder(d.Out)
+func (c Command) writeJSON(v any) error {
+	enc := json.NewEncoder(c.Out)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
 }

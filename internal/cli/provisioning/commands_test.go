@@ -55,22 +55,22 @@ func TestProvisionMessages(t *testing.T) {
 	kept := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "weir-provision-1-3"}, Data: map[string]string{"attempt": "3", "log": "attempt 3 begins\n"}}
 	var out bytes.Buffer
 	d := Command{API: fake.NewClientBuilder().WithScheme(metadata.Scheme()).WithObjects(ended, waits, kept).Build(), Namespace: "shop", Out: &out}
-	says := func(want string, err error) {
+	message := func(want string, err error) {
 		t.Helper()
 		if text := out.String(); err != nil || !strings.Contains(text, want) {
 			t.Errorf("%v, %q, want %q", err, text, want)
 		}
 		out.Reset()
 	}
-	says("steps wait for each other: a, which waits for b", d.ListProvisions(t.Context()))
-	says("Why         steps wait for each other: a, which waits for b", d.ShowProvision(t.Context(), "circle"))
+	message("steps wait for each other: a, which waits for b", d.ListProvisions(t.Context()))
+	message("Why         steps wait for each other: a, which waits for b", d.ShowProvision(t.Context(), "circle"))
 	reached := ended.DeepCopy()
 	reached.Name, reached.UID, reached.ResourceVersion, reached.Status.Target = "reached", "4", "", "https://edge:6443"
 	if err := d.API.Create(t.Context(), reached); err != nil {
 		t.Fatal(err)
 	}
-	says("Provision   shop/reached\nTarget      https://edge:6443\nState", d.ShowProvision(t.Context(), "reached"))
-	says("Provision   shop/edge\nState", d.ShowProvision(t.Context(), "edge")) // before the first connection
+	message("Provision   shop/reached\nTarget      https://edge:6443\nState", d.ShowProvision(t.Context(), "reached"))
+	message("Provision   shop/edge\nState", d.ShowProvision(t.Context(), "edge")) // before the first connection
 	throttled := ended.DeepCopy()
 	throttled.Name, throttled.UID, throttled.ResourceVersion = "throttled", "3", ""
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -78,13 +78,13 @@ func TestProvisionMessages(t *testing.T) {
 	if err := d.API.Create(t.Context(), throttled); err != nil {
 		t.Fatal(err)
 	}
-	says("Next        2026-03-01T12:00:00Z (Retry-After of the target; weir provision reset forgets it)", d.ShowProvision(t.Context(), "throttled"))
-	says("asked; it is Failed, so nothing was to come, and another spec begins anew", d.RequestAction(t.Context(), "edge", v1alpha1.CancelAnnotation, time.Now()))
-	says("provision.weir.dev/edge asked\n", d.RequestAction(t.Context(), "edge", v1alpha1.RetryNowAnnotation, time.Now()))
-	says("--- attempt 3\nattempt 3 begins\n", d.PrintLogs(t.Context(), "edge", 3))
+	message("Next        2026-03-01T12:00:00Z (Retry-After of the target; weir provision reset forgets it)", d.ShowProvision(t.Context(), "throttled"))
+	message("asked; it is Failed, so nothing was to come, and another spec begins anew", d.RequestAction(t.Context(), "edge", v1alpha1.CancelAnnotation, time.Now()))
+	message("provision.weir.dev/edge asked\n", d.RequestAction(t.Context(), "edge", v1alpha1.RetryNowAnnotation, time.Now()))
+	message("--- attempt 3\nattempt 3 begins\n", d.PrintLogs(t.Context(), "edge", 3))
 	if err := d.PrintLogs(t.Context(), "edge", 9); err == nil || err.Error() != "there is no log of attempt 9: kept are those of 3" {
 		t.Error(err)
 	}
 	d.Namespace = "other"
-	says("There is no Provision in namespace other: -A lists those of all.\n", d.ListProvisions(t.Context()))
+	message("There is no Provision in namespace other: -A lists those of all.\n", d.ListProvisions(t.Context()))
 }

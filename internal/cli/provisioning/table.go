@@ -47,65 +47,65 @@ type retryJSON struct {
 	After  string `json:"after"`
 }
 
-func (t RetrySchedule) retriesWithin() map[string]int {
+func (s RetrySchedule) retriesWithin() map[string]int {
 	counts := map[string]int{}
-	for i, n := range t.Policy.CountRetries(t.Attempt, policy.TablePeriods()) {
+	for i, n := range s.Policy.CountRetries(s.Attempt, policy.TablePeriods()) {
 		counts[policy.TablePeriods()[i].Name] = n
 	}
 	return counts
 }
 
-func (t RetrySchedule) toJSON(rows bool) scheduleJSON {
+func (s RetrySchedule) toJSON(rows bool) scheduleJSON {
 	j := scheduleJSON{
-		InitialInterval: t.Policy.Initial.String(), Factor: t.Policy.Factor, MaxInterval: t.Policy.MaxInterval.String(),
-		Attempt: t.Attempt.String(), RetriesWithin: t.retriesWithin(),
+		InitialInterval: s.Policy.Initial.String(), Factor: s.Policy.Factor, MaxInterval: s.Policy.MaxInterval.String(),
+		Attempt: s.Attempt.String(), RetriesWithin: s.retriesWithin(),
 	}
-	if t.Policy.Horizon > 0 {
-		j.Horizon = t.Policy.Horizon.String()
+	if s.Policy.Horizon > 0 {
+		j.Horizon = s.Policy.Horizon.String()
 	}
 	if rows {
-		for _, r := range t.Policy.TableRows(t.Attempt, maxRows) {
+		for _, r := range s.Policy.TableRows(s.Attempt, maxRows) {
 			j.Retries = append(j.Retries, retryJSON{r.Retry, r.Wait.String(), r.TotalWait.String(), r.After.String()})
 		}
 	}
 	return j
 }
 
-func (t RetrySchedule) summaryText() string {
-	text := fmt.Sprintf("%s × %v up to %s, %s an attempt", formatDuration(t.Policy.Initial), t.Policy.Factor, formatDuration(t.Policy.MaxInterval), formatDuration(t.Attempt))
-	if t.Policy.Horizon > 0 {
-		text += ", " + formatDuration(t.Policy.Horizon) + " of waiting at most"
+func (s RetrySchedule) summaryText() string {
+	text := fmt.Sprintf("%s × %v up to %s, %s an attempt", formatDuration(s.Policy.Initial), s.Policy.Factor, formatDuration(s.Policy.MaxInterval), formatDuration(s.Attempt))
+	if s.Policy.Horizon > 0 {
+		text += ", " + formatDuration(s.Policy.Horizon) + " of waiting at most"
 	}
 	return text
 }
 
 // WriteTable writes the table.
-func (t RetrySchedule) WriteTable(out io.Writer) error {
-	if t.JSON {
+func (s RetrySchedule) WriteTable(out io.Writer) error {
+	if s.JSON {
 		enc := json.NewEncoder(out)
 		enc.SetIndent("", "  ")
 		return enc.Encode(struct {
 			Policy scheduleJSON `json:"policy"`
 			Beside scheduleJSON `json:"beside"`
-		}{t.toJSON(true), referenceSchedule().toJSON(false)})
+		}{s.toJSON(true), referenceSchedule().toJSON(false)})
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	other := referenceSchedule()
 	fmt.Fprintf(w, "RETRIES WITHIN\tTHIS POLICY\tAWAY FOR MONTHS\n")
-	own, others := t.retriesWithin(), other.retriesWithin()
+	own, others := s.retriesWithin(), other.retriesWithin()
 	for _, p := range policy.TablePeriods() {
 		fmt.Fprintf(w, "%s\t%d\t%d\n", p.Name, own[p.Name], others[p.Name])
 	}
 	w.Flush()
-	fmt.Fprintf(out, "\nThis policy: %s.\nAway for months, a policy for such links: %s.\nBoth as if no retry were the last.\n\n", t.summaryText(), other.summaryText())
+	fmt.Fprintf(out, "\nThis policy: %s.\nAway for months, a policy for such links: %s.\nBoth as if no retry were the last.\n\n", s.summaryText(), other.summaryText())
 	fmt.Fprintf(w, "RETRY\tWAIT\tALL WAITS\tBEGINS AFTER\n")
-	rows := t.Policy.TableRows(t.Attempt, maxRows)
+	rows := s.Policy.TableRows(s.Attempt, maxRows)
 	for _, r := range rows {
 		fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", r.Retry, formatDuration(r.Wait), formatDuration(r.TotalWait), formatDuration(r.After))
 	}
 	w.Flush()
-	if t.Policy.Retries > len(rows) && len(rows) == maxRows {
-		fmt.Fprintf(out, "… and %d more\n", t.Policy.Retries-len(rows))
+	if s.Policy.Retries > len(rows) && len(rows) == maxRows {
+		fmt.Fprintf(out, "… and %d more\n", s.Policy.Retries-len(rows))
 	}
 	return nil
 }

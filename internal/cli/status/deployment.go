@@ -54,13 +54,13 @@ func (i *Installation) checkReplicas() Finding {
 	if s.ReadyReplicas >= i.desired() {
 		f.Why = fmt.Sprintf("a rollout of Deployment %s has not ended: %d of %d replicas have its present template", i.name(), s.UpdatedReplicas, i.desired())
 	}
-	f.Do = "the check pods has the cause"
+	f.Fix = "the check pods has the cause"
 	if c := i.condition(appsv1.DeploymentReplicaFailure); c != nil && c.Status == corev1.ConditionTrue {
 		f.Why += "; its pods cannot be created: " + c.Message
-		f.Do = "change what the message names, such as a missing ServiceAccount, a quota or a policy of the namespace"
+		f.Fix = "change what the message names, such as a missing ServiceAccount, a quota or a policy of the namespace"
 	} else if len(i.Pods) == 0 && !i.PodsUnseen {
 		f.Why += ", and it has no pods"
-		f.Do = fmt.Sprintf("kubectl -n %s describe deployment %s; without an event, see whether kube-controller-manager runs", i.Deployment.Namespace, i.Deployment.Name)
+		f.Fix = fmt.Sprintf("kubectl -n %s describe deployment %s; without an event, see whether kube-controller-manager runs", i.Deployment.Namespace, i.Deployment.Name)
 	}
 	return f
 }
@@ -89,12 +89,12 @@ func (i *Installation) FirstFailure() (Finding, bool) {
 
 // Container returns the container of the controller.
 func (i *Installation) Container() corev1.Container {
-	all := i.Deployment.Spec.Template.Spec.Containers
-	at := slices.IndexFunc(all, func(c corev1.Container) bool { return slices.Contains(c.Args, "controller") })
-	if len(all) == 0 {
+	containers := i.Deployment.Spec.Template.Spec.Containers
+	at := slices.IndexFunc(containers, func(c corev1.Container) bool { return slices.Contains(c.Args, "controller") })
+	if len(containers) == 0 {
 		return corev1.Container{}
 	}
-	return all[max(0, at)]
+	return containers[max(0, at)]
 }
 
 // flagValue returns the value of a flag of the controller.

@@ -74,24 +74,24 @@ func ReadGateways(ctx context.Context, api client.Reader, namespace string) (Gat
 	case err != nil:
 		return Gateways{}, fmt.Errorf("reading GatewayClasses: %w", err)
 	}
-	var all Gateways
+	var result Gateways
 	for i := range gateways.Items {
 		gw := gateways.Items[i]
 		if slices.Contains(gw.Finalizers, metadata.ServiceFinalizer) || seesClasses && isClassOfWeir(classes.Items, gw.Spec.GatewayClassName) {
-			all.All = append(all.All, gw)
+			result.All = append(result.All, gw)
 		}
 	}
 	for _, list := range []client.ObjectList{&tcp, &udp, &tls} {
 		if err := meta.EachListItem(list, func(obj runtime.Object) error {
 			if r, isRoute := routing.RouteOf(obj.(client.Object)); isRoute {
-				all.Routes = append(all.Routes, r)
+				result.Routes = append(result.Routes, r)
 			}
 			return nil
 		}); err != nil {
 			return Gateways{}, fmt.Errorf("reading routes of Gateways: %w", err)
 		}
 	}
-	return all, nil
+	return result, nil
 }
 
 func isClassOfWeir(classes []gatewayv1.GatewayClass, name gatewayv1.ObjectName) bool {
@@ -184,7 +184,7 @@ func checkRemoval(p Problem, of *metav1.ObjectMeta, failure metav1.Condition, no
 		return nil, []Problem{p}
 	}
 	if p.cause == servicelb.ConditionReasonLeaving {
-		p.do = RemedyFor(NoAddress)
+		p.fix = RemedyFor(NoAddress)
 	}
 	return []Problem{p}, nil
 }

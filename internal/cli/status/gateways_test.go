@@ -105,18 +105,18 @@ func TestProblemsOfGateways(t *testing.T) {
 	for name, tt := range tests {
 		found, waits := CheckGateway(tt.gw, noon)
 		states := func(of []Problem) string {
-			var all []string
+			var problems []string
 			for _, p := range of {
-				all = append(all, p.State)
+				problems = append(problems, p.State)
 			}
-			return strings.Join(all, ", ")
+			return strings.Join(problems, ", ")
 		}
 		if states(found) != tt.found || states(waits) != tt.waits {
 			t.Errorf("%s: found %s, waits for %s", name, states(found), states(waits))
 			continue
 		}
 		if len(found) > 0 {
-			if do := groupByCause(found)[0].Do; !strings.Contains(do, tt.do) || strings.Contains(do, "service") {
+			if do := groupByCause(found)[0].Fix; !strings.Contains(do, tt.do) || strings.Contains(do, "service") {
 				t.Errorf("%s: what to do: %s", name, do)
 			}
 		}
@@ -151,7 +151,7 @@ func TestReportOfGateways(t *testing.T) {
 	if err := r.WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
-	if r.Gateways != (Count{All: 2}) || len(r.Causes) != 2 || len(r.Causes[0].Of) != 1 || !strings.Contains(text.String(), "tlsroute shop/tls   UnsupportedValue") ||
+	if r.Gateways != (Count{All: 2}) || len(r.Causes) != 2 || len(r.Causes[0].Objects) != 1 || !strings.Contains(text.String(), "tlsroute shop/tls   UnsupportedValue") ||
 		!strings.Contains(text.String(), "\nNotes:\n\nUnknownAnnotation: without effect: service.beta.kubernetes.io/azure-load-balancer-intrenal\n") ||
 		!strings.Contains(text.String(), "tcproute shop/web   BackendNotFound   for 60s") || !strings.Contains(text.String(), "kubectl edit tcproute -n shop web") {
 		t.Errorf("Gateways %+v:\n%s", r.Gateways, text.String())

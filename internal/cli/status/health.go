@@ -103,4 +103,4 @@ func (s Snapshot) serviceOfRule(p *v1alpha1.BackendPool, rule string) string {
 }
 
 // Text names the object and its Service.
-func (w Problem) Text() string { return strings.TrimSpace(w.objectName() + " " + w.serviceText()) }
+func (p Problem) Text() string { return strings.TrimSpace(p.objectName() + " " + p.serviceText()) }

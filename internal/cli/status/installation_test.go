@@ -65,11 +65,11 @@ func TestPods(t *testing.T) {
 	leaving := pod("gone", waitsFor("ErrImagePull", "older"))
 	leaving.DeletionTimestamp, leaving.Finalizers = new(metav1.Now()), []string{"example.com/x"}
 	for _, tt := range []struct {
-		about   string
-		ready   int32
-		has     []client.Object
-		verdict Severity
-		why, do string
+		about      string
+		ready      int32
+		has        []client.Object
+		verdict    Severity
+		reason, do string
 	}{
 		{"image", 0, []client.Object{pod("a", waitsFor("ErrImagePull", "not found")), pod("b", waitsFor("ErrImagePull", "not found"))}, Fail,
 			"pods a, b: image weir:dev cannot be pulled (ErrImagePull): not found", "kubectl -n weir-system set image deployment/weir-controller controller=REGISTRY/weir:VERSION"},
@@ -90,7 +90,7 @@ func TestPods(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := installation.CheckPods()
-		if len(got) != 1 || got[0].Severity != tt.verdict || !strings.Contains(got[0].Why, tt.why) || !strings.Contains(got[0].Do, tt.do) {
+		if len(got) != 1 || got[0].Severity != tt.verdict || !strings.Contains(got[0].Why, tt.reason) || !strings.Contains(got[0].Fix, tt.do) {
 			t.Errorf("%s: %+v", tt.about, got)
 		}
 		if first, ok := installation.FirstFailure(); ok != (tt.verdict == Fail) || ok && first != got[0] {
@@ -106,7 +106,7 @@ func TestDeployments(t *testing.T) {
 		has     *appsv1.Deployment
 		holder  string
 		verdict Severity
-		why     string
+		reason  string
 	}{
 		{"well", deployment(2, nil), "", OK, "2 of 2 replicas are ready, with image weir:dev"},
 		{"none", nil, "", Fail, "namespace weir-system has no Deployment of Weir"},
@@ -126,7 +126,7 @@ func TestDeployments(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := installation.CheckDeployment("weir-system", tt.holder); got.Severity != tt.verdict || !strings.Contains(got.Why, tt.why) || (got.Do == "") != (tt.verdict == OK) {
+		if got := installation.CheckDeployment("weir-system", tt.holder); got.Severity != tt.verdict || !strings.Contains(got.Why, tt.reason) || (got.Fix == "") != (tt.verdict == OK) {
 			t.Errorf("%s: %+v", tt.about, got)
 		}
 	}
@@ -155,7 +155,7 @@ func TestSecrets(t *testing.T) {
 		d       *appsv1.Deployment
 		has     client.Object
 		verdict Severity
-		why     string
+		reason  string
 	}{
 		{"well", deployment(2, nil), secret("azure.json"), OK, "Secret weir-system/weir-azure has the key azure.json"},
 		{"none", deployment(2, nil), nil, Fail, "there is no Secret weir-system/weir-azure"},
@@ -176,7 +176,7 @@ func TestSecrets(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := installation.CheckSecret(t.Context(), api)
-		if got.Severity != tt.verdict || !strings.Contains(got.Why, tt.why) || (got.Do == "") != (tt.verdict == OK) || strings.Contains(got.Why+got.Do, content) {
+		if got.Severity != tt.verdict || !strings.Contains(got.Why, tt.reason) || (got.Fix == "") != (tt.verdict == OK) || strings.Contains(got.Why+got.Fix, content) {
 			t.Errorf("%s: %+v", tt.about, got)
 		}
 	}

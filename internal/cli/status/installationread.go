@@ -33,7 +33,7 @@ const (
 // Finding is what a check of the installation found, and the fix.
 type Finding struct {
 	Severity Severity
-	Why, Do  string
+	Why, Fix string
 }
 
 // Installation is Weir's Deployment with its pods.
@@ -51,18 +51,18 @@ type Installation struct {
 
 // ReadInstallation reads the installation of a namespace; empty means all namespaces.
 func ReadInstallation(ctx context.Context, api client.Reader, namespace string) (Installation, error) {
-	var all appsv1.DeploymentList
-	switch err := api.List(ctx, &all, client.InNamespace(namespace), labels); {
+	var list appsv1.DeploymentList
+	switch err := api.List(ctx, &list, client.InNamespace(namespace), labels); {
 	case apierrors.IsForbidden(err):
 		return Installation{}, nil
 	case err != nil:
 		return Installation{}, fmt.Errorf("reading Deployments: %w", err)
 	}
 	installation := Installation{Known: true}
-	if len(all.Items) == 0 {
+	if len(list.Items) == 0 {
 		return installation, nil
 	}
-	installation.Deployment = &all.Items[0]
+	installation.Deployment = &list.Items[0]
 	if installation.isReady() {
 		return installation, nil
 	}

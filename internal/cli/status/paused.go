@@ -67,14 +67,14 @@ func checkOverdue(p *v1alpha1.BackendPool, w Problem, now time.Time) []Problem {
 }
 
 // sortByEnd puts pauses without an end last.
-func sortByEnd(all []Paused) {
+func sortByEnd(paused []Paused) {
 	end := func(p Paused) time.Time {
 		if p.Until.IsZero() {
 			return time.Unix(1<<40, 0) // later than any real date
 		}
 		return p.Until
 	}
-	slices.SortFunc(all, func(a, b Paused) int {
+	slices.SortFunc(paused, func(a, b Paused) int {
 		return cmp.Or(end(a).Compare(end(b)), a.Since.Compare(b.Since), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 }

@@ -22,25 +22,25 @@ func (i *Installation) CheckPods() []Finding {
 	if i.Deployment.Status.ReadyReplicas == 0 {
 		severity = Fail
 	}
-	var all []Finding
+	var findings []Finding
 	of := map[int][]string{}
 	slices.SortFunc(i.Pods, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
 	for n := range i.Pods {
-		why, do := i.podProblem(&i.Pods[n])
-		if why == "" {
+		reason, do := i.podProblem(&i.Pods[n])
+		if reason == "" {
 			continue
 		}
-		at := slices.IndexFunc(all, func(f Finding) bool { return f.Why == why })
+		at := slices.IndexFunc(findings, func(f Finding) bool { return f.Why == reason })
 		if at < 0 {
-			at, all = len(all), append(all, Finding{severity, why, do})
+			at, findings = len(findings), append(findings, Finding{severity, reason, do})
 		}
 		of[at] = append(of[at], i.Pods[n].Name)
 	}
-	for n := range all {
-		all[n].Why = podNames(of[n]) + ": " + all[n].Why
-		all[n].Do = strings.ReplaceAll(all[n].Do, "POD", of[n][0])
+	for n := range findings {
+		findings[n].Why = podNames(of[n]) + ": " + findings[n].Why
+		findings[n].Fix = strings.ReplaceAll(findings[n].Fix, "POD", of[n][0])
 	}
-	return all
+	return findings
 }
 
 func podNames(names []string) string {
@@ -51,13 +51,13 @@ func podNames(names []string) string {
 }
 
 // podProblem returns why a pod is not ready; empty if it is. POD in the fix is its name.
-func (i *Installation) podProblem(p *corev1.Pod) (why, do string) {
+func (i *Installation) podProblem(p *corev1.Pod) (reason, do string) {
 	if c := podCondition(p, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue {
 		return "", ""
 	}
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
-		if why, do := i.containerProblem(s); why != "" {
-			return why, do
+		if message, do := i.containerProblem(s); message != "" {
+			return message, do
 		}
 	}
 	describe := fmt.Sprintf("kubectl -n %s describe pod POD", p.Namespace)
@@ -91,7 +91,7 @@ func podCondition(p *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondit
 	return &p.Status.Conditions[at]
 }
 
-func (i *Installation) containerProblem(s corev1.ContainerStatus) (why, do string) {
+func (i *Installation) containerProblem(s corev1.ContainerStatus) (reason, do string) {
 	namespace, waiting := i.Deployment.Namespace, s.State.Waiting
 	switch {
 	case waiting == nil:
@@ -109,18 +109,18 @@ func (i *Installation) containerProblem(s corev1.ContainerStatus) (why, do strin
 	if ended == nil {
 		return "", ""
 	}
-	why = fmt.Sprintf("ended %s, the last time with exit code %d (%s)", humanize.FormatCount(int(max(1, s.RestartCount)), "time"), ended.ExitCode, ended.Reason)
+	reason = fmt.Sprintf("ended %s, the last time with exit code %d (%s)", humanize.FormatCount(int(max(1, s.RestartCount)), "time"), ended.ExitCode, ended.Reason)
 	logs := fmt.Sprintf("kubectl -n %s logs POD --previous", namespace)
 	message := lastLine(ended.Message)
 	switch {
 	case ended.Reason == "OOMKilled":
-		return why, "give it more memory; docs/reference/support.md#sizing has what it needs"
+		return reason, "give it more memory; docs/reference/support.md#sizing has what it needs"
 	case message == "":
-		return why, "the last line of its log has the cause: " + logs
+		return reason, "the last line of its log has the cause: " + logs
 	case ended.ExitCode == 2:
-		return why + ": " + message, "change the setting that the message names, then kubectl -n " + namespace + " rollout restart deployment " + i.Deployment.Name
+		return reason + ": " + message, "change the setting that the message names, then kubectl -n " + namespace + " rollout restart deployment " + i.Deployment.Name
 	}
-	return why + ": " + message, "fix what the message names; for earlier lines: " + logs
+	return reason + ": " + message, "fix what the message names; for earlier lines: " + logs
 }
 
 // lastLine returns the last line of a termination message, which is the end of the log.

@@ -35,22 +35,22 @@ type Provisioner struct {
 // caller lacks permission or the CRD is missing.
 func ReadProvisioner(ctx context.Context, api client.Reader, namespace string, now time.Time) (Provisioner, error) {
 	var p Provisioner
-	var all v1alpha1.ProvisionList
-	err := api.List(ctx, &all, client.InNamespace(namespace))
+	var list v1alpha1.ProvisionList
+	err := api.List(ctx, &list, client.InNamespace(namespace))
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err), meta.IsNoMatchError(err):
 	case err != nil:
 		return p, fmt.Errorf("reading Provisions: %w", err)
 	}
-	for i := range all.Items {
+	for i := range list.Items {
 		p.All++
-		if meta.IsStatusConditionFalse(all.Items[i].Status.Conditions, v1alpha1.ProvisionAccepted) {
-			p.Rejected = append(p.Rejected, all.Items[i])
+		if meta.IsStatusConditionFalse(list.Items[i].Status.Conditions, v1alpha1.ProvisionAccepted) {
+			p.Rejected = append(p.Rejected, list.Items[i])
 			continue
 		}
-		switch all.Items[i].Status.State {
+		switch list.Items[i].Status.State {
 		case v1alpha1.ProvisionFailed:
-			p.Failed = append(p.Failed, all.Items[i])
+			p.Failed = append(p.Failed, list.Items[i])
 		case v1alpha1.ProvisionSucceeded, v1alpha1.ProvisionCancelled:
 		default:
 			p.Waiting++
@@ -80,13 +80,13 @@ func (p Provisioner) MissingReason() string {
 }
 
 func (p Provisioner) checkProvisioner() (wrong, hints []Problem) {
-	why := p.MissingReason()
-	if why == "" || p.Waiting == 0 {
+	reason := p.MissingReason()
+	if reason == "" || p.Waiting == 0 {
 		return nil, nil
 	}
 	w := Problem{
 		Kind: "Lease", Namespace: p.Namespace, Name: k8s.ProvisionerLease, State: NoProvisioner, cause: NoProvisioner, Since: p.Renewed,
-		Why: fmt.Sprintf("%s; %s", humanize.FormatCount(p.Waiting, "Provision")+" in progress", why),
+		Why: fmt.Sprintf("%s; %s", humanize.FormatCount(p.Waiting, "Provision")+" in progress", reason),
 	}
 	if p.Namespace == "" { // one may run without a Lease
 		return nil, []Problem{w}
@@ -94,17 +94,17 @@ func (p Provisioner) checkProvisioner() (wrong, hints []Problem) {
 	return []Problem{w}, nil
 }
 
-func (p Provisioner) provisionProblems() (all []Problem) {
+func (p Provisioner) provisionProblems() (problems []Problem) {
 	add := func(of []v1alpha1.Provision, cause, condition string) {
 		for _, o := range of {
 			w := Problem{Kind: "Provision", Namespace: o.Namespace, Name: o.Name, State: cmp.Or(o.Status.State, "Pending"), cause: cause}
 			if c := meta.FindStatusCondition(o.Status.Conditions, condition); c != nil {
 				w.Since, w.Why = c.LastTransitionTime.Time, c.Message
 			}
-			all = append(all, w)
+			problems = append(problems, w)
 		}
 	}
 	add(p.Failed, ProvisionFailed, v1alpha1.ProvisionConditionFailed)
 	add(p.Rejected, ProvisionNotAccepted, v1alpha1.ProvisionAccepted)
-	return all
+	return problems
 }

@@ -111,5 +111,5 @@ func RemedyOf(cause string, w Problem) string {
 	if of := w.Service; of != "" || w.Kind == "Service" {
 		names = append(names, "SERVICE", cmp.Or(of, w.Name))
 	}
-	return strings.NewReplacer(names...).Replace(cmp.Or(w.do, RemedyFor(cause), remedyForRejection(cause, w.Why)))
+	return strings.NewReplacer(names...).Replace(cmp.Or(w.fix, RemedyFor(cause), remedyForRejection(cause, w.Why)))
 }

@@ -97,9 +97,9 @@ type Count struct {
 type Cause struct {
 	// Name is Azure's error code, else the state.
 	Name string `json:"name"`
-	Do   string `json:"do,omitempty"`
+	Fix  string `json:"do,omitempty"`
 	// Of are the objects, oldest problem first.
-	Of []Problem `json:"of"`
+	Objects []Problem `json:"of"`
 }
 
 // Problem is an object with a problem, or in progress.
@@ -117,7 +117,7 @@ type Problem struct {
 	// SharedBy is the load balancer of a pool that Services share.
 	SharedBy string `json:"sharedBy,omitempty"`
 	cause    string
-	do       string // in place of the remedy for the cause
+	fix      string // in place of the remedy for the cause
 }
 
 // NewReport finds the problems in a snapshot.
@@ -175,19 +175,19 @@ func groupByCause(wrong []Problem) []Cause {
 	for _, w := range wrong {
 		of[w.cause] = append(of[w.cause], w)
 	}
-	all := make([]Cause, 0, len(of))
+	causes := make([]Cause, 0, len(of))
 	for name, problems := range of {
 		slices.SortFunc(problems, compareAge)
-		c := Cause{Name: name, Do: cmp.Or(problems[0].do, RemedyFor(name), remedyForRejection(name, problems[0].Why)), Of: problems}
+		c := Cause{Name: name, Fix: cmp.Or(problems[0].fix, RemedyFor(name), remedyForRejection(name, problems[0].Why)), Objects: problems}
 		switch isOther := func(w Problem) bool { return w.Kind != problems[0].Kind }; {
 		case len(problems) == 1:
-			c.Do = RemedyOf(name, problems[0])
+			c.Fix = RemedyOf(name, problems[0])
 		case !slices.ContainsFunc(problems, isOther):
-			c.Do = strings.ReplaceAll(c.Do, "KIND", strings.ToLower(problems[0].Kind))
+			c.Fix = strings.ReplaceAll(c.Fix, "KIND", strings.ToLower(problems[0].Kind))
 		}
-		all = append(all, c)
+		causes = append(causes, c)
 	}
-	slices.SortFunc(all, func(a, b Cause) int {
+	slices.SortFunc(causes, func(a, b Cause) int {
 		first := func(c Cause) int {
 			if c.Name == NoLeader || c.Name == TwoLeaders { // nothing else recovers first
 				return 0
@@ -200,9 +200,9 @@ func groupByCause(wrong []Problem) []Cause {
 			}
 			return 0
 		}
-		return cmp.Or(first(a)-first(b), hasFix(a)-hasFix(b), served(a)-served(b), len(b.Of)-len(a.Of), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(first(a)-first(b), hasFix(a)-hasFix(b), served(a)-served(b), len(b.Objects)-len(a.Objects), cmp.Compare(a.Name, b.Name))
 	})
-	return all
+	return causes
 }
 
 // isRetryPending reports whether a failed pool is in progress: its retry follows, and a user need do nothing, such as after a
@@ -222,7 +222,7 @@ func IsInProgress(p *v1alpha1.BackendPool, now time.Time) bool {
 
 // hasFix returns 0 for a cause that a user can fix, and 1 for one that resolves by itself.
 func hasFix(c Cause) int {
-	if c.Do == "" || strings.HasPrefix(c.Do, "nothing") {
+	if c.Fix == "" || strings.HasPrefix(c.Fix, "nothing") {
 		return 1
 	}
 	return 0
@@ -233,11 +233,11 @@ func compareAge(a, b Problem) int {
 }
 
 // start returns the start of the state, or its lower bound.
-func (w Problem) start() time.Time {
-	if w.Since.IsZero() {
-		return w.NotBefore
+func (p Problem) start() time.Time {
+	if p.Since.IsZero() {
+		return p.NotBefore
 	}
-	return w.Since
+	return p.Since
 }
 
 // isPending reports whether a pool is in progress and needs no action.
@@ -303,9 +303,9 @@ func hasFailed(p *v1alpha1.BackendPool) bool {
 	return p.Status.LastOutcome != nil && p.Status.LastOutcome.Code != ""
 }
 
-func failureCause(code, why string) string {
+func failureCause(code, reason string) string {
 	if RemedyFor(code) == "" {
-		return causeOf(code, why)
+		return causeOf(code, reason)
 	}
 	return code
 }
@@ -333,7 +333,7 @@ const (
 )
 
 // InSyncProblem returns the problem of an in-sync pool; cause is empty if there is none.
-func InSyncProblem(p *v1alpha1.BackendPool) (cause string, since time.Time, why string) {
+func InSyncProblem(p *v1alpha1.BackendPool) (cause string, since time.Time, reason string) {
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionContested); c != nil && c.Status == metav1.ConditionTrue {
 		return c.Type, c.LastTransitionTime.Time, c.Message
 	}
@@ -443,7 +443,7 @@ func (s Snapshot) checkService(svc *corev1.Service) (found, waits []Problem, cou
 // checkConditions returns the problems that Weir's own conditions of a Service or Gateway report, and what it waits for.
 func checkConditions(object Problem, conditions []metav1.Condition, now time.Time) (found, waits []Problem) {
 	for _, c := range conditions {
-		name, ours := strings.CutPrefix(c.Type, "weir.dev/")
+		name, isWeirs := strings.CutPrefix(c.Type, "weir.dev/")
 		bad, since, notBefore := c.Status == metav1.ConditionFalse, c.LastTransitionTime.Time, time.Time{}
 		switch {
 		case c.Type == metadata.ConditionConflict:
@@ -457,7 +457,7 @@ func checkConditions(object Problem, conditions []metav1.Condition, now time.Tim
 			w.Since, w.NotBefore = time.Time{}, since
 		}
 		switch {
-		case !ours || !bad || slices.Contains(duplicateReasons, c.Reason):
+		case !isWeirs || !bad || slices.Contains(duplicateReasons, c.Reason):
 		case isTransient(c) && now.Sub(c.LastTransitionTime.Time) < maxPendingAge:
 			waits = append(waits, w)
 		default:

@@ -66,7 +66,7 @@ func (s Snapshot) runningProblems() []Problem {
 	if len(s.Leader.Rivals) > 0 {
 		return []Problem{{
 			Kind: "Lease", Namespace: s.Leader.Namespace, Name: LeaseName, State: TwoLeaders, cause: TwoLeaders,
-			Why: TwoLeadersMessage(s.Leader), do: TwoLeadersRemedy(s.Leader),
+			Why: TwoLeadersMessage(s.Leader), fix: TwoLeadersRemedy(s.Leader),
 		}}
 	}
 	expected := s.Installation.Deployment != nil && s.Installation.ElectsLeader()
@@ -75,7 +75,7 @@ func (s Snapshot) runningProblems() []Problem {
 	}
 	p := Problem{Kind: "Lease", Namespace: s.Leader.Namespace, Name: LeaseName, State: NoLeader, cause: NoLeader, Since: s.Leader.Renewed, Why: s.Leader.noLeaderMessage()}
 	if cause, ok := s.Installation.FirstFailure(); ok {
-		p.Why, p.do = p.Why+". The cause: "+cause.Why, cause.Do
+		p.Why, p.fix = p.Why+". The cause: "+cause.Why, cause.Fix
 	} else if !s.Leader.hasNoHolder() {
 		return nil // the pods are ready: one that leads may have no Lease
 	}
@@ -116,7 +116,7 @@ func (s Snapshot) UnservedProblem(svc *corev1.Service) (Problem, bool) {
 	}
 	p.State, p.cause = NoController, NoController
 	p.Why = fmt.Sprintf("no controller has begun to serve %s: the Service has no address, and no condition or finalizer of a controller. %s", classText(class), ServedText(s.Leader, s.Installation))
-	p.do = classRemedy(served)
+	p.fix = classRemedy(served)
 	return p, true
 }
 

@@ -76,26 +76,26 @@ func TestServicesThatWait(t *testing.T) {
 }
 
 func causeNames(r Report) string {
-	var all []string
+	var values []string
 	for _, c := range r.Causes {
-		names := make([]string, 0, len(c.Of))
-		for _, o := range c.Of {
+		names := make([]string, 0, len(c.Objects))
+		for _, o := range c.Objects {
 			names = append(names, o.Name)
 		}
-		all = append(all, c.Name+"["+strings.Join(names, " ")+"]")
+		values = append(values, c.Name+"["+strings.Join(names, " ")+"]")
 	}
-	return strings.Join(all, " ")
+	return strings.Join(values, " ")
 }
 
 // The class is that of the leader, else that of the Deployment, else the default.
 func TestTheServedClass(t *testing.T) {
 	old := Leader{Known: true, Class: new("old.example/class")}
 	for _, tt := range []struct {
-		about string
-		l     Leader
-		i     Installation
-		want  string
-		says  string
+		about    string
+		l        Leader
+		i        Installation
+		want     string
+		wantText string
 	}{
 		{"nothing is known", Leader{}, Installation{}, "weir.dev/azure", "Which class Weir serves is not seen with your rights"},
 		{"nothing is there", Leader{Known: true}, Installation{Known: true}, "weir.dev/azure", "No Weir is seen in this cluster"},
@@ -107,10 +107,10 @@ func TestTheServedClass(t *testing.T) {
 		{"one that led before the Deployment", old, controllerWith(2), "weir.dev/azure", "This Weir serves "},
 	} {
 		got, known := ServedClass(tt.l, tt.i)
-		if got != tt.want || known != (tt.says == "This Weir serves ") {
+		if got != tt.want || known != (tt.wantText == "This Weir serves ") {
 			t.Errorf("%s: %q, %t, want %q", tt.about, got, known, tt.want)
 		}
-		if text := ServedText(tt.l, tt.i); !strings.HasPrefix(text, tt.says) {
+		if text := ServedText(tt.l, tt.i); !strings.HasPrefix(text, tt.wantText) {
 			t.Errorf("%s: %q", tt.about, text)
 		}
 	}
@@ -122,11 +122,11 @@ func TestWeirDoesNotRun(t *testing.T) {
 	rival.Rivals = []Leader{{Known: true, Holder: "other-0", Namespace: "kube-system"}}
 	unknown := Leader{}
 	for _, tt := range []struct {
-		about string
-		l     Leader
-		i     Installation
-		cause string
-		why   string
+		about  string
+		l      Leader
+		i      Installation
+		cause  string
+		reason string
 	}{
 		{"it leads", leads, controllerWith(0), "", ""},
 		{"no replicas, and no Lease", Leader{Known: true}, controllerWith(0), "NoLeader[weir-controller]", "Deployment weir-system/weir-controller has 0 replicas"},
@@ -137,7 +137,7 @@ func TestWeirDoesNotRun(t *testing.T) {
 		{"two lead", rival, controllerWith(2), "TwoLeaders[weir-controller]", "weir-0 leads by Lease weir-system/weir-controller, and other-0 by Lease kube-system/weir-controller"},
 	} {
 		r := NewReport(Snapshot{At: noon, Leader: tt.l, Installation: tt.i})
-		if got := causeNames(r); got != tt.cause || len(r.Causes) > 0 && !strings.Contains(r.Causes[0].Of[0].Why, tt.why) {
+		if got := causeNames(r); got != tt.cause || len(r.Causes) > 0 && !strings.Contains(r.Causes[0].Objects[0].Why, tt.reason) {
 			t.Errorf("%s: %q, %+v", tt.about, got, r.Causes)
 		}
 	}
@@ -155,7 +155,7 @@ func TestFailedProvisions(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := NewReport(Snapshot{At: noon, Leader: leads, Provisioner: p, Namespace: "shop"})
-	if causeNames(r) != "ProvisionFailed[edge]" || r.Causes[0].Of[0].Why != "step 2: no such host" || !strings.Contains(r.Causes[0].Do, "weir provision retry-now -n shop edge") ||
+	if causeNames(r) != "ProvisionFailed[edge]" || r.Causes[0].Objects[0].Why != "step 2: no such host" || !strings.Contains(r.Causes[0].Fix, "weir provision retry-now -n shop edge") ||
 		!strings.HasPrefix(r.Summary(), "Something is wrong with 1 of 2 Provisions in namespace shop.") {
 		t.Errorf("%s %+v", r.Summary(), r.Causes)
 	}
@@ -170,7 +170,7 @@ func TestRejectedProvisions(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := NewReport(Snapshot{At: noon, Leader: leads, Provisioner: p, Namespace: "shop"})
-	if causeNames(r) != "ProvisionNotAccepted[edge]" || !strings.Contains(r.Causes[0].Of[0].Why, "no Partner") || r.Causes[0].Of[0].State != "Pending" || r.Provisions.Wrong != 1 {
+	if causeNames(r) != "ProvisionNotAccepted[edge]" || !strings.Contains(r.Causes[0].Objects[0].Why, "no Partner") || r.Causes[0].Objects[0].State != "Pending" || r.Provisions.Wrong != 1 {
 		t.Errorf("%s %+v", r.Summary(), r.Causes)
 	}
 }

@@ -47,12 +47,12 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func ago(d time.Duration) metav1.Time { return metav1.NewTime(noon.Add(-d)) }
 
 // pool returns a pool whose state has this age.
-func pool(name, state, why string, age time.Duration) v1alpha1.BackendPool {
+func pool(name, state, reason string, age time.Duration) v1alpha1.BackendPool {
 	return v1alpha1.BackendPool{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
 		Spec:       v1alpha1.BackendPoolSpec{ServiceRef: &v1alpha1.ServiceReference{Name: name}},
 		Status: v1alpha1.BackendPoolStatus{Conditions: []metav1.Condition{{
-			Type: v1alpha1.ConditionSynced, Reason: state, Message: why, LastTransitionTime: ago(age),
+			Type: v1alpha1.ConditionSynced, Reason: state, Message: reason, LastTransitionTime: ago(age),
 		}}},
 	}
 }
@@ -116,7 +116,7 @@ func newService(name string, finalizers []string, conditions ...metav1.Condition
 var leads = Leader{Known: true, Holder: "weir-0", Namespace: "weir-system"}
 
 // Problems by cause, and objects in progress.
-func TestWhatIsWrong(t *testing.T) {
+func TestProblems(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		seen     Snapshot
@@ -180,7 +180,7 @@ func TestWhatIsWrong(t *testing.T) {
 		var got []string
 		for _, c := range r.Causes {
 			var names []string
-			for _, o := range c.Of {
+			for _, o := range c.Objects {
 				names = append(names, o.Name)
 			}
 			got = append(got, fmt.Sprintf("%s%v", c.Name, names))
@@ -238,7 +238,7 @@ UnknownAnnotation: without effect: service.beta.kubernetes.io/azure-load-balance
 }
 
 // Problems despite True conditions: an unrestricted Service, and an in-sync pool that cannot have nodes.
-func TestWhatLooksWellAndIsNot(t *testing.T) {
+func TestHiddenProblems(t *testing.T) {
 	open := metav1.Condition{Type: servicelb.TypeAccepted, Status: metav1.ConditionTrue, Reason: servicelb.ConditionReasonOpen, Message: "restrictions without effect"}
 	r := NewReport(Snapshot{
 		At: noon, Leader: leads, Services: []corev1.Service{newService("web", []string{metadata.ServiceFinalizer}, open)},
@@ -249,10 +249,10 @@ func TestWhatLooksWellAndIsNot(t *testing.T) {
 	})
 	var causes []string
 	for _, c := range r.Causes {
-		if c.Do == "" {
+		if c.Fix == "" {
 			t.Errorf("%s: nothing helps", c.Name)
 		}
-		causes = append(causes, c.Name+" "+c.Of[0].Name)
+		causes = append(causes, c.Name+" "+c.Objects[0].Name)
 	}
 	if got := strings.Join(causes, ", "); r.InSync || got != "NoNodeLeft bare, NodesLeftOut some, RestrictionHasNoEffect web" {
 		t.Errorf("in sync %t: %s", r.InSync, got)
@@ -264,7 +264,7 @@ func TestWhatLooksWellAndIsNot(t *testing.T) {
 }
 
 // Text output, with control characters removed.
-func TestWhatPeopleSee(t *testing.T) {
+func TestReportText(t *testing.T) {
 	seen := Snapshot{At: noon, Leader: leads, Services: []corev1.Service{newService("web", []string{metadata.ServiceFinalizer})}}
 	seen.Pools = append(seen.Pools, paused("db", nil), paused("cache", until(2*time.Hour)), paused("queue", until(time.Hour)), failed("api", "AuthorizationFailed\x1b[31m", time.Hour), pool("ok", v1alpha1.ReasonInSync, "in sync with 1 node", time.Hour))
 	for i := range 12 {
@@ -297,8 +297,8 @@ func TestWhatPeopleSee(t *testing.T) {
 func TestTheVerdict(t *testing.T) {
 	throttled := []v1alpha1.BackendPool{failed("a", "TooManyRequests", time.Hour), failed("b", "TooManyRequests", time.Hour)}
 	for _, tt := range []struct {
-		seen        Snapshot
-		says, mends string
+		seen            Snapshot
+		wantText, mends string
 	}{
 		{Snapshot{Leader: leads}, "In sync: 0 BackendPools, 0 Services. weir-0 leads.", ""},
 		{Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{pool("a", v1alpha1.ReasonUpdating, "adding 1", time.Minute)}}, "Nothing is wrong: 1 BackendPool, 0 Services. In progress: 1 BackendPool. weir-0 leads.", ""},
@@ -312,22 +312,22 @@ func TestTheVerdict(t *testing.T) {
 	} {
 		tt.seen.At = noon
 		r := NewReport(tt.seen)
-		if c, _ := r.MainCause(); r.Summary() != tt.says || c.Do != tt.mends {
-			t.Errorf("%q; fix %q\nwant %q; %q", r.Summary(), c.Do, tt.says, tt.mends)
+		if c, _ := r.MainCause(); r.Summary() != tt.wantText || c.Fix != tt.mends {
+			t.Errorf("%q; fix %q\nwant %q; %q", r.Summary(), c.Fix, tt.wantText, tt.mends)
 		}
 	}
 }
 
 // Each state that needs action and has no Azure error code has a remedy, or a message that explains it.
 func TestRemedies(t *testing.T) {
-	said := map[string]bool{
+	output := map[string]bool{
 		v1alpha1.ReasonInSync: true, v1alpha1.ReasonPending: true, v1alpha1.ReasonUpdating: true, v1alpha1.ReasonPace: true, v1alpha1.ReasonDeferred: true, v1alpha1.ReasonLeaving: true, // in progress
 		v1alpha1.ReasonRetrying: true, v1alpha1.ReasonFailed: true, // remedy by Azure's code
 		v1alpha1.ReasonNICPool: true, v1alpha1.ReasonAddressPool: true, v1alpha1.ReasonOverlappingNodes: true, // explained by the message
 	}
 	for _, reason := range v1alpha1.SyncedReasons {
-		if said[reason] == (remedies[reason] != "") {
-			t.Errorf("%s: said otherwise %t, and remedy %q", reason, said[reason], remedies[reason])
+		if output[reason] == (remedies[reason] != "") {
+			t.Errorf("%s: said otherwise %t, and remedy %q", reason, output[reason], remedies[reason])
 		}
 	}
 }
@@ -384,10 +384,10 @@ func TestNoProvisioner(t *testing.T) {
 			if len(of) == 0 {
 				return ""
 			}
-			if of[0].Name != NoProvisioner || of[0].Do == "" {
+			if of[0].Name != NoProvisioner || of[0].Fix == "" {
 				t.Errorf("%s: %+v", name, of[0])
 			}
-			return of[0].Of[0].Why
+			return of[0].Objects[0].Why
 		}
 		wrong, note := first(r.Causes), first(r.Notes)
 		if r.InSync != tt.inSync || !strings.HasPrefix(wrong, tt.wrong) || (wrong == "") != (tt.wrong == "") || !strings.HasPrefix(note, tt.note) || (note == "") != (tt.note == "") {
@@ -417,7 +417,7 @@ func TestReadProvisioner(t *testing.T) {
 }
 
 // Without permission to list Leases the rest is shown; other errors are returned.
-func TestWhatMayNotBeRead(t *testing.T) {
+func TestForbiddenReads(t *testing.T) {
 	for _, tt := range []struct {
 		name, list string
 		err        error

@@ -56,7 +56,7 @@ func (r Report) WriteText(out io.Writer) error {
 	}
 	b.WriteString("\n")
 	if c, found := r.MainCause(); found {
-		fmt.Fprintf(&b, "%s %s (%d of %d).\n", r.paint(humanize.Title, "Fix first:"), sanitizeText(c.Name), len(c.Of), r.countProblems())
+		fmt.Fprintf(&b, "%s %s (%d of %d).\n", r.paint(humanize.Title, "Fix first:"), sanitizeText(c.Name), len(c.Objects), r.countProblems())
 	}
 	for _, c := range r.Causes {
 		r.writeCause(&b, c, humanize.Bad)
@@ -86,7 +86,7 @@ func (r Report) MainCause() (c Cause, found bool) {
 
 func (r Report) countProblems() (n int) {
 	for _, c := range r.Causes {
-		n += len(c.Of)
+		n += len(c.Objects)
 	}
 	return n
 }
@@ -96,22 +96,22 @@ func (r Report) Summary() string { return r.ObjectsText() + " " + r.LeaderText()
 
 // ObjectsText summarizes the state of all objects.
 func (r Report) ObjectsText() string {
-	all := humanize.FormatCount(r.Pools.All, "BackendPool") + ", " + humanize.FormatCount(r.Services.All, "Service")
+	counts := humanize.FormatCount(r.Pools.All, "BackendPool") + ", " + humanize.FormatCount(r.Services.All, "Service")
 	if r.Gateways.All > 0 {
-		all += ", " + humanize.FormatCount(r.Gateways.All, "Gateway")
+		counts += ", " + humanize.FormatCount(r.Gateways.All, "Gateway")
 	}
 	if r.Provisions.All > 0 {
-		all += ", " + humanize.FormatCount(r.Provisions.All, "Provision")
+		counts += ", " + humanize.FormatCount(r.Provisions.All, "Provision")
 	}
 	if r.Namespace != "" {
-		all += " in namespace " + sanitizeText(r.Namespace)
+		counts += " in namespace " + sanitizeText(r.Namespace)
 	}
-	text := "In sync: " + all + "."
+	text := "In sync: " + counts + "."
 	switch {
 	case !r.InSync:
 		text = "Something is wrong" + r.problemText() + "."
 	case len(r.Waiting) > 0 || len(r.Paused) > 0:
-		text = "Nothing is wrong: " + all + "."
+		text = "Nothing is wrong: " + counts + "."
 	}
 	if on := r.pendingText(); on != "" {
 		text += " " + on + "."
@@ -191,24 +191,24 @@ func (r Report) problemText() string {
 
 func (r Report) writeCause(b *strings.Builder, c Cause, style humanize.Style) {
 	eachWhy := c.needsEachMessage()
-	why := " " + sanitizeText(c.Of[0].Why)
+	reason := " " + sanitizeText(c.Objects[0].Why)
 	if eachWhy {
-		why = ""
+		reason = ""
 	}
-	fmt.Fprintf(b, "\n%s%s\n", r.paint(style, sanitizeText(c.Name)+":"), why)
-	if c.Do != "" {
-		fmt.Fprintf(b, "  %s %s\n", r.paint(humanize.Title, "What to do:"), c.Do)
+	fmt.Fprintf(b, "\n%s%s\n", r.paint(style, sanitizeText(c.Name)+":"), reason)
+	if c.Fix != "" {
+		fmt.Fprintf(b, "  %s %s\n", r.paint(humanize.Title, "What to do:"), c.Fix)
 	}
 	if c.Name == NoLeader || c.Name == TwoLeaders || c.Name == NoProvisioner { // the Lease itself adds nothing
 		return
 	}
-	r.writeObjects(b, c.Of, eachWhy)
+	r.writeObjects(b, c.Objects, eachWhy)
 }
 
 // needsEachMessage reports whether each object's message has a fix of its own.
 func (c Cause) needsEachMessage() bool {
-	return (c.Do == "" || strings.Contains(c.Do, "message")) &&
-		slices.ContainsFunc(c.Of, func(p Problem) bool { return p.Why != c.Of[0].Why })
+	return (c.Fix == "" || strings.Contains(c.Fix, "message")) &&
+		slices.ContainsFunc(c.Objects, func(p Problem) bool { return p.Why != c.Objects[0].Why })
 }
 
 // writeWaiting prints objects in progress, unless they only wait for a leader.
@@ -220,12 +220,12 @@ func (r Report) writeWaiting(b *strings.Builder) {
 	r.writeObjects(b, r.Waiting, true)
 }
 
-func (r Report) writeObjects(b *strings.Builder, of []Problem, why bool) {
+func (r Report) writeObjects(b *strings.Builder, of []Problem, withReason bool) {
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 3, ' ', 0)
 	for _, o := range of[:min(len(of), maxObjects)] {
 		fmt.Fprintf(w, "  %s\t%s\t%s\t%s", o.objectName(), sanitizeText(o.State), r.formatAge(o), o.serviceText())
-		if why {
+		if withReason {
 			fmt.Fprintf(w, "\t%s", sanitizeText(o.Why))
 		}
 		fmt.Fprintln(w)
@@ -239,16 +239,16 @@ func (r Report) writeObjects(b *strings.Builder, of []Problem, why bool) {
 	}
 }
 
-func (w Problem) objectName() string {
-	return fmt.Sprintf("%s %s/%s", strings.ToLower(w.Kind), w.Namespace, sanitizeText(w.Name))
+func (p Problem) objectName() string {
+	return fmt.Sprintf("%s %s/%s", strings.ToLower(p.Kind), p.Namespace, sanitizeText(p.Name))
 }
 
-func (w Problem) serviceText() string {
+func (p Problem) serviceText() string {
 	switch {
-	case w.Service != "":
-		return "Service " + sanitizeText(w.Service)
-	case w.SharedBy != "":
-		return "all Services of load balancer " + sanitizeText(w.SharedBy)
+	case p.Service != "":
+		return "Service " + sanitizeText(p.Service)
+	case p.SharedBy != "":
+		return "all Services of load balancer " + sanitizeText(p.SharedBy)
 	}
 	return ""
 }

@@ -28,32 +28,32 @@ type Command struct {
 }
 
 // PrintReport prints the report and returns whether there is no problem.
-func (d Command) PrintReport(ctx context.Context) (inSync bool, err error) {
-	if err := CheckNamespace(ctx, d.API, d.Namespace); err != nil {
+func (c Command) PrintReport(ctx context.Context) (inSync bool, err error) {
+	if err := CheckNamespace(ctx, c.API, c.Namespace); err != nil {
 		return false, err
 	}
-	seen, err := ReadSnapshot(ctx, d.API, d.Namespace, time.Now())
+	seen, err := ReadSnapshot(ctx, c.API, c.Namespace, time.Now())
 	if err != nil {
 		return false, err
 	}
-	if d.Health != nil {
-		seen.ReadHealth(ctx, d.Health)
+	if c.Health != nil {
+		seen.ReadHealth(ctx, c.Health)
 	}
 	r := NewReport(seen)
-	if d.JSON {
-		return r.InSync, r.WriteJSON(d.Out)
+	if c.JSON {
+		return r.InSync, r.WriteJSON(c.Out)
 	}
-	return r.InSync, d.writeText(r)
+	return r.InSync, c.writeText(r)
 }
 
 // WatchReport prints the report, and again on every change, until ctx ends.
-func (d Command) WatchReport(ctx context.Context) error {
-	if err := CheckNamespace(ctx, d.API, d.Namespace); err != nil {
+func (c Command) WatchReport(ctx context.Context) error {
+	if err := CheckNamespace(ctx, c.API, c.Namespace); err != nil {
 		return err
 	}
 	last := ""
 	for {
-		seen, err := ReadSnapshot(ctx, d.API, d.Namespace, time.Now())
+		seen, err := ReadSnapshot(ctx, c.API, c.Namespace, time.Now())
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -63,7 +63,7 @@ func (d Command) WatchReport(ctx context.Context) error {
 		r := NewReport(seen)
 		if text := r.comparableText(); text != last {
 			last = text
-			if err := d.writeReport(r); err != nil {
+			if err := c.writeReport(r); err != nil {
 				return err
 			}
 		}
@@ -73,21 +73,21 @@ func (d Command) WatchReport(ctx context.Context) error {
 	}
 }
 
-func (d Command) writeReport(r Report) error {
-	if d.JSON {
-		return json.NewEncoder(d.Out).Encode(r)
+func (c Command) writeReport(r Report) error {
+	if c.JSON {
+		return json.NewEncoder(c.Out).Encode(r)
 	}
-	if _, err := fmt.Fprintf(d.Out, "--- %s\n", r.At.UTC().Format(time.RFC3339)); err != nil {
+	if _, err := fmt.Fprintf(c.Out, "--- %s\n", r.At.UTC().Format(time.RFC3339)); err != nil {
 		return err
 	}
-	return d.writeText(r)
+	return c.writeText(r)
 }
 
-func (d Command) writeText(r Report) error {
-	if d.Color {
-		return r.WriteColored(d.Out)
+func (c Command) writeText(r Report) error {
+	if c.Color {
+		return r.WriteColored(c.Out)
 	}
-	return r.WriteText(d.Out)
+	return r.WriteText(c.Out)
 }
 
 func (r Report) comparableText() string {

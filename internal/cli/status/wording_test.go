@@ -64,7 +64,7 @@ func TestDeletedServices(t *testing.T) {
 		r := NewReport(Snapshot{At: noon, Leader: leads, Services: []corev1.Service{tt.service}})
 		wrong, waits, fix := "", "", ""
 		if len(r.Causes) > 0 {
-			wrong, fix = r.Causes[0].Name, r.Causes[0].Do
+			wrong, fix = r.Causes[0].Name, r.Causes[0].Fix
 		}
 		if len(r.Waiting) > 0 {
 			waits = r.Waiting[0].State
@@ -83,7 +83,7 @@ func TestAFailedWriteIsNotHidden(t *testing.T) {
 	if len(r.Causes) != 1 || r.Causes[0].Name != "AuthorizationFailed" || len(r.Waiting) > 0 {
 		t.Fatalf("%+v", r)
 	}
-	if got := r.Causes[0].Of[0]; got.State != v1alpha1.ReasonFailed || !got.Since.Equal(noon.Add(-time.Minute)) || got.Why != "the last attempt failed: AuthorizationFailed; now: a change waits" {
+	if got := r.Causes[0].Objects[0]; got.State != v1alpha1.ReasonFailed || !got.Since.Equal(noon.Add(-time.Minute)) || got.Why != "the last attempt failed: AuthorizationFailed; now: a change waits" {
 		t.Errorf("%+v", got)
 	}
 	p.Status.LastOutcome.Code = ""
@@ -109,10 +109,10 @@ func TestTheFirstCauseHasAFix(t *testing.T) {
 
 // Where the fix is in the message, each object has its own. One message for all is printed once.
 func TestEachMessageWithAFixIsPrinted(t *testing.T) {
-	provision := func(name, why string) v1alpha1.Provision {
+	provision := func(name, reason string) v1alpha1.Provision {
 		p := v1alpha1.Provision{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
 		p.Status.State = v1alpha1.ProvisionFailed
-		p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ProvisionConditionFailed, Status: "True", Message: why, LastTransitionTime: ago(time.Hour)}}
+		p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ProvisionConditionFailed, Status: "True", Message: reason, LastTransitionTime: ago(time.Hour)}}
 		return p
 	}
 	for about, tt := range map[string]struct {
@@ -176,7 +176,7 @@ func TestEmptyPoolsAreNoted(t *testing.T) {
 		if !r.InSync || len(r.Notes) > 1 || (len(r.Notes) > 0) != (tt.note != "") {
 			t.Fatalf("%+v", r)
 		}
-		if len(r.Notes) > 0 && (r.Notes[0].Name != tt.note || !strings.Contains(r.Notes[0].Do, tt.fix)) {
+		if len(r.Notes) > 0 && (r.Notes[0].Name != tt.note || !strings.Contains(r.Notes[0].Fix, tt.fix)) {
 			t.Errorf("%+v", r.Notes[0])
 		}
 	}
@@ -201,7 +201,7 @@ func TestRejectionsWithoutTheirOwnFix(t *testing.T) {
 	if do := RemedyOf("Conflict9", Problem{Why: "the last attempt failed: write pool lb/web: 409 Conflict9: busy"}); do != "" {
 		t.Errorf("a code without a fix that is no rejection: %q", do)
 	}
-	if len(r.Causes) != 2 || r.Causes[0].Name != "UnknownResourceReference" || !strings.HasSuffix(r.Causes[0].Do, "weir retry -n shop backendpool/web") {
+	if len(r.Causes) != 2 || r.Causes[0].Name != "UnknownResourceReference" || !strings.HasSuffix(r.Causes[0].Fix, "weir retry -n shop backendpool/web") {
 		t.Errorf("%+v", r.Causes)
 	}
 }

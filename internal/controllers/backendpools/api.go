@@ -75,7 +75,7 @@ const pageSize = 500
 
 // All implements backendpool.API.
 func (a API) All(ctx context.Context) ([]*v1alpha1.BackendPool, error) {
-	var all []*v1alpha1.BackendPool
+	var pools []*v1alpha1.BackendPool
 	for next := ""; ; {
 		var page v1alpha1.BackendPoolList
 		if err := a.Reader.List(ctx, &page, client.Limit(pageSize), client.Continue(next)); err != nil {
@@ -84,10 +84,10 @@ func (a API) All(ctx context.Context) ([]*v1alpha1.BackendPool, error) {
 		for _, p := range page.Items { // loop copy: an item must not keep its page alive
 			p.ManagedFields, p.Annotations, p.Labels = nil, nil, nil // half of the size
 			p.Status = cache.InternStatus(&p.Status)
-			all = append(all, &p)
+			pools = append(pools, &p)
 		}
 		if next = page.Continue; next == "" {
-			return all, nil
+			return pools, nil
 		}
 	}
 }

@@ -63,11 +63,11 @@ func (lister) List(_ context.Context, list client.ObjectList, opts ...client.Lis
 
 // All drops fields that are not needed.
 func TestAllAreReadWithoutBookkeeping(t *testing.T) {
-	all, err := API{Reader: lister{}}.All(t.Context())
-	if err != nil || len(all) != 2 || all[0].Name != "a" || all[1].Name != "b" {
-		t.Fatalf("%v, %v", all, err)
+	pools, err := API{Reader: lister{}}.All(t.Context())
+	if err != nil || len(pools) != 2 || pools[0].Name != "a" || pools[1].Name != "b" {
+		t.Fatalf("%v, %v", pools, err)
 	}
-	for _, p := range all {
+	for _, p := range pools {
 		if p.ManagedFields != nil || p.Labels != nil || cap(p.Status.WrittenAddresses) != 1 || p.Status.WrittenAddresses[0] != "10.0.0.1" {
 			t.Errorf("%+v", p)
 		}

@@ -91,8 +91,8 @@ type operationCounter struct {
 	added int
 }
 
-func (s *operationCounter) Add(ops ...schedule.Operation)   { s.added += len(ops) }
-func (s *operationCounter) IsInSync(lb.PoolID, uint64) bool { return false }
+func (o *operationCounter) Add(ops ...schedule.Operation)   { o.added += len(ops) }
+func (o *operationCounter) IsInSync(lb.PoolID, uint64) bool { return false }
 
 var _ backendpool.Workers = (*updater.Workers)(nil)
 

@@ -19,20 +19,20 @@ type cluster struct {
 	configurationOf func(loadBalancer string) string
 }
 
-func (v cluster) Pool(namespace, name string) *v1alpha1.BackendPool {
-	return v.snapshot.Pool(namespace, name)
+func (c cluster) Pool(namespace, name string) *v1alpha1.BackendPool {
+	return c.snapshot.Pool(namespace, name)
 }
 
-func (v cluster) PoolsOf(service schedule.ServiceName) []*v1alpha1.BackendPool {
-	return v.snapshot.PoolsOf(service)
+func (c cluster) PoolsOf(service schedule.ServiceName) []*v1alpha1.BackendPool {
+	return c.snapshot.PoolsOf(service)
 }
 
-func (v cluster) PoolsAt(pool lb.PoolKey) []*v1alpha1.BackendPool { return v.snapshot.PoolsAt(pool) }
+func (c cluster) PoolsAt(pool lb.PoolKey) []*v1alpha1.BackendPool { return c.snapshot.PoolsAt(pool) }
 
-func (v cluster) Target(p *v1alpha1.BackendPool) (lb.PoolID, error) { return v.snapshot.Target(p) }
+func (c cluster) Target(p *v1alpha1.BackendPool) (lb.PoolID, error) { return c.snapshot.Target(p) }
 
-func (v cluster) Service(name schedule.ServiceName) (backendpool.Service, bool) {
-	s := v.snapshot.Service(name)
+func (c cluster) Service(name schedule.ServiceName) (backendpool.Service, bool) {
+	s := c.snapshot.Service(name)
 	if s == nil {
 		return backendpool.Service{}, false
 	}
@@ -41,22 +41,22 @@ func (v cluster) Service(name schedule.ServiceName) (backendpool.Service, bool) 
 	}, true
 }
 
-func (v cluster) Members(p *v1alpha1.BackendPool) (membership.Set, error) {
-	return v.snapshot.Members(p)
+func (c cluster) Members(p *v1alpha1.BackendPool) (membership.Set, error) {
+	return c.snapshot.Members(p)
 }
 
-func (v cluster) IsNodeAddress(ip netip.Addr) bool { return v.snapshot.IsNodeAddress(ip) }
+func (c cluster) IsNodeAddress(ip netip.Addr) bool { return c.snapshot.IsNodeAddress(ip) }
 
-func (v cluster) UID() string { return v.snapshot.ClusterUID() }
+func (c cluster) UID() string { return c.snapshot.ClusterUID() }
 
-func (v cluster) NodeAt(ip netip.Addr) string { return v.snapshot.NodeAt(ip) }
+func (c cluster) NodeAt(ip netip.Addr) string { return c.snapshot.NodeAt(ip) }
 
-func (v cluster) AddressOf(machine string, family lb.Family) (netip.Addr, bool) {
-	return v.snapshot.AddressOf(machine, family)
+func (c cluster) AddressOf(machine string, family lb.Family) (netip.Addr, bool) {
+	return c.snapshot.AddressOf(machine, family)
 }
 
-func (v cluster) MachineOf(node string) (nic.Machine, error) { return v.snapshot.MachineOf(node) }
+func (c cluster) MachineOf(node string) (nic.Machine, error) { return c.snapshot.MachineOf(node) }
 
-func (v cluster) ConfigurationOf(p *v1alpha1.BackendPool) string {
-	return v.configurationOf(p.Spec.LoadBalancer.Name)
+func (c cluster) ConfigurationOf(p *v1alpha1.BackendPool) string {
+	return c.configurationOf(p.Spec.LoadBalancer.Name)
 }

@@ -63,7 +63,7 @@ func TestUpdatesThatStartNothing(t *testing.T) {
 		return es
 	}
 	as := func(n *corev1.Node) {}
-	is := func(es *discoveryv1.EndpointSlice) {}
+	current := func(es *discoveryv1.EndpointSlice) {}
 	for _, tt := range []struct {
 		name          string
 		check         func(event.UpdateEvent) bool
@@ -81,9 +81,9 @@ func TestUpdatesThatStartNothing(t *testing.T) {
 		{"label, for pools of nodes", r.nodeOrLabelsChanged().Update, node(as), node(func(n *corev1.Node) { n.Labels["zone"] = "2" }), true},
 		{"exclusion", r.nodeChanged().Update, node(as), node(func(n *corev1.Node) { n.Labels["kubernetes.azure.com/managed"] = "false" }), true},
 		{"address", r.nodeChanged().Update, node(as), node(func(n *corev1.Node) { n.Status.Addresses[0].Address = "10.0.0.2" }), true},
-		{"endpoint's own address", r.sliceChanged().Update, slice(is), slice(func(es *discoveryv1.EndpointSlice) { es.Generation++ }), true},
-		{"readiness", r.sliceChanged().Update, slice(is), slice(func(es *discoveryv1.EndpointSlice) { es.Endpoints[0].Conditions.Ready = new(false) }), true},
-		{"moved", r.sliceChanged().Update, slice(is), slice(func(es *discoveryv1.EndpointSlice) { es.Labels[discoveryv1.LabelServiceName] = "api" }), true},
+		{"endpoint's own address", r.sliceChanged().Update, slice(current), slice(func(es *discoveryv1.EndpointSlice) { es.Generation++ }), true},
+		{"readiness", r.sliceChanged().Update, slice(current), slice(func(es *discoveryv1.EndpointSlice) { es.Endpoints[0].Conditions.Ready = new(false) }), true},
+		{"moved", r.sliceChanged().Update, slice(current), slice(func(es *discoveryv1.EndpointSlice) { es.Labels[discoveryv1.LabelServiceName] = "api" }), true},
 		{"status of a BackendPool", poolChanged().Update, bp("a", 0), bp("a", 0, took), false},
 		{"its deletion", poolChanged().Update, bp("a", 0), bp("a", 0, deleting), true},
 		{"its finalizer", poolChanged().Update, bp("a", 0), bp("a", 0, func(p *v1alpha1.BackendPool) { p.Finalizers = nil }), true},
@@ -178,12 +178,12 @@ func TestBackendPoolsWithoutPermission(t *testing.T) {
 	own, foreign, taken := ofNodes("shop"), ofNodes("evil"), ofNodes("left", took)
 	r := newReconciler(t, own, foreign, taken)
 	r.Controller = backendpool.New(backendpool.Config{Owner: shopAllowed{}}, nil)
-	namespaces := func(requests []reconcile.Request) (all []string) {
+	namespaces := func(requests []reconcile.Request) (names []string) {
 		for _, req := range requests {
-			all = append(all, req.Namespace)
+			names = append(names, req.Namespace)
 		}
-		slices.Sort(all)
-		return all
+		slices.Sort(names)
+		return names
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
 	if got := namespaces(r.poolsOfNode(t.Context(), node)); !slices.Equal(got, []string{"shop"}) {

@@ -97,8 +97,8 @@ func stripNode(n *corev1.Node, draining *lb.DrainSignals) {
 const maxMessageLength = 64
 
 // usedConditions keeps the conditions that drain a node or announce an eviction, without heartbeats.
-func usedConditions(all []corev1.NodeCondition, draining *lb.DrainSignals) (kept []corev1.NodeCondition) {
-	for _, c := range all {
+func usedConditions(conditions []corev1.NodeCondition, draining *lb.DrainSignals) (kept []corev1.NodeCondition) {
+	for _, c := range conditions {
 		condition := ConditionOf(c)
 		if condition.IsEviction() || len(draining.DrainReasons(lb.NodeState{Conditions: []lb.NodeCondition{condition}})) > 0 {
 			message := strings.Clone(c.Message[:min(len(c.Message), maxMessageLength)])

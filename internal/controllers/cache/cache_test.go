@@ -35,7 +35,7 @@ func newTaintedNode(uid string, taints ...string) *corev1.Node {
 }
 
 // Unused fields of a node are dropped, and all taints if admin states are disabled.
-func TestWhatIsKeptOfANode(t *testing.T) {
+func TestCachedNode(t *testing.T) {
 	node := func() *corev1.Node {
 		n := newTaintedNode("a", lb.KeyOutOfService, "leaves=x", "gpu=a100")
 		n.Labels = map[string]string{"zone": "1"}
@@ -68,7 +68,7 @@ func TestWhatIsKeptOfANode(t *testing.T) {
 }
 
 // A slice keeps the nodes of endpoints that take traffic, and the number of those without a node.
-func TestWhatIsKeptOfASlice(t *testing.T) {
+func TestCachedSlice(t *testing.T) {
 	takes, drains := discoveryv1.EndpointConditions{}, discoveryv1.EndpointConditions{Ready: new(false), Serving: new(true), Terminating: new(true)}
 	not := discoveryv1.EndpointConditions{Ready: new(false)}
 	slice := func() *discoveryv1.EndpointSlice {
@@ -110,7 +110,7 @@ func TestWhatIsKeptOfASlice(t *testing.T) {
 }
 
 // Property: the kept endpoints give the same members as all endpoints.
-func TestLawOfWhatIsKeptOfASlice(t *testing.T) {
+func TestLawOfCachedSlices(t *testing.T) {
 	condition := func() *rapid.Generator[*bool] { return rapid.SampledFrom([]*bool{nil, new(false), new(true)}) }
 	known := func(name string) (membership.Node, bool) {
 		return membership.Node{Name: name, IPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 0, name[0]})}}, name != "z"
@@ -136,7 +136,7 @@ func TestLawOfWhatIsKeptOfASlice(t *testing.T) {
 }
 
 // A BackendPool with Weir's finalizer keeps only the status fields used before loading; others keep all.
-func TestWhatIsKeptOfABackendPool(t *testing.T) {
+func TestCachedBackendPool(t *testing.T) {
 	pool := func(finalizers ...string) *v1alpha1.BackendPool {
 		return &v1alpha1.BackendPool{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Finalizers: finalizers, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "theirs"}}},
@@ -167,7 +167,7 @@ func TestWhatIsKeptOfABackendPool(t *testing.T) {
 }
 
 // A Provision keeps only the inputs of decisions; it is read again before acting.
-func TestWhatIsKeptOfAProvision(t *testing.T) {
+func TestCachedProvision(t *testing.T) {
 	provision := func() *v1alpha1.Provision {
 		return &v1alpha1.Provision{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "edge", Annotations: map[string]string{v1alpha1.CancelAnnotation: "now"}},
@@ -234,7 +234,7 @@ func TestALargeProvisionInTheCache(t *testing.T) {
 	if got.Job != want.Job || got.Rejection == nil || got.Rejection.Error() != want.Rejection.Error() || objects.ProvisionRequests(p) != objects.ProvisionRequests(large()) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if why := want.Rejection.Error(); !strings.Contains(why, "the spec has 200 KiB as JSON, and at most 128 KiB") || !strings.Contains(why, "\n") {
-		t.Errorf("refused for %s", why)
+	if reason := want.Rejection.Error(); !strings.Contains(reason, "the spec has 200 KiB as JSON, and at most 128 KiB") || !strings.Contains(reason, "\n") {
+		t.Errorf("refused for %s", reason)
 	}
 }

@@ -64,11 +64,11 @@ type Placement struct {
 
 // PoolOf returns the pool of a BackendPool. A pool that was taken remains, even if the default resource group
 // changes: its addresses are in that pool.
-func (d Placement) PoolOf(p *v1alpha1.BackendPool) (lb.PoolID, error) {
+func (pl Placement) PoolOf(p *v1alpha1.BackendPool) (lb.PoolID, error) {
 	where := p.Spec.LoadBalancer
 	id := lb.PoolID{Name: p.Spec.PoolName, LoadBalancer: lb.LoadBalancerID{
-		SubscriptionID: cmp.Or(where.SubscriptionID, d.SubscriptionID),
-		ResourceGroup:  cmp.Or(where.ResourceGroup, d.ResourceGroup),
+		SubscriptionID: cmp.Or(where.SubscriptionID, pl.SubscriptionID),
+		ResourceGroup:  cmp.Or(where.ResourceGroup, pl.ResourceGroup),
 		Name:           where.Name,
 	}}
 	if recorded, ok := parsePoolID(p.Status.PoolID); ok && isTargetOf(recorded, p.Spec) {

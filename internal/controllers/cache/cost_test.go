@@ -18,7 +18,7 @@ import (
 )
 
 // The cached size per object is limited: ten thousand objects are a large cluster.
-func TestWhatIsCachedIsSmall(t *testing.T) {
+func TestCachedObjectsAreSmall(t *testing.T) {
 	const objects = 500
 	for _, tt := range []struct {
 		name string

@@ -51,11 +51,11 @@ func resolveDuplicate(node membership.Node, duplicates []*corev1.Node, shared st
 	if len(duplicates) < 2 {
 		return node
 	}
-	all := make([]membership.Node, len(duplicates))
+	nodes := make([]membership.Node, len(duplicates))
 	for i, n := range duplicates {
-		all[i] = convert(n)
+		nodes[i] = convert(n)
 	}
-	return membership.ResolveDuplicate(node, all, shared)
+	return membership.ResolveDuplicate(node, nodes, shared)
 }
 
 // IsDuplicate reports whether a node on another load balancer represents the machine of n.
@@ -68,8 +68,8 @@ func (s *Snapshot) IsDuplicate(n *corev1.Node, places func(*corev1.Node) string)
 
 // DuplicateNodes returns the other nodes with an address or the machine of n.
 func (s *Snapshot) DuplicateNodes(n *corev1.Node) (nodes []*corev1.Node) {
-	add := func(all []*corev1.Node) {
-		for _, o := range all {
+	add := func(items []*corev1.Node) {
+		for _, o := range items {
 			if o.Name != n.Name && !slices.Contains(nodes, o) {
 				nodes = append(nodes, o)
 			}

@@ -97,24 +97,24 @@ func hostsIn(s *discoveryv1.EndpointSlice) (hosts []string, kept bool) {
 func endpointsOf(s *discoveryv1.EndpointSlice) []membership.Endpoint {
 	hosts, kept := hostsIn(s)
 	if !kept {
-		all := make([]membership.Endpoint, len(s.Endpoints))
+		endpoints := make([]membership.Endpoint, len(s.Endpoints))
 		for i := range s.Endpoints {
-			all[i] = endpointOf(&s.Endpoints[i])
+			endpoints[i] = endpointOf(&s.Endpoints[i])
 		}
-		return all
+		return endpoints
 	}
 	unready := s.Endpoints[0].DeprecatedTopology
-	all := make([]membership.Endpoint, 0, len(hosts)+len(unready))
+	items := make([]membership.Endpoint, 0, len(hosts)+len(unready))
 	for _, name := range hosts {
 		_, drains := unready[name]
-		all = append(all, membership.Endpoint{Node: name, Ready: !drains, Serving: true, Terminating: drains})
+		items = append(items, membership.Endpoint{Node: name, Ready: !drains, Serving: true, Terminating: drains})
 	}
 	for name, state := range unready {
 		if state != drainingHost {
-			all = append(all, membership.Endpoint{Node: name})
+			items = append(items, membership.Endpoint{Node: name})
 		}
 	}
-	return all
+	return items
 }
 
 // endpointOf converts an endpoint. Unset conditions mean: ready true, serving as ready, terminating false.

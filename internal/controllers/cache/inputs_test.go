@@ -30,7 +30,7 @@ var relevantLabels = map[string][]string{
 // drawNode draws a node from few values of all relevant fields.
 func drawNode(t *rapid.T, name, label string) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}, Annotations: map[string]string{}}}
-	of := func(what string, values ...string) string { return rapid.SampledFrom(values).Draw(t, label+" "+what) }
+	of := func(about string, values ...string) string { return rapid.SampledFrom(values).Draw(t, label+" "+about) }
 	for _, key := range slices.Sorted(maps.Keys(relevantLabels)) {
 		if rapid.IntRange(0, 5).Draw(t, label+" has "+key) == 5 {
 			n.Labels[key] = of(key, relevantLabels[key]...)

@@ -44,9 +44,9 @@ func SelectsNoNodes(p *v1alpha1.BackendPool) bool {
 }
 
 // PlaceNames returns the configuration names by label value.
-func PlaceNames(all []service.Configuration) map[string]string {
+func PlaceNames(configurations []service.Configuration) map[string]string {
 	names := map[string]string{}
-	for _, c := range all {
+	for _, c := range configurations {
 		names[PlaceValue(c.Name)] = c.Name
 	}
 	return names

@@ -23,21 +23,21 @@ type Serving struct {
 }
 
 // IsManaged reports whether Weir manages the load balancer of a Service.
-func (v Serving) IsManaged(s *corev1.Service) bool {
-	return v.LoadBalancers && OwnershipOf(s).IsManaged(v.Class)
+func (sv Serving) IsManaged(s *corev1.Service) bool {
+	return sv.LoadBalancers && OwnershipOf(s).IsManaged(sv.Class)
 }
 
 // NeedsCleanup reports whether Azure may have resources of a Service that Weir must delete.
-func (v Serving) NeedsCleanup(s *corev1.Service) bool {
-	return HasFinalizer(s) || v.LoadBalancers && OwnershipOf(s).MayHaveResources(v.Class)
+func (sv Serving) NeedsCleanup(s *corev1.Service) bool {
+	return HasFinalizer(s) || sv.LoadBalancers && OwnershipOf(s).MayHaveResources(sv.Class)
 }
 
 // IsResponsible reports whether Weir is responsible for the load balancer of a Service.
-func (v Serving) IsResponsible(s *corev1.Service) bool { return v.IsManaged(s) || v.NeedsCleanup(s) }
+func (sv Serving) IsResponsible(s *corev1.Service) bool { return sv.IsManaged(s) || sv.NeedsCleanup(s) }
 
 // RetainsResources reports whether a Service served under another class keeps its Azure resources.
-func (v Serving) RetainsResources(s *corev1.Service) bool {
-	return v.LoadBalancers && OwnershipOf(s).IsRetained(v.Class, RecordedClass(s))
+func (sv Serving) RetainsResources(s *corev1.Service) bool {
+	return sv.LoadBalancers && OwnershipOf(s).IsRetained(sv.Class, RecordedClass(s))
 }
 
 // OwnershipOf returns the ownership inputs of a Service.
@@ -63,13 +63,13 @@ func RecordedClass(s *corev1.Service) *string {
 
 // IngressAddresses returns the addresses in the status of a Service.
 func IngressAddresses(s *corev1.Service) []netip.Addr {
-	var all []netip.Addr
+	var addresses []netip.Addr
 	for _, in := range s.Status.LoadBalancer.Ingress {
 		if ip, err := netip.ParseAddr(in.IP); err == nil {
-			all = append(all, ip)
+			addresses = append(addresses, ip)
 		}
 	}
-	return all
+	return addresses
 }
 
 // PrivateAddresses returns the index keys of the addresses that an internal Service requests, per namespace,
@@ -78,11 +78,11 @@ func PrivateAddresses(s *corev1.Service) (requested, shown []string) {
 	if s.Annotations[service.Internal] == "" {
 		return nil, nil
 	}
-	all, internal := ServiceOf(s).PrivateAddresses()
+	addresses, internal := ServiceOf(s).PrivateAddresses()
 	if !internal {
 		return nil, nil
 	}
-	for _, address := range all {
+	for _, address := range addresses {
 		requested = append(requested, "asked "+s.Namespace+" "+address)
 	}
 	for _, ip := range IngressAddresses(s) {

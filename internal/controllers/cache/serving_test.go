@@ -12,7 +12,7 @@ import (
 )
 
 // Resources are kept when the class flag changes, and released at the user's request.
-func TestWhatIsKeptWhenTheClassIsNotTheFlags(t *testing.T) {
+func TestRetainedResourcesByClass(t *testing.T) {
 	const azure, typo = "weir.dev/azure", "weir.dev/azrue"
 	recorded := func(class string) func(*corev1.Service) {
 		return func(s *corev1.Service) { s.Annotations = map[string]string{metadata.ClassAnnotation: class} }

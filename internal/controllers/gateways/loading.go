@@ -31,14 +31,14 @@ func newLoading() *loading {
 }
 
 // setList records all existing Gateways.
-func (l *loading) setList(all []types.NamespacedName) {
+func (l *loading) setList(names []types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.isListed {
 		return
 	}
 	l.isListed, l.missing = true, map[types.NamespacedName]bool{}
-	for _, name := range all {
+	for _, name := range names {
 		if !l.stored[name] {
 			l.missing[name] = true
 		}

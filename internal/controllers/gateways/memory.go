@@ -42,10 +42,10 @@ func ReconcileAll(ctx context.Context, c Config, objects []client.Object) (r *Re
 	foreign := map[gatewayv1.ObjectName][]string{} // by class
 	for i := range list.Items {
 		name, class := client.ObjectKeyFromObject(&list.Items[i]), list.Items[i].Spec.GatewayClassName
-		switch ours, exists, err := r.objects.hasClass(ctx, &list.Items[i]); {
+		switch served, exists, err := r.objects.hasClass(ctx, &list.Items[i]); {
 		case err != nil:
 			return nil, nil, err
-		case exists && !ours && !hasFinalizer(&list.Items[i]):
+		case exists && !served && !hasFinalizer(&list.Items[i]):
 			foreign[class] = append(foreign[class], name.String())
 		case !exists:
 			problems = append(problems, fmt.Sprintf("Gateway %s is not planned: its GatewayClass %s is missing", name, class))
@@ -108,14 +108,14 @@ func (m *memory) store(obj client.Object) {
 
 // listKind returns the objects of a kind in the order of their names.
 func (m *memory) listKind(kind string) []client.Object {
-	all := make([]client.Object, 0, len(m.objects[kind]))
+	objects := make([]client.Object, 0, len(m.objects[kind]))
 	for _, obj := range m.objects[kind] {
-		all = append(all, obj)
+		objects = append(objects, obj)
 	}
-	slices.SortFunc(all, func(a, b client.Object) int {
+	slices.SortFunc(objects, func(a, b client.Object) int {
 		return strings.Compare(client.ObjectKeyFromObject(a).String(), client.ObjectKeyFromObject(b).String())
 	})
-	return all
+	return objects
 }
 
 // Get implements client.Reader.
@@ -207,7 +207,7 @@ func (s statusWriter) Patch(ctx context.Context, obj client.Object, patch client
 }
 
 // listProblems returns the conditions of Gateways, listeners and routes that stop connections.
-func (m *memory) listProblems() (all []string) {
+func (m *memory) listProblems() (problems []string) {
 	for _, obj := range m.listKind(string(routing.KindGateway)) {
 		gw, ok := obj.(*gatewayv1.Gateway)
 		if !ok {
@@ -215,12 +215,12 @@ func (m *memory) listProblems() (all []string) {
 		}
 		name := "Gateway " + client.ObjectKeyFromObject(gw).String()
 		if c := meta.FindStatusCondition(gw.Status.Conditions, string(gatewayv1.GatewayConditionAccepted)); c != nil && c.Status == metav1.ConditionFalse {
-			all = append(all, formatProblem(name, *c))
+			problems = append(problems, formatProblem(name, *c))
 		}
 		for _, l := range gw.Status.Listeners {
 			for _, c := range l.Conditions {
 				if c.Status == metav1.ConditionFalse && (c.Type == string(gatewayv1.ListenerConditionResolvedRefs) || c.Type == string(gatewayv1.ListenerConditionProgrammed) && c.Reason == string(gatewayv1.ListenerReasonInvalid)) {
-					all = append(all, formatProblem(name+" listener "+string(l.Name), c))
+					problems = append(problems, formatProblem(name+" listener "+string(l.Name), c))
 				}
 			}
 		}
@@ -231,13 +231,13 @@ func (m *memory) listProblems() (all []string) {
 			for _, st := range route.Statuses {
 				for _, c := range st.Conditions {
 					if st.ControllerName == routing.ControllerName && c.Status == metav1.ConditionFalse {
-						all = append(all, formatProblem(string(kind)+" "+client.ObjectKeyFromObject(obj).String(), c))
+						problems = append(problems, formatProblem(string(kind)+" "+client.ObjectKeyFromObject(obj).String(), c))
 					}
 				}
 			}
 		}
 	}
-	return all
+	return problems
 }
 
 func formatProblem(name string, c metav1.Condition) string {

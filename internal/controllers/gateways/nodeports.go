@@ -170,12 +170,12 @@ func (r *Reconciler) ensureCopy(ctx context.Context, gw *gatewayv1.Gateway, c ch
 
 // deleteCopies deletes the copies of a Gateway that are not used.
 func (r *Reconciler) deleteCopies(ctx context.Context, gateway types.NamespacedName, used []string) error {
-	var all corev1.ServiceList
-	if err := r.objects.cached.List(ctx, &all, client.MatchingFields{byGateway: gateway.String()}); err != nil {
+	var list corev1.ServiceList
+	if err := r.objects.cached.List(ctx, &list, client.MatchingFields{byGateway: gateway.String()}); err != nil {
 		return fmt.Errorf("copies of Services for Gateway %s: %w", gateway, err)
 	}
-	for i := range all.Items {
-		s := &all.Items[i]
+	for i := range list.Items {
+		s := &list.Items[i]
 		if slices.Contains(used, metadata.Key(s.Namespace, s.Name)) || s.DeletionTimestamp != nil {
 			continue
 		}
@@ -196,13 +196,13 @@ func (r *Reconciler) readGateways(refs *references) error {
 	if err := r.objects.cached.List(refs.ctx, &list); err != nil {
 		return fmt.Errorf("list of Gateways: %w", err)
 	}
-	all := make([]*gatewayv1.Gateway, 0, len(list.Items))
+	gateways := make([]*gatewayv1.Gateway, 0, len(list.Items))
 	for i := range list.Items {
-		all = append(all, &list.Items[i])
+		gateways = append(gateways, &list.Items[i])
 	}
-	slices.SortFunc(all, func(a, b *gatewayv1.Gateway) int { return routing.ComparePrecedence(a, b) })
-	for _, gw := range all {
-		if ours, _, err := r.objects.hasClass(refs.ctx, gw); err != nil || !ours {
+	slices.SortFunc(gateways, func(a, b *gatewayv1.Gateway) int { return routing.ComparePrecedence(a, b) })
+	for _, gw := range gateways {
+		if served, _, err := r.objects.hasClass(refs.ctx, gw); err != nil || !served {
 			refs.keep(err)
 			continue
 		}

@@ -183,7 +183,7 @@ func (o objects) routes(ctx context.Context, index, key string) ([]routing.Route
 	var tcp gatewayv1.TCPRouteList
 	var udp gatewayv1.UDPRouteList
 	var tls gatewayv1.TLSRouteList
-	var all []routing.Route
+	var routes []routing.Route
 	lists := []client.ObjectList{&tcp, &udp}
 	if o.hasTLSRoutes.Load() {
 		lists = append(lists, &tls)
@@ -195,17 +195,17 @@ func (o objects) routes(ctx context.Context, index, key string) ([]routing.Route
 	}
 	for i := range tcp.Items {
 		r, _ := routing.RouteOf(&tcp.Items[i])
-		all = append(all, r)
+		routes = append(routes, r)
 	}
 	for i := range udp.Items {
 		r, _ := routing.RouteOf(&udp.Items[i])
-		all = append(all, r)
+		routes = append(routes, r)
 	}
 	for i := range tls.Items {
 		r, _ := routing.RouteOf(&tls.Items[i])
-		all = append(all, r)
+		routes = append(routes, r)
 	}
-	return all, nil
+	return routes, nil
 }
 
 // gateway returns a Gateway; nil if it does not exist.
@@ -218,7 +218,7 @@ func (o objects) gateway(ctx context.Context, name types.NamespacedName) (*gatew
 }
 
 // hasClass reports whether the class of a Gateway is Weir's, and whether it exists.
-func (o objects) hasClass(ctx context.Context, gw *gatewayv1.Gateway) (ours, exists bool, err error) {
+func (o objects) hasClass(ctx context.Context, gw *gatewayv1.Gateway) (served, exists bool, err error) {
 	class := &gatewayv1.GatewayClass{}
 	if err := o.cached.Get(ctx, types.NamespacedName{Name: string(gw.Spec.GatewayClassName)}, class); err != nil {
 		return false, false, client.IgnoreNotFound(err)

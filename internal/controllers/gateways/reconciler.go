@@ -93,12 +93,12 @@ func (r *Reconciler) reconcileGateway(ctx context.Context, name types.Namespaced
 	}
 	managed, isMissing := false, false
 	if gw != nil {
-		ours, exists, err := r.objects.hasClass(ctx, gw)
+		served, exists, err := r.objects.hasClass(ctx, gw)
 		if err != nil {
 			return 0, err
 		}
 		isMissing = !exists && hasFinalizer(gw) && gw.DeletionTimestamp == nil // a class that is deleted by mistake must not delete addresses
-		managed = ours || isMissing
+		managed = served || isMissing
 	}
 	if gw == nil || !managed && !hasFinalizer(gw) {
 		r.removeService(name)

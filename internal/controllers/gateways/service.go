@@ -86,9 +86,9 @@ var unsupported = []string{service.HAPorts, service.AdditionalIPs}
 
 // unsupportedText returns why the annotations of a Gateway are rejected; empty if they are not.
 func unsupportedText(gw *gatewayv1.Gateway) string {
-	all := annotationsOf(gw)
+	annotations := annotationsOf(gw)
 	for _, name := range unsupported {
-		if value := strings.TrimSpace(all[name]); value != "" && !strings.EqualFold(value, "false") {
+		if value := strings.TrimSpace(annotations[name]); value != "" && !strings.EqualFold(value, "false") {
 			return fmt.Sprintf("annotation %s has no effect on a Gateway, because its rules have no floating IP: remove the annotation, or use a Service", name)
 		}
 	}
@@ -98,21 +98,21 @@ func unsupportedText(gw *gatewayv1.Gateway) string {
 // annotationsOf returns the annotations of Weir and Azure. Nodes accept connections at node ports only without floating
 // IP.
 func annotationsOf(gw *gatewayv1.Gateway) map[string]string {
-	all := map[string]string{}
+	annotations := map[string]string{}
 	for name, value := range gw.Annotations {
 		if cache.IsKept(name) {
-			all[name] = value
+			annotations[name] = value
 		}
 	}
 	if gw.Spec.Infrastructure != nil {
 		for name, value := range gw.Spec.Infrastructure.Annotations {
 			if cache.IsKept(string(name)) && strings.HasPrefix(string(name), "service.beta.kubernetes.io/") {
-				all[string(name)] = string(value)
+				annotations[string(name)] = string(value)
 			}
 		}
 	}
-	all[service.DisableFloatingIP] = "true"
-	return all
+	annotations[service.DisableFloatingIP] = "true"
+	return annotations
 }
 
 // setFamilies requests the addresses of a Gateway, and otherwise an IPv4 address.

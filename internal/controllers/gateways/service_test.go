@@ -82,14 +82,14 @@ func TestSpecOfAnInvalidGateway(t *testing.T) {
 	gw.Annotations = map[string]string{service.AllowedIPRanges: "203.0.113.0/24"}
 	restricted := newService(gw, true, "", []routing.Rule{web})
 	keepSpec(restricted, before)
-	again := newService(gw, true, "", []routing.Rule{web})
-	keepSpec(again, restricted)
-	for _, s := range []*corev1.Service{restarted, restricted, again} {
+	second := newService(gw, true, "", []routing.Rule{web})
+	keepSpec(second, restricted)
+	for _, s := range []*corev1.Service{restarted, restricted, second} {
 		if _, problems := service.BuildSpec(cache.ServiceOf(s), service.Settings{ClusterName: "prod"}); len(problems) == 0 {
 			t.Error("the spec of an invalid Gateway is accepted")
 		}
 	}
-	if !service.RestrictionOf(cache.ServiceOf(again)).Access.IsLimited() {
+	if !service.RestrictionOf(cache.ServiceOf(second)).Access.IsLimited() {
 		t.Error("a restriction of an invalid Gateway is ignored")
 	}
 }
@@ -113,8 +113,8 @@ func TestGatewaysAndServicesHaveDifferentKeys(t *testing.T) {
 			t.Errorf("%s: got %v", key, got)
 		}
 	}
-	if all := cache.List[corev1.Service](view.Services, cache.ServicesBalanced, ""); len(all) != 2 {
-		t.Errorf("got %v", all)
+	if services := cache.List[corev1.Service](view.Services, cache.ServicesBalanced, ""); len(services) != 2 {
+		t.Errorf("got %v", services)
 	}
 }
 
@@ -173,8 +173,8 @@ func TestMetadataInTheCache(t *testing.T) {
 	gw, route := &gatewayv1.Gateway{ObjectMeta: *m.DeepCopy()}, &gatewayv1.TCPRoute{ObjectMeta: *m.DeepCopy()}
 	strip := newCacheOptions(nil).DefaultTransform
 	for _, obj := range []any{gw, route, toolscache.DeletedFinalStateUnknown{}} {
-		if is, err := strip(obj); err != nil || !reflect.DeepEqual(is, obj) {
-			t.Errorf("%T: %v, %v", obj, is, err)
+		if current, err := strip(obj); err != nil || !reflect.DeepEqual(current, obj) {
+			t.Errorf("%T: %v, %v", obj, current, err)
 		}
 	}
 	if len(gw.Annotations) != 1 || gw.Annotations[service.Internal] != "true" || len(gw.Labels) != 1 || len(gw.ManagedFields) > 0 {

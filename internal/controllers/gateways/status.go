@@ -211,10 +211,10 @@ func mergeParents(route routing.Route, gateway types.NamespacedName, with []gate
 		name, ok := route.GatewayOf(st.ParentRef)
 		return ok && name == gateway && st.ControllerName == routing.ControllerName
 	}
-	all := []gatewayv1.RouteParentStatus{} // status.parents is required
+	parents := []gatewayv1.RouteParentStatus{} // status.parents is required
 	for _, st := range route.Statuses {
 		if !isOurs(st) {
-			all = append(all, st)
+			parents = append(parents, st)
 		}
 	}
 	for _, st := range with {
@@ -225,14 +225,14 @@ func mergeParents(route routing.Route, gateway types.NamespacedName, with []gate
 			}
 		}
 		st.Conditions = withTimes(before, st.Conditions)
-		all = append(all, st)
+		parents = append(parents, st)
 	}
-	return keepOrder(route.Statuses, all)
+	return keepOrder(route.Statuses, parents)
 }
 
 // keepOrder sorts statuses in the order of before, new ones last, so that several Gateways of a route do not rewrite
 // it in turn.
-func keepOrder(before, all []gatewayv1.RouteParentStatus) []gatewayv1.RouteParentStatus {
+func keepOrder(before, parents []gatewayv1.RouteParentStatus) []gatewayv1.RouteParentStatus {
 	position := func(st gatewayv1.RouteParentStatus) int {
 		at := slices.IndexFunc(before, func(o gatewayv1.RouteParentStatus) bool {
 			return o.ControllerName == st.ControllerName && equality.Semantic.DeepEqual(o.ParentRef, st.ParentRef)
@@ -242,8 +242,8 @@ func keepOrder(before, all []gatewayv1.RouteParentStatus) []gatewayv1.RouteParen
 		}
 		return at
 	}
-	slices.SortStableFunc(all, func(a, b gatewayv1.RouteParentStatus) int { return position(a) - position(b) })
-	return all
+	slices.SortStableFunc(parents, func(a, b gatewayv1.RouteParentStatus) int { return position(a) - position(b) })
+	return parents
 }
 
 // patchStatus writes a changed status. A copy that is older than the object is an error, because lists are replaced.

@@ -32,7 +32,7 @@ func (noServices) RequeueService(string) {}
 // knows better. A deleted Gateway reports why it is still there.
 func TestConditionsOfAGateway(t *testing.T) {
 	t.Parallel()
-	is := func(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
+	current := func(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: "m"}
 	}
 	const own = "Accepted=True/Accepted Programmed=False/AddressNotAssigned"
@@ -41,23 +41,23 @@ func TestConditionsOfAGateway(t *testing.T) {
 		deleted    bool
 		want       string
 	}{
-		"in sync": {conditions: []metav1.Condition{is(servicelb.TypeAccepted, "True", "Accepted"), is(servicelb.TypeProgrammed, "True", "Programmed")}, want: own},
+		"in sync": {conditions: []metav1.Condition{current(servicelb.TypeAccepted, "True", "Accepted"), current(servicelb.TypeProgrammed, "True", "Programmed")}, want: own},
 		"open to all clients": {
-			conditions: []metav1.Condition{is(servicelb.TypeAccepted, "True", servicelb.ConditionReasonOpen), is(servicelb.TypeProgrammed, "True", servicelb.ConditionReasonNotEnforced)},
+			conditions: []metav1.Condition{current(servicelb.TypeAccepted, "True", servicelb.ConditionReasonOpen), current(servicelb.TypeProgrammed, "True", servicelb.ConditionReasonNotEnforced)},
 			want:       own + " weir.dev/Accepted=True/" + servicelb.ConditionReasonOpen + " weir.dev/Programmed=True/" + servicelb.ConditionReasonNotEnforced,
 		},
 		"no security group": {
-			conditions: []metav1.Condition{is(servicelb.TypeProgrammed, "True", "Programmed"), is(servicelb.TypeSecurityGroup, "False", "NotManaged")},
+			conditions: []metav1.Condition{current(servicelb.TypeProgrammed, "True", "Programmed"), current(servicelb.TypeSecurityGroup, "False", "NotManaged")},
 			want:       own + " weir.dev/SecurityGroup=False/NotManaged",
 		},
 		"after a restart":  {want: "Accepted=True/Accepted Programmed=False/Pending weir.dev/SecurityGroup=False/Before"},
 		"deleted":          {deleted: true, want: "weir.dev/SecurityGroup=False/Before"},
-		"deleted, but not": {deleted: true, conditions: []metav1.Condition{is(servicelb.TypeProgrammed, "False", "Failed")}, want: "Programmed=False/Pending weir.dev/SecurityGroup=False/Before"},
+		"deleted, but not": {deleted: true, conditions: []metav1.Condition{current(servicelb.TypeProgrammed, "False", "Failed")}, want: "Programmed=False/Pending weir.dev/SecurityGroup=False/Before"},
 	} {
 		gw := &gatewayv1.Gateway{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "edge", UID: "1", Finalizers: []string{metadata.ServiceFinalizer}},
 			Spec:       gatewayv1.GatewaySpec{GatewayClassName: "weir", Listeners: []gatewayv1.Listener{{Name: "web", Port: 80, Protocol: gatewayv1.TCPProtocolType}}},
-			Status:     gatewayv1.GatewayStatus{Conditions: []metav1.Condition{is(servicelb.TypeSecurityGroup, "False", "Before")}},
+			Status:     gatewayv1.GatewayStatus{Conditions: []metav1.Condition{current(servicelb.TypeSecurityGroup, "False", "Before")}},
 		}
 		if tt.deleted {
 			gw.DeletionTimestamp = new(metav1.Now())
@@ -142,11 +142,11 @@ func TestStatusesOfRejectedRoutes(t *testing.T) {
 	r := New(Config{Status: statusWriter{memory: m}})
 	var routes []routing.Route
 	parents := map[client.Object][]gatewayv1.RouteParentStatus{}
-	add := func(namespace, name string, is metav1.ConditionStatus) {
+	add := func(namespace, name string, want metav1.ConditionStatus) {
 		route, _ := routing.RouteOf(&gatewayv1.TCPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
 		routes = append(routes, route)
 		parents[route.Object] = []gatewayv1.RouteParentStatus{{ParentRef: gatewayv1.ParentReference{Namespace: new(gatewayv1.Namespace("shop")), Name: "edge"}, ControllerName: routing.ControllerName, Conditions: []metav1.Condition{
-			{Type: string(gatewayv1.RouteConditionAccepted), Status: is},
+			{Type: string(gatewayv1.RouteConditionAccepted), Status: want},
 		}}}
 	}
 	for i := range 2*maxRejectedWrites + 5 {
@@ -156,16 +156,16 @@ func TestStatusesOfRejectedRoutes(t *testing.T) {
 	add("third", "own", metav1.ConditionFalse)
 	add("granted", "own", metav1.ConditionTrue)
 	for i, want := range []int{maxRejectedWrites + 3, 2*maxRejectedWrites + 3, 2*maxRejectedWrites + 8} {
-		again, err := r.writeRoutes(t.Context(), cache.NamespacedName("shop/edge"), routes, parents)
-		if got := len(m.objects["TCPRoute"]); err != nil || got != want || (again > 0) != (i < 2) {
-			t.Fatalf("time %d: %d statuses, %s, %v; want %d", i, got, again, err, want)
+		second, err := r.writeRoutes(t.Context(), cache.NamespacedName("shop/edge"), routes, parents)
+		if got := len(m.objects["TCPRoute"]); err != nil || got != want || (second > 0) != (i < 2) {
+			t.Fatalf("time %d: %d statuses, %s, %v; want %d", i, got, second, err, want)
 		}
 		for n, route := range routes { // as the cache shows them then
-			if is := m.objects["TCPRoute"][client.ObjectKeyFromObject(route.Object)]; is != nil {
+			if current := m.objects["TCPRoute"][client.ObjectKeyFromObject(route.Object)]; current != nil {
 				before := parents[route.Object]
 				delete(parents, route.Object)
-				routes[n], _ = routing.RouteOf(is)
-				parents[is] = before
+				routes[n], _ = routing.RouteOf(current)
+				parents[current] = before
 			}
 		}
 	}

@@ -51,13 +51,13 @@ func adminDownText(n adminEvent, v adminView) string {
 		byReason[v.drainReasons[name]] = append(byReason[v.drainReasons[name]], name)
 	}
 	var parts []string
-	for _, why := range slices.Sorted(maps.Keys(byReason)) {
-		names := byReason[why]
+	for _, reason := range slices.Sorted(maps.Keys(byReason)) {
+		names := byReason[reason]
 		verb := "drain"
 		if len(names) == 1 {
 			verb = "drains"
 		}
-		parts = append(parts, fmt.Sprintf("%s %s (%s): %s", humanize.FormatCount(len(names), "node"), verb, why, namesOf(names)))
+		parts = append(parts, fmt.Sprintf("%s %s (%s): %s", humanize.FormatCount(len(names), "node"), verb, reason, namesOf(names)))
 	}
 	return strings.Join(parts, "; ") + ": Down, so no new flows go there"
 }

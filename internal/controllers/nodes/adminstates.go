@@ -86,8 +86,8 @@ func (a *AdminStates) noticeOf(w subject) *notice {
 	return b
 }
 
-func (b *notice) isOpen() bool {
-	return len(b.down)+len(b.back)+len(b.failing) > 0 || b.hasFailureEvent
+func (n *notice) isOpen() bool {
+	return len(n.down)+len(n.back)+len(n.failing) > 0 || n.hasFailureEvent
 }
 
 // hasPending reports whether events are pending. Otherwise it drops the notices of nodes that no longer drain.
@@ -144,21 +144,21 @@ func (a *AdminStates) RecordAttempt(p *v1alpha1.BackendPool, binding backendpool
 }
 
 // addFailure records a pool in which admin states could not be set, and reports whether it is the first error.
-func (b *notice) addFailure(r updater.Report) bool {
-	b.failing[r.Ref] = struct{}{}
-	if b.failureText != "" {
+func (n *notice) addFailure(r updater.Report) bool {
+	n.failing[r.Ref] = struct{}{}
+	if n.failureText != "" {
 		return false
 	}
-	b.failureText = humanize.FormatFault(r.Fault, humanize.MaxMessage)
+	n.failureText = humanize.FormatFault(r.Fault, humanize.MaxMessage)
 	return true
 }
 
 // dropPool removes a pool that can no longer be written. If it was the last failing one, no success event
 // follows.
-func (b *notice) dropPool(ref schedule.Ref) {
-	delete(b.failing, ref)
-	if len(b.failing) == 0 {
-		b.failureText, b.hasFailureEvent = "", false
+func (n *notice) dropPool(ref schedule.Ref) {
+	delete(n.failing, ref)
+	if len(n.failing) == 0 {
+		n.failureText, n.hasFailureEvent = "", false
 	}
 }
 

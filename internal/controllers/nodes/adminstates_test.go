@@ -57,7 +57,7 @@ func newAdminFixture(t *testing.T, size int) *adminFixture {
 		})
 	}
 	pools := []*v1alpha1.BackendPool{named("web", "web"), named("web-2", "web"), named("api", "api"), named("all", "")}
-	all := []client.Object{pools[0], pools[1], pools[2], pools[3]}
+	items := []client.Object{pools[0], pools[1], pools[2], pools[3]}
 	for _, name := range []string{"web", "api"} {
 		s := objects.NewService(corev1.ServiceTypeLoadBalancer)
 		s.Name = name
@@ -65,10 +65,10 @@ func newAdminFixture(t *testing.T, size int) *adminFixture {
 		for n := range size {
 			es.Endpoints = append(es.Endpoints, discoveryv1.Endpoint{NodeName: new(fmt.Sprintf("n%d", n+1))})
 		}
-		all = append(all, s, es)
+		items = append(items, s, es)
 	}
 	d := &adminFixture{T: t}
-	d.startProcess(all...)
+	d.startProcess(items...)
 	for n := range size {
 		d.setTaints(n + 1)
 	}
@@ -80,34 +80,34 @@ func newAdminFixture(t *testing.T, size int) *adminFixture {
 }
 
 // startProcess starts a process with these objects. Every namespace may use every pool.
-func (d *adminFixture) startProcess(all ...client.Object) {
-	d.Helper()
+func (a *adminFixture) startProcess(objects ...client.Object) {
+	a.Helper()
 	log := slog.New(slog.DiscardHandler)
-	d.events, d.seen = k8s.NewEventQueue(metadata.Scheme(), nil, log), 0
-	d.Controllers = controllers.NewControllers(controllers.Options{SubscriptionID: "s0", ResourceGroup: "rg0", Draining: &lb.DrainSignals{}, Log: log}, d.events, noAPI{}, services.API{})
-	d.Ownership.AllowUnknown = true
-	d.View.InMemory()
-	if err := d.View.Add(all...); err != nil {
-		d.Fatal(err)
+	a.events, a.seen = k8s.NewEventQueue(metadata.Scheme(), nil, log), 0
+	a.Controllers = controllers.NewControllers(controllers.Options{SubscriptionID: "s0", ResourceGroup: "rg0", Draining: &lb.DrainSignals{}, Log: log}, a.events, noAPI{}, services.API{})
+	a.Ownership.AllowUnknown = true
+	a.View.InMemory()
+	if err := a.View.Add(objects...); err != nil {
+		a.Fatal(err)
 	}
 }
 
 // restartProcess starts another process, with this address Down in all pools.
-func (d *adminFixture) restartProcess(down v1alpha1.DownAddress) {
-	d.Helper()
-	var all []client.Object
-	for _, store := range []toolscache.Indexer{d.View.Nodes, d.View.Services, d.View.Slices, d.View.Pools} {
+func (a *adminFixture) restartProcess(down v1alpha1.DownAddress) {
+	a.Helper()
+	var objects []client.Object
+	for _, store := range []toolscache.Indexer{a.View.Nodes, a.View.Services, a.View.Slices, a.View.Pools} {
 		for _, obj := range store.List() {
 			current := obj.(client.Object).DeepCopyObject().(client.Object)
 			if p, ok := current.(*v1alpha1.BackendPool); ok {
 				p.Status.Down = []v1alpha1.DownAddress{down}
 			}
-			all = append(all, current)
+			objects = append(objects, current)
 		}
 	}
-	d.startProcess(all...)
-	for _, p := range cache.All[v1alpha1.BackendPool](d.View.Pools) {
-		d.Ownership.Statuses.AdoptPool(p)
+	a.startProcess(objects...)
+	for _, p := range cache.All[v1alpha1.BackendPool](a.View.Pools) {
+		a.Ownership.Statuses.AdoptPool(p)
 	}
 }
 
@@ -117,36 +117,36 @@ func (noAPI) Apply(_ context.Context, _ schedule.Ref, version string, _ *v1alpha
 	return version, nil
 }
 
-func (d *adminFixture) setTaints(n int, taints ...string) {
-	d.Helper()
+func (a *adminFixture) setTaints(n int, taints ...string) {
+	a.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", n), UID: "uid"}}
 	for _, text := range taints {
 		key, value, _ := strings.Cut(text, "=")
 		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffectNoExecute})
 	}
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: nodeIP(n).String()}}
-	if err := d.View.Nodes.Update(node); err != nil {
-		d.Fatal(err)
+	if err := a.View.Nodes.Update(node); err != nil {
+		a.Fatal(err)
 	}
 }
 
 func nodeIP(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(n / 250), byte(n % 250)}) }
 
-func (d *adminFixture) runAttempt(pool string, edit func(*updater.Report)) {
-	d.Helper()
-	p := d.View.Pool("shop", pool)
-	if _, err := d.Pools.DesiredPool(backendpool.RefOf(p)); err != nil {
-		d.Fatal(err)
+func (a *adminFixture) runAttempt(pool string, edit func(*updater.Report)) {
+	a.Helper()
+	p := a.View.Pool("shop", pool)
+	if _, err := a.Pools.DesiredPool(backendpool.RefOf(p)); err != nil {
+		a.Fatal(err)
 	}
-	r := updater.Report{Ref: backendpool.RefOf(p), Pool: d.Pools.ResolveBinding(p, time.Now()).Pool, AdminAttempted: true, At: time.Unix(1000, 0)}
+	r := updater.Report{Ref: backendpool.RefOf(p), Pool: a.Pools.ResolveBinding(p, time.Now()).Pool, AdminAttempted: true, At: time.Unix(1000, 0)}
 	edit(&r)
-	d.Pools.Report(d.Context(), r)
+	a.Pools.Report(a.Context(), r)
 }
 
 // reportInSync ends an attempt that brought the pool in sync; positive nodes became Down, negative ones came back.
-func (d *adminFixture) reportInSync(pool string, nodes ...int) {
-	d.Helper()
-	d.runAttempt(pool, func(r *updater.Report) {
+func (a *adminFixture) reportInSync(pool string, nodes ...int) {
+	a.Helper()
+	a.runAttempt(pool, func(r *updater.Report) {
 		r.Outcome, r.InSync = diff.Written, true
 		for _, n := range nodes {
 			if n > 0 {
@@ -158,32 +158,32 @@ func (d *adminFixture) reportInSync(pool string, nodes ...int) {
 	})
 }
 
-func (d *adminFixture) reportFailure(pool string) {
-	d.Helper()
-	d.runAttempt(pool, func(r *updater.Report) {
+func (a *adminFixture) reportFailure(pool string) {
+	a.Helper()
+	a.runAttempt(pool, func(r *updater.Report) {
 		r.Outcome, r.Fault = diff.Terminal, &armerror.Fault{Class: armerror.Terminal, Code: "Bad", Err: errors.New("no way")}
 	})
 }
 
-func (d *adminFixture) takeEvents() []*corev1.Event {
-	all := d.events.QueuedEvents()
-	since := all[d.seen:]
-	d.seen = len(all)
+func (a *adminFixture) takeEvents() []*corev1.Event {
+	events := a.events.QueuedEvents()
+	since := events[a.seen:]
+	a.seen = len(events)
 	return since
 }
 
 // assertEvents records the pending events and compares them.
-func (d *adminFixture) assertEvents(want ...string) {
-	d.Helper()
-	d.AdminStates.RecordEvents()
+func (a *adminFixture) assertEvents(want ...string) {
+	a.Helper()
+	a.AdminStates.RecordEvents()
 	var got []string
-	for _, e := range d.takeEvents() {
+	for _, e := range a.takeEvents() {
 		if word, admin := strings.CutPrefix(e.Reason, "LoadBalancerAdminState"); admin {
 			got = append(got, e.InvolvedObject.Kind+" "+e.InvolvedObject.Name+" "+word+": "+e.Message)
 		}
 	}
 	if !slices.Equal(got, want) {
-		d.Errorf("heard\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		a.Errorf("heard\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
@@ -229,7 +229,7 @@ func TestAdminStatesAreReportedWhenComplete(t *testing.T) {
 }
 
 // No event follows for a change that was reverted, or of a deleted node.
-func TestAdminStatesThatAreOverAreNoNews(t *testing.T) {
+func TestPastAdminStatesAreNotReported(t *testing.T) {
 	d := newAdminFixture(t, 2)
 	everywhere := func(n ...int) {
 		for _, pool := range []string{"web", "web-2", "api", "all"} {
@@ -296,12 +296,12 @@ func TestIdlePoolDelaysNoReport(t *testing.T) {
 			d.reportFailure("web-2")
 			goes(d)
 			d.AdminStates.RecordEvents()
-			said := map[string]int{}
+			output := map[string]int{}
 			for _, e := range d.takeEvents() {
-				said[e.InvolvedObject.Name+" "+strings.TrimPrefix(e.Reason, "LoadBalancerAdminState")]++
+				output[e.InvolvedObject.Name+" "+strings.TrimPrefix(e.Reason, "LoadBalancerAdminState")]++
 			}
-			if said["n1 Down"] != 1 || said["web Down"] != 1 || said["web UpdateFailed"]+said["web Updated"]+said["n1 Updated"] != 0 {
-				t.Errorf("heard %v", said)
+			if output["n1 Down"] != 1 || output["web Down"] != 1 || output["web UpdateFailed"]+output["web Updated"]+output["n1 Updated"] != 0 {
+				t.Errorf("heard %v", output)
 			}
 		})
 	}
@@ -358,17 +358,17 @@ func TestAfterRestartAdminStatesAreReportedOnceAllPoolsWereRead(t *testing.T) {
 // Many nodes give one event of bounded length per Service.
 func TestAWaveIsOneEventAService(t *testing.T) {
 	d := newAdminFixture(t, 200)
-	var all []int
+	var items []int
 	for n := range 200 {
 		d.setTaints(n+1, spot)
-		all = append(all, n+1)
+		items = append(items, n+1)
 	}
 	for _, pool := range []string{"web", "web-2", "api"} {
-		d.reportInSync(pool, all...)
+		d.reportInSync(pool, items...)
 	}
 	const names = "200 nodes drain (spot-eviction): n1, n10, n100, n101, n102, n103, n104, n105, n106, n107, n108, n109 and 188 more: Down, so no new flows go there"
 	d.assertEvents("Service api Down: "+names, "Service web Down: "+names)
-	d.reportInSync("all", all...)
+	d.reportInSync("all", items...)
 	d.AdminStates.RecordEvents()
 	if events := len(d.takeEvents()); events != 201 {
 		t.Errorf("%d events, want one on each node and one on the pool of nodes", events)
@@ -376,10 +376,10 @@ func TestAWaveIsOneEventAService(t *testing.T) {
 }
 
 // Changes within a second are combined; changes during shutdown are recorded at the end.
-func TestNewsOfAdminStatesAreGathered(t *testing.T) {
+func TestAdminStateEventsAreBatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newAdminFixture(t, 2)
-		said := func() (n int) {
+		output := func() (n int) {
 			for _, e := range d.takeEvents() {
 				if strings.HasPrefix(e.Reason, "LoadBalancerAdminState") {
 					n++
@@ -394,28 +394,28 @@ func TestNewsOfAdminStatesAreGathered(t *testing.T) {
 		time.Sleep(nodes.GatherDelay / 2)
 		d.setTaints(2, out)
 		d.reportInSync("api", 2)
-		if time.Sleep(nodes.GatherDelay/2 - time.Millisecond); said() != 0 {
+		if time.Sleep(nodes.GatherDelay/2 - time.Millisecond); output() != 0 {
 			t.Error("told before others could come")
 		}
-		if time.Sleep(2 * time.Millisecond); said() != 1 {
+		if time.Sleep(2 * time.Millisecond); output() != 1 {
 			t.Error("not told, or not together")
 		}
 		d.reportFailure("web")
 		time.Sleep(nodes.GatherDelay + time.Millisecond)
-		if n := said(); n != 3 {
+		if n := output(); n != 3 {
 			t.Errorf("%d events of a failure, want one on the Service and on each node", n)
 		}
 		p := d.View.Pool("shop", "web").DeepCopy()
 		d.reportInSync("web-2", 1, 2)
 		time.Sleep(nodes.GatherDelay + time.Millisecond)
-		if n := said(); n != 0 {
+		if n := output(); n != 0 {
 			t.Errorf("%d events while another pool of the Service is not done", n)
 		}
 		p.Spec.Paused = true
 		if err := d.View.Pools.Update(p); err != nil {
 			t.Fatal(err)
 		}
-		if time.Sleep(nodes.AdminRecheckInterval); said() != 1 {
+		if time.Sleep(nodes.AdminRecheckInterval); output() != 1 {
 			t.Error("a pool that was paused keeps its Service waiting")
 		}
 		stop()

@@ -83,54 +83,54 @@ type adminEvent struct {
 func (a *AdminStates) takeEvents(v adminView) []adminEvent {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var all []adminEvent
+	var events []adminEvent
 	for _, w := range slices.SortedFunc(maps.Keys(a.notices), func(x, y subject) int {
 		return cmp.Or(cmp.Compare(x.kind, y.kind), cmp.Compare(x.namespace, y.namespace), cmp.Compare(x.name, y.name))
 	}) {
 		b := a.notices[w]
 		if event := b.takeEvent(w, v); event.hasContent() {
-			all = append(all, event)
+			events = append(events, event)
 		}
 		if !b.isOpen() && !b.hasDownEvent {
 			delete(a.notices, w)
 		}
 	}
-	return all
+	return events
 }
 
-func (n adminEvent) hasContent() bool {
-	return len(n.down)+len(n.back) > 0 || n.failureText != "" || n.recovered
+func (a adminEvent) hasContent() bool {
+	return len(a.down)+len(a.back) > 0 || a.failureText != "" || a.recovered
 }
 
-func (b *notice) takeEvent(w subject, v adminView) adminEvent {
-	ready := adminEvent{about: w, down: b.takeReady(b.down, w, v, true), back: b.takeReady(b.back, w, v, false)}
+func (n *notice) takeEvent(w subject, v adminView) adminEvent {
+	ready := adminEvent{about: w, down: n.takeReady(n.down, w, v, true), back: n.takeReady(n.back, w, v, false)}
 	if w.kind == "Node" {
-		if b.hasDownEvent {
+		if n.hasDownEvent {
 			ready.down = nil
 		}
-		b.hasDownEvent = v.drainReasons[w.name] != "" && (b.hasDownEvent || len(ready.down) > 0)
+		n.hasDownEvent = v.drainReasons[w.name] != "" && (n.hasDownEvent || len(ready.down) > 0)
 	}
-	for ref := range b.failing {
+	for ref := range n.failing {
 		if _, ok := v.refs[ref]; !ok {
-			b.dropPool(ref)
+			n.dropPool(ref)
 		}
 	}
-	if b.failureText != "" && !b.hasFailureEvent {
-		ready.failureText, ready.pools, b.hasFailureEvent = b.failureText, max(len(b.failing), 1), true
+	if n.failureText != "" && !n.hasFailureEvent {
+		ready.failureText, ready.pools, n.hasFailureEvent = n.failureText, max(len(n.failing), 1), true
 	}
-	if b.hasFailureEvent && len(b.failing) == 0 {
-		ready.recovered, b.hasFailureEvent, b.failureText = true, false, ""
+	if n.hasFailureEvent && len(n.failing) == 0 {
+		ready.recovered, n.hasFailureEvent, n.failureText = true, false, ""
 	}
 	return ready
 }
 
 // takeReady removes and returns the nodes with the new admin state everywhere, and drops those whose state
 // changed again or that are deleted.
-func (b *notice) takeReady(from map[string]struct{}, w subject, v adminView, drains bool) []string {
+func (n *notice) takeReady(from map[string]struct{}, w subject, v adminView, drains bool) []string {
 	var ready []string
 	for name := range from {
-		why, ok := v.drainReasons[name]
-		if !ok || (why != "") != drains {
+		reason, ok := v.drainReasons[name]
+		if !ok || (reason != "") != drains {
 			delete(from, name)
 		} else if v.isApplied(w, name) {
 			delete(from, name)

@@ -29,7 +29,7 @@ func newTaintedNode(uid string, taints ...string) *corev1.Node {
 }
 
 // A node drains while a taint requires it, and counts once per reason.
-func TestWhyANodeDrains(t *testing.T) {
+func TestDrainReasons(t *testing.T) {
 	const spot, out = lb.KeyDraining + "=" + lb.ValueSpotEviction, lb.KeyOutOfService
 	snap := &cache.Snapshot{}
 	snap.InMemory()
@@ -37,9 +37,9 @@ func TestWhyANodeDrains(t *testing.T) {
 	d := Draining{Nodes: snap, Log: slog.New(slog.NewTextHandler(&log, nil)), Signals: &lb.DrainSignals{ExtraPatterns: []lb.ConditionPattern{{Key: "leaves", AnyValue: true}}}}
 	var before any
 	for _, tt := range []struct {
-		node *corev1.Node // nil: deleted
-		want string
-		says string // the log
+		node     *corev1.Node // nil: deleted
+		want     string
+		wantText string // the log
 	}{
 		{newTaintedNode("a"), "[]", ""},
 		{newTaintedNode("a", spot), "[spot-eviction]", "drains"},
@@ -76,15 +76,15 @@ func TestWhyANodeDrains(t *testing.T) {
 		}
 		log.Reset()
 		d.logChange(before, after)
-		if got := log.String(); (got != "") != (tt.says != "") || !strings.Contains(got, tt.says) {
-			t.Errorf("%v: the log says %q, want %q", tt.node, got, tt.says)
+		if got := log.String(); (got != "") != (tt.wantText != "") || !strings.Contains(got, tt.wantText) {
+			t.Errorf("%v: the log says %q, want %q", tt.node, got, tt.wantText)
 		}
 		before = after
 	}
 }
 
 // Event times and counts come in either format or both.
-func TestWhatIsReadOfAnEvent(t *testing.T) {
+func TestEventFields(t *testing.T) {
 	second := func(s int64) metav1.Time { return metav1.Unix(s, 0) }
 	micro := func(s int64) metav1.MicroTime { return metav1.NewMicroTime(time.Unix(s, 0)) }
 	for _, tt := range []struct {

@@ -92,10 +92,10 @@ func (p *placementStore) recordSet(n *corev1.Node, set string) {
 }
 
 // setReason records why a node is not placed, and reports whether the word differs from the last one.
-func (p *placementStore) setReason(n *corev1.Node, word, why string) (changed bool) {
+func (p *placementStore) setReason(n *corev1.Node, word, reason string) (changed bool) {
 	p.updateNode(n, func(place *nodePlace) {
 		changed = place.reasonKey != word && word != ""
-		place.reasonKey, place.reasonText = word, why
+		place.reasonKey, place.reasonText = word, reason
 	})
 	return changed
 }
@@ -159,13 +159,13 @@ func (p *placementStore) assignFixed(n *corev1.Node, shown observedPlaces) strin
 func (p *placementStore) assignBest(n *corev1.Node, nodes []*corev1.Node, shown observedPlaces) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var all []service.Node
+	var items []service.Node
 	for _, other := range nodes {
 		if c, ok := p.newCandidate(other, shown); ok {
-			all = append(all, c)
+			items = append(items, c)
 		}
 	}
-	on := service.PlaceNodes(all, p.configurations)[n.Name]
+	on := service.PlaceNodes(items, p.configurations)[n.Name]
 	p.assignNode(n, on)
 	return on
 }
@@ -191,13 +191,13 @@ func (p *placementStore) newCandidate(n *corev1.Node, shown observedPlaces) (ser
 }
 
 // configurationOf returns the configuration of a node in Azure; "" for none.
-func (s observedPlaces) configurationOf(n *corev1.Node) string {
+func (o observedPlaces) configurationOf(n *corev1.Node) string {
 	keys := []string{lb.MachineKey(n.Spec.ProviderID)}
 	for _, ip := range cache.InternalIPs(n) {
 		keys = append(keys, ip.String())
 	}
 	for _, key := range keys {
-		if on := s[key]; on != "" {
+		if on := o[key]; on != "" {
 			return on
 		}
 	}
@@ -206,7 +206,7 @@ func (s observedPlaces) configurationOf(n *corev1.Node) string {
 
 // firstUnplaced returns the first node by name that lacks the label and is not known to get none, and why; "" if
 // none.
-func (p *placementStore) firstUnplaced(nodes []*corev1.Node) (name, why string) {
+func (p *placementStore) firstUnplaced(nodes []*corev1.Node) (name, reason string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, n := range nodes {
@@ -214,8 +214,8 @@ func (p *placementStore) firstUnplaced(nodes []*corev1.Node) (name, why string) 
 			continue
 		}
 		if place := p.nodeState(n); !place.isUnplaceable {
-			name, why = n.Name, place.reasonText
+			name, reason = n.Name, place.reasonText
 		}
 	}
-	return name, why
+	return name, reason
 }

@@ -60,14 +60,14 @@ func TestAChoiceCountsAtOnce(t *testing.T) {
 	if got := p.assignFixed(newWorkerNode(1, cache.PlaceValue(other)), nil); got != other {
 		t.Errorf("a person moved it to %s, and it is on %q", other, got)
 	}
-	again := newWorkerNode(1, "")
-	again.UID = "another"
-	if on := p.configurationOf(again); on != "" || p.isSetKnown(again) {
+	second := newWorkerNode(1, "")
+	second.UID = "another"
+	if on := p.configurationOf(second); on != "" || p.isSetKnown(second) {
 		t.Errorf("another node of the name is on %q", on)
 	}
 }
 
-func TestWhereAzureShowsItItStays(t *testing.T) {
+func TestPlacementFollowsAzure(t *testing.T) {
 	p := newTestPlacements()
 	shown := observedPlaces{"10.0.0.1": "two", "10.0.0.2": "two"}
 	n1, n2, n3 := newWorkerNode(1, ""), newWorkerNode(2, ""), newWorkerNode(3, "one")
@@ -112,9 +112,9 @@ func TestUnknownNodesDoNotCountTwice(t *testing.T) {
 }
 
 // newPlacer returns a controller with these nodes and two load balancers.
-func newPlacer(t *testing.T, told Recorder, nodes ...client.Object) *Placer {
+func newPlacer(t *testing.T, reported Recorder, nodes ...client.Object) *Placer {
 	t.Helper()
-	p := &Placer{Nodes: &cache.Snapshot{}, Events: told}
+	p := &Placer{Nodes: &cache.Snapshot{}, Events: reported}
 	p.Nodes.InMemory()
 	if err := p.Nodes.Add(nodes...); err != nil {
 		t.Fatal(err)
@@ -125,21 +125,21 @@ func newPlacer(t *testing.T, told Recorder, nodes ...client.Object) *Placer {
 
 func TestAllPlaced(t *testing.T) {
 	p := newPlacer(t, nil, newWorkerNode(3, ""), newWorkerNode(1, "one"), newWorkerNode(2, "other"))
-	says := func(want ...string) {
+	message := func(want ...string) {
 		t.Helper()
-		if name, why := p.FirstUnplaced(p.Nodes.EligibleNodes()); !slices.Equal([]string{name, why}, want) {
-			t.Errorf("%s is missing: %q, want %q", name, why, want)
+		if name, reason := p.FirstUnplaced(p.Nodes.EligibleNodes()); !slices.Equal([]string{name, reason}, want) {
+			t.Errorf("%s is missing: %q, want %q", name, reason, want)
 		}
 	}
-	says("n2", "")
+	message("n2", "")
 	p.places.setReason(newWorkerNode(2, "other"), "Throttled", "Azure wants patience")
-	says("n2", "Azure wants patience")
+	message("n2", "Azure wants patience")
 	p.places.updateNode(newWorkerNode(2, "other"), func(place *nodePlace) { place.isUnplaceable = true })
-	says("n3", "")
+	message("n3", "")
 	excluded := newWorkerNode(3, "")
 	excluded.Labels["node.kubernetes.io/exclude-from-external-load-balancers"] = ""
 	_ = p.Nodes.Nodes.Update(excluded)
-	says("", "")
+	message("", "")
 }
 
 func TestPatienceWithAzure(t *testing.T) {

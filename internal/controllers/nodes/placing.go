@@ -64,7 +64,7 @@ func (p *Placer) SetConfigurations(configurations []service.Configuration, shown
 
 // FirstUnplaced returns the first node by name that lacks the label and is not known to get none, and why; "" if
 // none.
-func (p *Placer) FirstUnplaced(nodes []*corev1.Node) (name, why string) {
+func (p *Placer) FirstUnplaced(nodes []*corev1.Node) (name, reason string) {
 	return p.places.firstUnplaced(nodes)
 }
 
@@ -239,25 +239,25 @@ func (p *Placer) writeLabel(ctx context.Context, n *corev1.Node, value string) e
 
 // recordPlacementError records why a node is not placed. A request skipped because of Retry-After gets no event.
 func (p *Placer) recordPlacementError(n *corev1.Node, err error) {
-	word, why := err.Error(), humanize.FormatError(err, time.Now())
+	word, reason := err.Error(), humanize.FormatError(err, time.Now())
 	f, ok := errors.AsType[*armerror.Fault](err)
 	switch {
 	case ok && (f.Code == armerror.CodeGateClosed || f.Code == armerror.CodeRetryAfter):
-		p.places.setReason(n, f.Code, why)
+		p.places.setReason(n, f.Code, reason)
 		return
 	case ok:
 		word = f.Code // the rest varies between attempts
 	}
-	p.recordNotPlaced(n, word, why)
+	p.recordNotPlaced(n, word, reason)
 }
 
 // recordNotPlaced records an event on a node that is not placed, once per word.
-func (p *Placer) recordNotPlaced(n *corev1.Node, word, why string) {
+func (p *Placer) recordNotPlaced(n *corev1.Node, word, reason string) {
 	text := "No load balancer is chosen for this node: "
 	if on := p.places.configurationOf(n); on != "" {
 		text = "It is not known whether this node still belongs on load balancer " + on + ": "
 	}
-	if p.places.setReason(n, word, why) {
-		p.Events.Add(n, corev1.EventTypeWarning, EventNotPlaced, humanize.FormatMessage(text+why, humanize.MaxMessage))
+	if p.places.setReason(n, word, reason) {
+		p.Events.Add(n, corev1.EventTypeWarning, EventNotPlaced, humanize.FormatMessage(text+reason, humanize.MaxMessage))
 	}
 }

@@ -47,11 +47,11 @@ func ReportStaleDown(ctx context.Context, snap *cache.Snapshot, events Recorder,
 }
 
 func sortedPools(snap *cache.Snapshot) []*v1alpha1.BackendPool {
-	all := cache.All[v1alpha1.BackendPool](snap.Pools)
-	slices.SortFunc(all, func(a, b *v1alpha1.BackendPool) int {
+	pools := cache.All[v1alpha1.BackendPool](snap.Pools)
+	slices.SortFunc(pools, func(a, b *v1alpha1.BackendPool) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	return all
+	return pools
 }
 
 func downNames(down []v1alpha1.DownAddress) string {

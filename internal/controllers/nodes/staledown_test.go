@@ -23,19 +23,19 @@ import (
 // length.
 func TestStaleDownMembersAreReportedAtStart(t *testing.T) {
 	var log bytes.Buffer
-	snap, told := &cache.Snapshot{}, &eventTexts{}
+	snap, reported := &cache.Snapshot{}, &eventTexts{}
 	snap.InMemory()
 	pool := func(name string, down ...v1alpha1.DownAddress) *v1alpha1.BackendPool {
 		return &v1alpha1.BackendPool{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Status: v1alpha1.BackendPoolStatus{Down: down}}
 	}
 	tell := func() {
-		*told = nil
-		ReportStaleDown(t.Context(), snap, told, slog.New(slog.NewTextHandler(&log, nil)))
+		*reported = nil
+		ReportStaleDown(t.Context(), snap, reported, slog.New(slog.NewTextHandler(&log, nil)))
 	}
 	if err := snap.Add(pool("a")); err != nil {
 		t.Fatal(err)
 	}
-	if tell(); log.Len() > 0 || len(*told) > 0 {
+	if tell(); log.Len() > 0 || len(*reported) > 0 {
 		t.Errorf("nothing was left Down: %s", &log)
 	}
 	down := []v1alpha1.DownAddress{{Address: "10.0.0.1", Node: "n1"}, {Address: "10.0.0.2"}}
@@ -43,8 +43,8 @@ func TestStaleDownMembersAreReportedAtStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	tell()
-	if want := "BackendPool a AdminStateLeftDown: enableNodeAdminState is false, and Weir has left Down: n1 (10.0.0.1), 10.0.0.2. They receive no new flows"; !strings.HasPrefix((*told)[0], want) {
-		t.Errorf("event %q", (*told)[0])
+	if want := "BackendPool a AdminStateLeftDown: enableNodeAdminState is false, and Weir has left Down: n1 (10.0.0.1), 10.0.0.2. They receive no new flows"; !strings.HasPrefix((*reported)[0], want) {
+		t.Errorf("event %q", (*reported)[0])
 	}
 	if text := log.String(); !strings.Contains(text, "addresses=2 backendPools=1 among=\"[shop/a: n1 (10.0.0.1), 10.0.0.2]\"") {
 		t.Error(text)
@@ -65,14 +65,14 @@ func TestStaleDownMembersAreReportedAtStart(t *testing.T) {
 		t.Errorf("%d lines, %d bytes: %.300s", strings.Count(text, "\n"), len(text), text)
 	}
 	prefix := "BackendPool p0 AdminStateLeftDown: "
-	if said := strings.TrimPrefix((*told)[1], prefix); len(said) > humanize.MaxMessage || !strings.Contains(said, "and 288 more. They receive no new flows") {
-		t.Errorf("event %q", said)
+	if output := strings.TrimPrefix((*reported)[1], prefix); len(output) > humanize.MaxMessage || !strings.Contains(output, "and 288 more. They receive no new flows") {
+		t.Errorf("event %q", output)
 	}
 }
 
 type eventTexts []string
 
-func (r *eventTexts) Add(about runtime.Object, _, reason, message string) {
+func (e *eventTexts) Add(about runtime.Object, _, reason, message string) {
 	of := about.(interface{ GetName() string })
-	*r = append(*r, fmt.Sprintf("%s %s %s: %s", reflect.TypeOf(about).Elem().Name(), of.GetName(), reason, message))
+	*e = append(*e, fmt.Sprintf("%s %s %s: %s", reflect.TypeOf(about).Elem().Name(), of.GetName(), reason, message))
 }

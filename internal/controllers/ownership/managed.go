@@ -47,39 +47,39 @@ func HasOwner(p *v1alpha1.BackendPool, uid types.UID) bool {
 
 // IsCreatedByWeir reports whether Weir provably created a BackendPool: by its status, which only Weir writes,
 // or because it equals what Weir would create.
-func (o *Pools) IsCreatedByWeir(p *v1alpha1.BackendPool) bool {
-	at, err := o.View.Target(p)
-	if err != nil || !o.ManagesLoadBalancer(at.LoadBalancer) {
+func (ps *Pools) IsCreatedByWeir(p *v1alpha1.BackendPool) bool {
+	at, err := ps.View.Target(p)
+	if err != nil || !ps.ManagesLoadBalancer(at.LoadBalancer) {
 		return false
 	}
-	record := o.RecordedPurpose(p)
+	record := ps.RecordedPurpose(p)
 	if p.Spec.Nodes != nil {
-		return p.Namespace == o.Namespace && (record == v1alpha1.MadeForNodes || o.isNodePool(p, at))
+		return p.Namespace == ps.Namespace && (record == v1alpha1.MadeForNodes || ps.isNodePool(p, at))
 	}
 	if record != "" { // serviceRef can be edited
 		return p.Spec.ServiceRef != nil && p.Name == cache.PoolObjectName(p.Spec.ServiceRef.Name, at.LoadBalancer.Name, lb.Family(p.Spec.IPFamily))
 	}
-	s := o.managedService(p)
-	return s != nil && o.isServicePool(s, p, at) && HasSameSpec(p, o.NewBackendPool(s, at.LoadBalancer, service.Pool{Name: at.Name, Family: lb.Family(p.Spec.IPFamily)}))
+	s := ps.managedService(p)
+	return s != nil && ps.isServicePool(s, p, at) && HasSameSpec(p, ps.NewBackendPool(s, at.LoadBalancer, service.Pool{Name: at.Name, Family: lb.Family(p.Spec.IPFamily)}))
 }
 
 // RecordedPurpose returns the recorded value of ManagedFor.
-func (o *Pools) RecordedPurpose(p *v1alpha1.BackendPool) string { return o.Statuses.ManagedFor(p) }
+func (ps *Pools) RecordedPurpose(p *v1alpha1.BackendPool) string { return ps.Statuses.ManagedFor(p) }
 
 // IsLeftForeign reports whether Weir left the pool because of foreign members.
-func (o *Pools) IsLeftForeign(pool lb.PoolKey) bool {
-	return o.LoadBalancers != nil && o.LoadBalancers.LeftToOthers(pool)
+func (ps *Pools) IsLeftForeign(pool lb.PoolKey) bool {
+	return ps.LoadBalancers != nil && ps.LoadBalancers.LeftToOthers(pool)
 }
 
 // ManagedFor returns the value to record; empty if Weir did not create the BackendPool.
-func (o *Pools) ManagedFor(p *v1alpha1.BackendPool) string {
-	if !o.IsCreatedByWeir(p) {
+func (ps *Pools) ManagedFor(p *v1alpha1.BackendPool) string {
+	if !ps.IsCreatedByWeir(p) {
 		return ""
 	}
 	if p.Spec.ServiceRef == nil {
 		return v1alpha1.MadeForNodes
 	}
-	s := o.managedService(p)
+	s := ps.managedService(p)
 	if s == nil { // just deleted
 		return ""
 	}
@@ -87,18 +87,18 @@ func (o *Pools) ManagedFor(p *v1alpha1.BackendPool) string {
 }
 
 // ManagesLoadBalancer reports whether Weir manages a load balancer for Services.
-func (o *Pools) ManagesLoadBalancer(id lb.LoadBalancerID) bool {
-	return o.LoadBalancers != nil && slices.ContainsFunc(o.LoadBalancers.Names(), func(name string) bool {
-		return strings.EqualFold(name, id.Name) && o.LoadBalancers.ID(name).Key() == id.Key() // compare names first: keys allocate
+func (ps *Pools) ManagesLoadBalancer(id lb.LoadBalancerID) bool {
+	return ps.LoadBalancers != nil && slices.ContainsFunc(ps.LoadBalancers.Names(), func(name string) bool {
+		return strings.EqualFold(name, id.Name) && ps.LoadBalancers.ID(name).Key() == id.Key() // compare names first: keys allocate
 	})
 }
 
-func (o *Pools) isNodePool(p *v1alpha1.BackendPool, at lb.PoolID) bool {
+func (ps *Pools) isNodePool(p *v1alpha1.BackendPool, at lb.PoolID) bool {
 	families := []lb.Family{lb.IPv4, lb.IPv6}
-	for i, name := range o.Settings.NodePools() {
-		pool := service.Pool{Name: name, Family: families[i%len(families)], Shared: true, Interfaces: o.Settings.Interfaces}
+	for i, name := range ps.Settings.NodePools() {
+		pool := service.Pool{Name: name, Family: families[i%len(families)], Shared: true, Interfaces: ps.Settings.Interfaces}
 		for range 2 { // either kind: from before a conversion, or as Weir found it
-			if HasSameSpec(p, o.NewBackendPool(nil, at.LoadBalancer, pool)) {
+			if HasSameSpec(p, ps.NewBackendPool(nil, at.LoadBalancer, pool)) {
 				return true
 			}
 			pool.Interfaces = !pool.Interfaces
@@ -108,12 +108,12 @@ func (o *Pools) isNodePool(p *v1alpha1.BackendPool, at lb.PoolID) bool {
 }
 
 // managedService returns the Service of a BackendPool if Weir manages it.
-func (o *Pools) managedService(p *v1alpha1.BackendPool) *corev1.Service {
+func (ps *Pools) managedService(p *v1alpha1.BackendPool) *corev1.Service {
 	if p.Spec.ServiceRef == nil {
 		return nil
 	}
-	s := o.View.Service(schedule.ServiceName{Namespace: p.Namespace, Name: p.Spec.ServiceRef.Name})
-	if s == nil || !o.View.Serving.IsManaged(s) && !o.View.Serving.NeedsCleanup(s) {
+	s := ps.View.Service(schedule.ServiceName{Namespace: p.Namespace, Name: p.Spec.ServiceRef.Name})
+	if s == nil || !ps.View.Serving.IsManaged(s) && !ps.View.Serving.NeedsCleanup(s) {
 		return nil
 	}
 	return s
@@ -121,9 +121,9 @@ func (o *Pools) managedService(p *v1alpha1.BackendPool) *corev1.Service {
 
 // isServicePool reports whether Azure confirmed a pool as the Service's own. A BackendPool created before
 // cannot take over an existing pool.
-func (o *Pools) isServicePool(s *corev1.Service, p *v1alpha1.BackendPool, at lb.PoolID) bool {
+func (ps *Pools) isServicePool(s *corev1.Service, p *v1alpha1.BackendPool, at lb.PoolID) bool {
 	if !cache.ContainsFold(cache.DedicatedPools(s), at.Name) {
 		return false
 	}
-	return o.ObservedState(metadata.Key(s.Namespace, s.Name), string(s.UID)).HasPool(at) || o.Statuses.HasRecord(p)
+	return ps.ObservedState(metadata.Key(s.Namespace, s.Name), string(s.UID)).HasPool(at) || ps.Statuses.HasRecord(p)
 }

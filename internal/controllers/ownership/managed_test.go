@@ -30,13 +30,13 @@ func (managedLoadBalancers) ID(name string) lb.LoadBalancerID {
 }
 
 // Of the namespaces, team may bind pools of kubernetes, and shop none.
-func newPools(t *testing.T, all ...client.Object) *ownership.Pools {
+func newPools(t *testing.T, pools ...client.Object) *ownership.Pools {
 	t.Helper()
 	web := objects.NewService(corev1.ServiceTypeLoadBalancer)
 	web.UID, web.Finalizers, web.Spec.ExternalTrafficPolicy = objects.WebUID, []string{metadata.ServiceFinalizer}, corev1.ServiceExternalTrafficPolicyLocal
 	seen := &cache.Snapshot{Placement: cache.Placement{SubscriptionID: "s0", ResourceGroup: "rg0"}, Serving: cache.Serving{LoadBalancers: true}}
 	seen.InMemory()
-	if err := seen.Add(append(all, web,
+	if err := seen.Add(append(pools, web,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ops", Annotations: map[string]string{service.LoadBalancersAnnotation: "terraform"}}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", Annotations: map[string]string{service.LoadBalancersAnnotation: "kubernetes"}}})...); err != nil {
@@ -68,7 +68,7 @@ func joinAs(membership string) func(*v1alpha1.BackendPool) {
 
 // Which BackendPools count as created by Weir or as owners, and which of their fields tenants may
 // write.
-func TestWhatWeirMade(t *testing.T) {
+func TestCreatedPools(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		pool   *v1alpha1.BackendPool

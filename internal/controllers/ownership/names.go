@@ -15,9 +15,9 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-func (o *Pools) serviceWithPools(s *corev1.Service) service.Service {
+func (ps *Pools) serviceWithPools(s *corev1.Service) service.Service {
 	of := cache.ServiceOf(s)
-	if names := o.PoolNames(s); len(names) > 0 {
+	if names := ps.PoolNames(s); len(names) > 0 {
 		of.PoolNames = names
 	}
 	return of
@@ -25,14 +25,14 @@ func (o *Pools) serviceWithPools(s *corev1.Service) service.Service {
 
 // PoolNames returns the names of a Service's own pools, IPv4 first; nil if the usual names do not
 // collide.
-func (o *Pools) PoolNames(s *corev1.Service) []string {
+func (ps *Pools) PoolNames(s *corev1.Service) []string {
 	var names []string
 	distinct := false
 	for _, defaultName := range cache.ServiceOf(s).DedicatedPools() {
-		me := o.poolUser(s)
+		me := ps.poolUser(s)
 		var rivals []service.PoolUser
-		for _, r := range cache.List[corev1.Service](o.View.Services, cache.ServicesByPool, defaultName) {
-			if other := o.poolUser(r); other.Key != me.Key && (o.needsPool(r, defaultName) || cache.ContainsFold(other.PoolNames, defaultName)) {
+		for _, r := range cache.List[corev1.Service](ps.View.Services, cache.ServicesByPool, defaultName) {
+			if other := ps.poolUser(r); other.Key != me.Key && (ps.needsPool(r, defaultName) || cache.ContainsFold(other.PoolNames, defaultName)) {
 				rivals = append(rivals, other)
 			}
 		}
@@ -46,18 +46,18 @@ func (o *Pools) PoolNames(s *corev1.Service) []string {
 }
 
 // poolUser returns a Service with the pools it already has.
-func (o *Pools) poolUser(s *corev1.Service) service.PoolUser {
+func (ps *Pools) poolUser(s *corev1.Service) service.PoolUser {
 	name := metadata.Key(s.Namespace, s.Name)
 	user := service.PoolUser{Key: name, Created: s.CreationTimestamp.Time}
-	if current := o.ObservedState(name, string(s.UID)); current != nil {
+	if current := ps.ObservedState(name, string(s.UID)); current != nil {
 		for _, p := range current.Pools {
 			if !p.Shared {
 				user.PoolNames = append(user.PoolNames, p.Name)
 			}
 		}
 	}
-	for _, p := range o.View.PoolsOf(schedule.ServiceName{Namespace: s.Namespace, Name: s.Name}) {
-		if o.IsCreatedByWeir(p) {
+	for _, p := range ps.View.PoolsOf(schedule.ServiceName{Namespace: s.Namespace, Name: s.Name}) {
+		if ps.IsCreatedByWeir(p) {
 			user.PoolNames = append(user.PoolNames, p.Spec.PoolName)
 		}
 	}
@@ -65,21 +65,21 @@ func (o *Pools) poolUser(s *corev1.Service) service.PoolUser {
 }
 
 // hasOwnPools reports whether a Service has or needs pools of its own.
-func (o *Pools) hasOwnPools(s *corev1.Service) bool {
+func (ps *Pools) hasOwnPools(s *corev1.Service) bool {
 	if s.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal {
 		return false
 	}
-	return o.Settings.UsesOwnPool(o.Settings.Interfaces, o.currentPool(s))
+	return ps.Settings.UsesOwnPool(ps.Settings.Interfaces, ps.currentPool(s))
 }
 
 // currentPool returns what a Service uses as far as this process has seen it in Azure, otherwise by its
 // BackendPools.
-func (o *Pools) currentPool(s *corev1.Service) service.PoolUse {
+func (ps *Pools) currentPool(s *corev1.Service) service.PoolUse {
 	own := false
-	if current := o.ObservedState(metadata.Key(s.Namespace, s.Name), string(s.UID)); current != nil {
+	if current := ps.ObservedState(metadata.Key(s.Namespace, s.Name), string(s.UID)); current != nil {
 		own = slices.ContainsFunc(current.Pools, func(p service.Pool) bool { return !p.Shared })
 	} else {
-		own = slices.ContainsFunc(o.View.PoolsOf(schedule.ServiceName{Namespace: s.Namespace, Name: s.Name}), o.IsCreatedByWeir)
+		own = slices.ContainsFunc(ps.View.PoolsOf(schedule.ServiceName{Namespace: s.Namespace, Name: s.Name}), ps.IsCreatedByWeir)
 	}
 	if own {
 		return service.OwnPool
@@ -87,8 +87,8 @@ func (o *Pools) currentPool(s *corev1.Service) service.PoolUse {
 	return service.NoPool
 }
 
-func (o *Pools) needsPool(s *corev1.Service, defaultName string) bool {
-	if !o.View.Serving.IsManaged(s) || !o.hasOwnPools(s) {
+func (ps *Pools) needsPool(s *corev1.Service, defaultName string) bool {
+	if !ps.View.Serving.IsManaged(s) || !ps.hasOwnPools(s) {
 		return false
 	}
 	of := cache.ServiceOf(s)

@@ -20,7 +20,7 @@ import (
 )
 
 // NewBackendPool returns the BackendPool for a pool that a Service needs.
-func (o *Pools) NewBackendPool(s *corev1.Service, on lb.LoadBalancerID, pool service.Pool) *v1alpha1.BackendPool {
+func (ps *Pools) NewBackendPool(s *corev1.Service, on lb.LoadBalancerID, pool service.Pool) *v1alpha1.BackendPool {
 	p := &v1alpha1.BackendPool{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{metadata.ManagedBy: k8s.FieldOwner}},
 		Spec: v1alpha1.BackendPoolSpec{
@@ -32,11 +32,11 @@ func (o *Pools) NewBackendPool(s *corev1.Service, on lb.LoadBalancerID, pool ser
 		p.Spec.Membership = v1alpha1.MembershipNetworkInterface
 	}
 	if pool.Shared {
-		p.Namespace, p.Name = o.Namespace, cache.PoolObjectName("nodes", on.Name, pool.Family)
-		if cache.ContainsFold(o.Settings.TemporaryPools(), pool.Name) {
+		p.Namespace, p.Name = ps.Namespace, cache.PoolObjectName("nodes", on.Name, pool.Family)
+		if cache.ContainsFold(ps.Settings.TemporaryPools(), pool.Name) {
 			p.Name = cache.PoolObjectName("interim", on.Name, pool.Family)
 		}
-		p.Spec.Nodes = &v1alpha1.NodeMembers{Selector: cache.NodesOn(on.Name, o.Configurations)}
+		p.Spec.Nodes = &v1alpha1.NodeMembers{Selector: cache.NodesOn(on.Name, ps.Configurations)}
 		return p
 	}
 	p.Namespace, p.Name = s.Namespace, cache.PoolObjectName(s.Name, on.Name, pool.Family)
@@ -48,60 +48,60 @@ func (o *Pools) NewBackendPool(s *corev1.Service, on lb.LoadBalancerID, pool ser
 }
 
 // HasSameTarget reports whether two BackendPools have the same Service and pool.
-func (o *Pools) HasSameTarget(pool, desired *v1alpha1.BackendPool) bool {
-	at, err1 := o.View.Target(pool)
-	want, err2 := o.View.Target(desired)
+func (ps *Pools) HasSameTarget(pool, desired *v1alpha1.BackendPool) bool {
+	at, err1 := ps.View.Target(pool)
+	want, err2 := ps.View.Target(desired)
 	return err1 == nil && err2 == nil && at.Key() == want.Key() && pool.Spec.IPFamily == desired.Spec.IPFamily &&
 		pool.Spec.ServiceRef != nil && desired.Spec.ServiceRef != nil && pool.Spec.ServiceRef.Name == desired.Spec.ServiceRef.Name
 }
 
 // IsInUse reports whether a Service still uses the pool. Its members then remain for the next
 // BackendPool.
-func (o *Pools) IsInUse(p *v1alpha1.BackendPool) bool {
-	at, err := o.View.Target(p)
-	if permission, _ := o.Permission(p, at); err != nil || permission < backendpool.Managed {
+func (ps *Pools) IsInUse(p *v1alpha1.BackendPool) bool {
+	at, err := ps.View.Target(p)
+	if permission, _ := ps.Permission(p, at); err != nil || permission < backendpool.Managed {
 		return false
 	}
 	if ref := p.Spec.ServiceRef; ref != nil {
-		s := cache.Get[corev1.Service](o.View.Services, metadata.Key(p.Namespace, ref.Name))
+		s := cache.Get[corev1.Service](ps.View.Services, metadata.Key(p.Namespace, ref.Name))
 		if s != nil && cache.HasFinalizer(s) && cache.DryRun(s) {
 			return true
 		}
-		return s != nil && o.IsOnLoadBalancer(s, p.Spec.LoadBalancer.Name) && o.hasOwnPools(s)
+		return s != nil && ps.IsOnLoadBalancer(s, p.Spec.LoadBalancer.Name) && ps.hasOwnPools(s)
 	}
-	return len(o.ServicesOn(p.Spec.LoadBalancer.Name)) > 0 && !cache.SelectsNoNodes(p)
+	return len(ps.ServicesOn(p.Spec.LoadBalancer.Name)) > 0 && !cache.SelectsNoNodes(p)
 }
 
 // IsOnLoadBalancer reports whether a Service is on this load balancer.
-func (o *Pools) IsOnLoadBalancer(s *corev1.Service, balancer string) bool {
+func (ps *Pools) IsOnLoadBalancer(s *corev1.Service, balancer string) bool {
 	places := servicelb.ParseNames(s.Annotations[metadata.PlaceAnnotation])
-	return (o.View.Serving.IsManaged(s) || o.View.Serving.RetainsResources(s)) && len(places) > 0 && strings.EqualFold(places[0], balancer)
+	return (ps.View.Serving.IsManaged(s) || ps.View.Serving.RetainsResources(s)) && len(places) > 0 && strings.EqualFold(places[0], balancer)
 }
 
 // ServicesOn returns the Services on a load balancer.
-func (o *Pools) ServicesOn(balancer string) []*corev1.Service {
-	return slices.DeleteFunc(cache.List[corev1.Service](o.View.Services, cache.ServicesBalanced, ""), func(s *corev1.Service) bool {
-		return !o.IsOnLoadBalancer(s, balancer)
+func (ps *Pools) ServicesOn(balancer string) []*corev1.Service {
+	return slices.DeleteFunc(cache.List[corev1.Service](ps.View.Services, cache.ServicesBalanced, ""), func(s *corev1.Service) bool {
+		return !ps.IsOnLoadBalancer(s, balancer)
 	})
 }
 
 // RecordedPools returns a Service's own pools with members recorded as this cluster's; a BackendPool alone,
 // which any tenant may create, proves nothing. created are those with a BackendPool of Weir.
-func (o *Pools) RecordedPools(s *corev1.Service, names []string, on []lb.LoadBalancerID) (recorded, created []lb.PoolID) {
+func (ps *Pools) RecordedPools(s *corev1.Service, names []string, on []lb.LoadBalancerID) (recorded, created []lb.PoolID) {
 	for _, balancer := range on {
 		for _, name := range names {
 			at := lb.PoolID{LoadBalancer: balancer, Name: name}
-			all := o.View.PoolsAt(at.Key())
+			pools := ps.View.PoolsAt(at.Key())
 			belongs := func(p *v1alpha1.BackendPool) bool {
 				return p.Namespace == s.Namespace && p.Spec.ServiceRef != nil && p.Spec.ServiceRef.Name == s.Name
 			}
-			if slices.ContainsFunc(all, func(p *v1alpha1.BackendPool) bool {
-				taken := o.Statuses.HasRecord(p)
-				return belongs(p) && (taken || o.IsCreatedByWeir(p)) || taken && o.Statuses.HasNoForeign(p)
+			if slices.ContainsFunc(pools, func(p *v1alpha1.BackendPool) bool {
+				taken := ps.Statuses.HasRecord(p)
+				return belongs(p) && (taken || ps.IsCreatedByWeir(p)) || taken && ps.Statuses.HasNoForeign(p)
 			}) {
 				recorded = append(recorded, at)
 			}
-			if slices.ContainsFunc(all, func(p *v1alpha1.BackendPool) bool { return belongs(p) && o.IsCreatedByWeir(p) }) {
+			if slices.ContainsFunc(pools, func(p *v1alpha1.BackendPool) bool { return belongs(p) && ps.IsCreatedByWeir(p) }) {
 				created = append(created, at)
 			}
 		}

@@ -45,8 +45,8 @@ func TestLocalServicesHaveNoPoolsOfInterfaces(t *testing.T) {
 	for _, interfaces := range []bool{false, true} {
 		first, second := local("a", "b-c"), local("a-b", "c")
 		remaining := objects.ManagedPool(objects.WithAzurePool, objects.RecordedAs(objects.WebUID))
-		theirs := objects.NewBackendPool("theirs", 0, objects.InNamespace("team"), objects.OfPool("a-b-c"), objects.OnLoadBalancer("kubernetes", ""))
-		o := newPools(t, remaining, first, second, theirs)
+		foreign := objects.NewBackendPool("theirs", 0, objects.InNamespace("team"), objects.OfPool("a-b-c"), objects.OnLoadBalancer("kubernetes", ""))
+		o := newPools(t, remaining, first, second, foreign)
 		o.Settings.Interfaces, o.Settings.ConvertsPools = interfaces, interfaces
 		web := cache.Get[corev1.Service](o.View.Services, "shop/web").DeepCopy()
 		web.Annotations = map[string]string{metadata.PlaceAnnotation: "kubernetes"}
@@ -59,11 +59,11 @@ func TestLocalServicesHaveNoPoolsOfInterfaces(t *testing.T) {
 		if needed := o.IsInUse(remaining); needed == interfaces {
 			t.Errorf("interfaces %v: its BackendPool is needed: %v", interfaces, needed)
 		}
-		at, err := o.View.Target(theirs)
+		at, err := o.View.Target(foreign)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if permission, not := o.Permission(theirs, at); (permission == backendpool.Granted) != interfaces {
+		if permission, not := o.Permission(foreign, at); (permission == backendpool.Granted) != interfaces {
 			t.Errorf("interfaces %v: another owner's has right %d, %+v", interfaces, permission, not)
 		}
 	}

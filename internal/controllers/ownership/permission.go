@@ -17,17 +17,17 @@ import (
 )
 
 // Permission returns a BackendPool's claim to its pool, or why it has none.
-func (o *Pools) Permission(p *v1alpha1.BackendPool, at lb.PoolID) (backendpool.Permission, backendpool.Rejection) {
-	if o.IsCreatedByWeir(p) {
+func (ps *Pools) Permission(p *v1alpha1.BackendPool, at lb.PoolID) (backendpool.Permission, backendpool.Rejection) {
+	if ps.IsCreatedByWeir(p) {
 		return backendpool.Managed, backendpool.Rejection{}
 	}
-	own := o.ManagesLoadBalancer(at.LoadBalancer)
-	s := o.managedService(p)
+	own := ps.ManagesLoadBalancer(at.LoadBalancer)
+	s := ps.managedService(p)
 	isDedicated := own && s != nil && cache.ContainsFold(cache.DedicatedPools(s), at.Name)
-	if isDedicated && o.isServicePool(s, p, at) {
+	if isDedicated && ps.isServicePool(s, p, at) {
 		return backendpool.Managed, backendpool.Rejection{}
 	}
-	allowed, known := o.isAllowed(p.Namespace, service.LoadBalancersAnnotation, at.LoadBalancer)
+	allowed, known := ps.isAllowed(p.Namespace, service.LoadBalancersAnnotation, at.LoadBalancer)
 	switch {
 	case !known:
 		return backendpool.NoPermission, backendpool.Rejection{Reason: v1alpha1.ReasonPending, Message: "whether its namespace may bind the pool is not known: Namespace " + p.Namespace + " has not been seen yet"}
@@ -41,7 +41,7 @@ func (o *Pools) Permission(p *v1alpha1.BackendPool, at lb.PoolID) (backendpool.P
 	}
 	// A deleted BackendPool still removes its addresses while no other has a stronger claim.
 	if own && p.DeletionTimestamp == nil {
-		if other := o.otherUser(p, at); other != "" {
+		if other := ps.otherUser(p, at); other != "" {
 			return backendpool.NoPermission, backendpool.Rejection{Reason: v1alpha1.ReasonDuplicate, Message: fmt.Sprintf("%s is that of %s, and Weir fills it: bind another pool", backendpool.DescribePool(at), other)}
 		}
 	}
@@ -49,12 +49,12 @@ func (o *Pools) Permission(p *v1alpha1.BackendPool, at lb.PoolID) (backendpool.P
 }
 
 // UsesInterfaces reports whether a pool's members are network interfaces.
-func (o *Pools) UsesInterfaces(p *v1alpha1.BackendPool) bool {
+func (ps *Pools) UsesInterfaces(p *v1alpha1.BackendPool) bool {
 	switch p.Spec.Membership {
 	case v1alpha1.MembershipNetworkInterface:
 		return true
 	case v1alpha1.MembershipAuto:
-		return o.Settings.Interfaces && o.Settings.ConvertsPools && o.IsCreatedByWeir(p)
+		return ps.Settings.Interfaces && ps.Settings.ConvertsPools && ps.IsCreatedByWeir(p)
 	}
 	return false
 }
@@ -73,41 +73,41 @@ func forbiddenMessage(namespace string, at lb.PoolID) string {
 
 // AllowsGatewayLoadBalancer reports whether Services of a namespace may chain frontends to a gateway load balancer; known is
 // false before the Namespace was seen.
-func (o *Pools) AllowsGatewayLoadBalancer(namespace string, balancer lb.LoadBalancerID) (allowed, known bool) {
-	return o.isAllowed(namespace, service.GatewayLoadBalancersAnnotation, balancer)
+func (ps *Pools) AllowsGatewayLoadBalancer(namespace string, balancer lb.LoadBalancerID) (allowed, known bool) {
+	return ps.isAllowed(namespace, service.GatewayLoadBalancersAnnotation, balancer)
 }
 
-func (o *Pools) isAllowed(namespace, grant string, balancer lb.LoadBalancerID) (allowed, known bool) {
-	if namespace == o.Namespace {
+func (ps *Pools) isAllowed(namespace, grant string, balancer lb.LoadBalancerID) (allowed, known bool) {
+	if namespace == ps.Namespace {
 		return true, true
 	}
-	ns := cache.Get[corev1.Namespace](o.View.Namespaces, namespace)
+	ns := cache.Get[corev1.Namespace](ps.View.Namespaces, namespace)
 	if ns == nil {
-		return o.AllowUnknown, o.AllowUnknown
+		return ps.AllowUnknown, ps.AllowUnknown
 	}
-	home := lb.LoadBalancerID{SubscriptionID: o.View.Placement.SubscriptionID, ResourceGroup: o.View.Placement.ResourceGroup}
+	home := lb.LoadBalancerID{SubscriptionID: ps.View.Placement.SubscriptionID, ResourceGroup: ps.View.Placement.ResourceGroup}
 	return service.IsLoadBalancerAllowed(ns.Annotations[grant], home, balancer), true
 }
 
 // AllowedPublicIPs returns the annotation service.PublicIPAnnotation of a Namespace.
-func (o *Pools) AllowedPublicIPs(namespace string) string {
-	if ns := cache.Get[corev1.Namespace](o.View.Namespaces, namespace); ns != nil {
+func (ps *Pools) AllowedPublicIPs(namespace string) string {
+	if ns := cache.Get[corev1.Namespace](ps.View.Namespaces, namespace); ns != nil {
 		return ns.Annotations[service.PublicIPAnnotation]
 	}
-	if o.AllowUnknown {
+	if ps.AllowUnknown {
 		return "*"
 	}
 	return ""
 }
 
 // otherUser returns the other user of a managed pool, if any.
-func (o *Pools) otherUser(p *v1alpha1.BackendPool, at lb.PoolID) string {
-	if p.Namespace != o.Namespace && cache.ContainsFold(o.Settings.NodePools(), at.Name) {
+func (ps *Pools) otherUser(p *v1alpha1.BackendPool, at lb.PoolID) string {
+	if p.Namespace != ps.Namespace && cache.ContainsFold(ps.Settings.NodePools(), at.Name) {
 		return "all nodes"
 	}
-	for _, s := range cache.List[corev1.Service](o.View.Services, cache.ServicesByPool, strings.ToLower(at.Name)) {
+	for _, s := range cache.List[corev1.Service](ps.View.Services, cache.ServicesByPool, strings.ToLower(at.Name)) {
 		matches := p.Spec.ServiceRef != nil && s.Namespace == p.Namespace && s.Name == p.Spec.ServiceRef.Name
-		if o.View.Serving.IsManaged(s) && !matches && o.hasOwnPools(s) && cache.ContainsFold(o.serviceWithPools(s).DedicatedPools(), at.Name) {
+		if ps.View.Serving.IsManaged(s) && !matches && ps.hasOwnPools(s) && cache.ContainsFold(ps.serviceWithPools(s).DedicatedPools(), at.Name) {
 			return "Service " + metadata.Key(s.Namespace, s.Name)
 		}
 	}
@@ -115,15 +115,15 @@ func (o *Pools) otherUser(p *v1alpha1.BackendPool, at lb.PoolID) string {
 }
 
 // PoolsForService returns all BackendPools at the pools a Service may own.
-func (o *Pools) PoolsForService(s *corev1.Service) []*v1alpha1.BackendPool {
-	var all []*v1alpha1.BackendPool
-	if o.LoadBalancers == nil {
+func (ps *Pools) PoolsForService(s *corev1.Service) []*v1alpha1.BackendPool {
+	var pools []*v1alpha1.BackendPool
+	if ps.LoadBalancers == nil {
 		return nil
 	}
-	for _, balancer := range o.LoadBalancers.Names() {
+	for _, balancer := range ps.LoadBalancers.Names() {
 		for _, name := range cache.DedicatedPools(s) {
-			all = append(all, o.View.PoolsAt(lb.PoolID{LoadBalancer: o.LoadBalancers.ID(balancer), Name: name}.Key())...)
+			pools = append(pools, ps.View.PoolsAt(lb.PoolID{LoadBalancer: ps.LoadBalancers.ID(balancer), Name: name}.Key())...)
 		}
 	}
-	return all
+	return pools
 }

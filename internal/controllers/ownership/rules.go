@@ -12,11 +12,11 @@ import (
 )
 
 // RulePools returns the pools that the rules of a Service have in Azure; false if this process has not read them.
-func (o *Pools) RulePools(s *corev1.Service) (pools []lb.PoolID, known bool) {
-	if o.ObservedState == nil {
+func (ps *Pools) RulePools(s *corev1.Service) (pools []lb.PoolID, known bool) {
+	if ps.ObservedState == nil {
 		return nil, false
 	}
-	current := o.ObservedState(metadata.Key(s.Namespace, s.Name), string(s.UID))
+	current := ps.ObservedState(metadata.Key(s.Namespace, s.Name), string(s.UID))
 	if current == nil {
 		return nil, false
 	}
@@ -28,8 +28,8 @@ func (o *Pools) RulePools(s *corev1.Service) (pools []lb.PoolID, known bool) {
 
 // HasServingProbes reports whether all rules of a Service have a probe that shows whether it serves on a node; valid is
 // false if Weir cannot apply its settings.
-func (o *Pools) HasServingProbes(s *corev1.Service) (serving, valid bool) {
-	of := o.serviceWithPools(s)
-	spec, problems := service.BuildSpec(of, o.Settings)
+func (ps *Pools) HasServingProbes(s *corev1.Service) (serving, valid bool) {
+	of := ps.serviceWithPools(s)
+	spec, problems := service.BuildSpec(of, ps.Settings)
 	return len(problems) == 0 && spec.HasServingProbes(of), len(problems) == 0 && len(cache.DryRunProblems(s)) == 0
 }

@@ -122,13 +122,13 @@ func Decide(pod Pod, services []Service, leader Leader, now time.Time) Decision 
 	}
 	open, wait := Decision{Opens: true, Reason: NoService, Message: "no Service of Weir selects the pod"}, ""
 	for _, s := range services {
-		reason, why, waits := s.decide(pod.Node)
+		reason, message, waits := s.decide(pod.Node)
 		if waits {
-			wait = why
+			wait = message
 			continue
 		}
 		if precedes(reason, open.Reason) {
-			open.Reason, open.Message = reason, why
+			open.Reason, open.Message = reason, message
 		}
 	}
 	if wait == "" {
@@ -182,7 +182,7 @@ func decideStandby(leader Leader, delay time.Duration, now time.Time) Decision {
 }
 
 // decide returns why the gate need not wait for a Service, or what it waits for.
-func (s Service) decide(node string) (reason Reason, why string, waits bool) {
+func (s Service) decide(node string) (reason Reason, message string, waits bool) {
 	switch {
 	case !s.IsLocal:
 		return AnyNode, "any node sends flows of Service " + s.Name + " to the pod", false
@@ -197,17 +197,17 @@ func (s Service) decide(node string) (reason Reason, why string, waits bool) {
 	case !s.IsKnown:
 		return "", "the rules of Service " + s.Name + " have not been read yet", true
 	}
-	reason, why = Foreign, "the rules of Service "+s.Name+" have no pool of Weir"
+	reason, message = Foreign, "the rules of Service "+s.Name+" have no pool of Weir"
 	for i, p := range s.Pools {
 		r, text, waits := p.decide(node)
 		if waits {
 			return "", text, true
 		}
 		if i == 0 || precedes(r, reason) {
-			reason, why = r, text
+			reason, message = r, text
 		}
 	}
-	return reason, why, false
+	return reason, message, false
 }
 
 // needsPool reports whether a pool of rules that this process has seen in Azure waits for the node: clients may reach
@@ -219,7 +219,7 @@ func (s Service) needsPool(node string) bool {
 	})
 }
 
-func (p Pool) decide(node string) (reason Reason, why string, waits bool) {
+func (p Pool) decide(node string) (reason Reason, message string, waits bool) {
 	switch {
 	case p.IsMember:
 		return InPool, "", false

@@ -31,15 +31,15 @@ var (
 )
 
 func TestDecide(t *testing.T) {
-	blocked := func(p Pool, why Reason) Pool {
-		p.Blocked = why
+	blocked := func(p Pool, reason Reason) Pool {
+		p.Blocked = reason
 		return p
 	}
 	for _, tt := range []struct {
 		name     string
 		services []Service
 		want     Reason // empty: it waits
-		why      string
+		reason   string
 	}{
 		{"no Service", nil, NoService, "no Service of Weir"},
 		{"a member of the pool", []Service{local(member)}, InPool, "node n1 in every pool"},
@@ -77,8 +77,8 @@ func TestDecide(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, since := range []time.Time{{}, start.Add(1 - OpenTimeout)} {
 				d := Decide(Pod{Node: "n1", WaitingSince: since}, tt.services, Leader{Leads: true}, start)
-				if d.Opens != (tt.want != "") || d.Reason != tt.want || !strings.Contains(d.Message, tt.why) {
-					t.Errorf("got %+v, want %q with %q", d, tt.want, tt.why)
+				if d.Opens != (tt.want != "") || d.Reason != tt.want || !strings.Contains(d.Message, tt.reason) {
+					t.Errorf("got %+v, want %q with %q", d, tt.want, tt.reason)
 				}
 				if !d.Opens && (d.RecheckAfter <= 0 || d.RecheckAfter > recheckInterval) {
 					t.Errorf("it is decided again after %s", d.RecheckAfter)
@@ -88,7 +88,7 @@ func TestDecide(t *testing.T) {
 				return
 			}
 			d := Decide(Pod{Node: "n1", WaitingSince: start.Add(-OpenTimeout)}, tt.services, Leader{Leads: true}, start)
-			if !d.Opens || d.Reason != Timeout || !strings.Contains(d.Message, tt.why) {
+			if !d.Opens || d.Reason != Timeout || !strings.Contains(d.Message, tt.reason) {
 				t.Errorf("after %s: %+v", OpenTimeout, d)
 			}
 		})

@@ -41,7 +41,7 @@ func Enable(mgr manager.Manager, api client.Client, c Config) (*Reconciler, erro
 type inAllProcesses manager.RunnableFunc
 
 // Start implements manager.Runnable.
-func (f inAllProcesses) Start(ctx context.Context) error { return f(ctx) }
+func (i inAllProcesses) Start(ctx context.Context) error { return i(ctx) }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (inAllProcesses) NeedLeaderElection() bool { return false }

@@ -42,7 +42,7 @@ type inputs struct {
 }
 
 // services returns the Services of Weir that select a pod, and the BackendPools of their pools.
-func (in inputs) services(pod *corev1.Pod, now time.Time) (all []Service, refs []schedule.Ref) {
+func (in inputs) services(pod *corev1.Pod, now time.Time) (items []Service, refs []schedule.Ref) {
 	for _, s := range in.view.ServicesSelecting(pod.Namespace, pod.Labels) {
 		bound := in.view.PoolsOf(schedule.ServiceName{Namespace: s.Namespace, Name: s.Name})
 		managed := in.view.Serving.IsManaged(s)
@@ -60,9 +60,9 @@ func (in inputs) services(pod *corev1.Pod, now time.Time) (all []Service, refs [
 				svc.Pools, refs = append(svc.Pools, in.pool(p, pod.Spec.NodeName, now)), append(refs, backendpool.RefOf(p))
 			}
 		}
-		all = append(all, svc)
+		items = append(items, svc)
 	}
-	return all, refs
+	return items, refs
 }
 
 // addRules adds what is known of the rules of a Service, and the owners of their pools to bound.
@@ -95,8 +95,8 @@ func (in inputs) addRules(svc *Service, s *corev1.Service, bound *[]*v1alpha1.Ba
 // isPending reports whether a pool without an owner may still get one: the cache has no BackendPool for it yet, or does not
 // show yet whether that may use it.
 func (in inputs) isPending(at lb.PoolID, now time.Time) bool {
-	all := in.view.PoolsAt(at.Key())
-	return len(all) == 0 || slices.ContainsFunc(all, func(p *v1alpha1.BackendPool) bool { return isPending(in.pools.ResolveBinding(p, now)) })
+	pools := in.view.PoolsAt(at.Key())
+	return len(pools) == 0 || slices.ContainsFunc(pools, func(p *v1alpha1.BackendPool) bool { return isPending(in.pools.ResolveBinding(p, now)) })
 }
 
 func isPending(b backendpool.Binding) bool { return b.Reason == v1alpha1.ReasonPending }

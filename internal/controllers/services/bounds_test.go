@@ -18,8 +18,8 @@ import (
 
 type eventTexts []string
 
-func (n *eventTexts) Add(_ runtime.Object, kind, reason, message string) {
-	*n = append(*n, kind+" "+reason+" "+message)
+func (e *eventTexts) Add(_ runtime.Object, kind, reason, message string) {
+	*e = append(*e, kind+" "+reason+" "+message)
 }
 
 // Changed limits requeue the Services of the namespace. Invalid ones are reported once, in the log and by an
@@ -30,12 +30,12 @@ func TestBoundsOfANamespaceChange(t *testing.T) {
 	}
 	bounded := func(value string) map[string]string { return map[string]string{service.MaxRules: value} }
 	for _, tt := range []struct {
-		about    string
-		byLabels bool
-		was, is  *corev1.Namespace
-		asks     bool
-		reported int
-		isListed bool // at a start, when Services have an event of their own
+		about        string
+		byLabels     bool
+		before, want *corev1.Namespace
+		asks         bool
+		reported     int
+		isListed     bool // at a start, when Services have an event of their own
 	}{
 		{"nothing", false, team("a", bounded("5")), team("a", bounded("5")), false, 0, false},
 		{"another annotation", false, team("a", nil), team("a", map[string]string{"x": "5"}), false, 0, false},
@@ -54,10 +54,10 @@ func TestBoundsOfANamespaceChange(t *testing.T) {
 		var log bytes.Buffer
 		r := &Reconciler{cfg: Config{Events: &events, Log: slog.New(slog.NewTextHandler(&log, nil))}}
 		p, asks := r.namespaceChanged(tt.byLabels), false
-		if tt.was == nil {
-			asks = p.Create(event.CreateEvent{Object: tt.is, IsInInitialList: tt.isListed})
+		if tt.before == nil {
+			asks = p.Create(event.CreateEvent{Object: tt.want, IsInInitialList: tt.isListed})
 		} else {
-			asks = p.Update(event.UpdateEvent{ObjectOld: tt.was, ObjectNew: tt.is})
+			asks = p.Update(event.UpdateEvent{ObjectOld: tt.before, ObjectNew: tt.want})
 		}
 		if asks != tt.asks || len(events) != tt.reported || strings.Count(log.String(), "\n") != tt.reported {
 			t.Errorf("%s: asks %v, events %q, log %s", tt.about, asks, events, &log)

@@ -21,8 +21,8 @@ import (
 type serviceCluster struct{ *Reconciler }
 
 // Service implements servicelb.Cluster.
-func (v serviceCluster) Service(name string) (servicelb.Service, bool) {
-	s := cache.Get[corev1.Service](v.view.Services, name)
+func (c serviceCluster) Service(name string) (servicelb.Service, bool) {
+	s := cache.Get[corev1.Service](c.view.Services, name)
 	if s == nil {
 		return servicelb.Service{}, false
 	}
@@ -30,42 +30,42 @@ func (v serviceCluster) Service(name string) (servicelb.Service, bool) {
 }
 
 // Exists implements servicelb.Cluster.
-func (v serviceCluster) Exists(ctx context.Context, name, uid string) (bool, error) {
+func (c serviceCluster) Exists(ctx context.Context, name, uid string) (bool, error) {
 	if cache.IsGatewayKey(name) {
-		return v.gateways.Exists(ctx, name, uid)
+		return c.gateways.Exists(ctx, name, uid)
 	}
 	s := &corev1.Service{}
-	err := v.cfg.API.Reader.Get(ctx, cache.NamespacedName(name), s)
+	err := c.cfg.API.Reader.Get(ctx, cache.NamespacedName(name), s)
 	return err == nil && string(s.UID) == uid, client.IgnoreNotFound(err)
 }
 
 // NamespaceLabels implements servicelb.Cluster.
-func (v serviceCluster) NamespaceLabels(ctx context.Context, name string) (map[string]string, error) {
+func (c serviceCluster) NamespaceLabels(ctx context.Context, name string) (map[string]string, error) {
 	ns := &corev1.Namespace{}
-	if err := v.cfg.API.Cached.Get(ctx, client.ObjectKey{Name: name}, ns); err != nil {
+	if err := c.cfg.API.Cached.Get(ctx, client.ObjectKey{Name: name}, ns); err != nil {
 		return nil, fmt.Errorf("labels of namespace %s: %w", name, err)
 	}
 	return ns.Labels, nil
 }
 
 // AllowsGatewayLoadBalancer implements servicelb.Cluster.
-func (v serviceCluster) AllowsGatewayLoadBalancer(namespace string, balancer lb.LoadBalancerID) (allowed, known bool) {
-	return v.ownership.AllowsGatewayLoadBalancer(namespace, balancer)
+func (c serviceCluster) AllowsGatewayLoadBalancer(namespace string, balancer lb.LoadBalancerID) (allowed, known bool) {
+	return c.ownership.AllowsGatewayLoadBalancer(namespace, balancer)
 }
 
 // PoolNames implements servicelb.Cluster.
-func (v serviceCluster) PoolNames(s servicelb.Service) []string {
-	return v.ownership.PoolNames(v.view.ServiceObject(s))
+func (c serviceCluster) PoolNames(s servicelb.Service) []string {
+	return c.ownership.PoolNames(c.view.ServiceObject(s))
 }
 
 // RecordedPools implements servicelb.Cluster.
-func (v serviceCluster) RecordedPools(s servicelb.Service, names []string, on []lb.LoadBalancerID) (recorded, created []lb.PoolID) {
-	return v.ownership.RecordedPools(v.view.ServiceObject(s), names, on)
+func (c serviceCluster) RecordedPools(s servicelb.Service, names []string, on []lb.LoadBalancerID) (recorded, created []lb.PoolID) {
+	return c.ownership.RecordedPools(c.view.ServiceObject(s), names, on)
 }
 
 // ProxyProtocolNeighbor implements servicelb.Cluster.
-func (v serviceCluster) ProxyProtocolNeighbor(s servicelb.Service) string {
-	for _, other := range cache.List[corev1.Service](v.view.Services, cache.ServicesProxied, "") {
+func (c serviceCluster) ProxyProtocolNeighbor(s servicelb.Service) string {
+	for _, other := range cache.List[corev1.Service](c.view.Services, cache.ServicesProxied, "") {
 		svc := cache.ServiceLB(other)
 		if svc.Name != s.Name && len(svc.Record.LoadBalancers) > 0 && len(s.Record.LoadBalancers) > 0 && strings.EqualFold(svc.Record.LoadBalancers[0], s.Record.LoadBalancers[0]) {
 			return svc.Name
@@ -75,20 +75,20 @@ func (v serviceCluster) ProxyProtocolNeighbor(s servicelb.Service) string {
 }
 
 // SharesAddress implements servicelb.Cluster.
-func (v serviceCluster) SharesAddress(s servicelb.Service) bool {
-	return v.view.SharesAddress(v.view.ServiceObject(s))
+func (c serviceCluster) SharesAddress(s servicelb.Service) bool {
+	return c.view.SharesAddress(c.view.ServiceObject(s))
 }
 
 // HasEndpoints implements servicelb.Cluster.
-func (v serviceCluster) HasEndpoints(name string) bool {
-	return cache.IsGatewayKey(name) || v.view.HasEndpoints(name)
+func (c serviceCluster) HasEndpoints(name string) bool {
+	return cache.IsGatewayKey(name) || c.view.HasEndpoints(name)
 }
 
 // EmptyPool implements servicelb.Cluster.
-func (v serviceCluster) EmptyPool(on lb.LoadBalancerID, pools []service.Pool) string {
+func (c serviceCluster) EmptyPool(on lb.LoadBalancerID, pools []service.Pool) string {
 	for _, pool := range pools {
-		holder := v.pools.PoolOwner(lb.PoolID{LoadBalancer: on, Name: pool.Name})
-		if holder != nil && v.ownership.Statuses.LacksMembers(holder) {
+		holder := c.pools.PoolOwner(lb.PoolID{LoadBalancer: on, Name: pool.Name})
+		if holder != nil && c.ownership.Statuses.LacksMembers(holder) {
 			return pool.Name
 		}
 	}
@@ -96,9 +96,9 @@ func (v serviceCluster) EmptyPool(on lb.LoadBalancerID, pools []service.Pool) st
 }
 
 // ServicesWithAddress implements servicelb.Cluster.
-func (v serviceCluster) ServicesWithAddress() []string {
+func (c serviceCluster) ServicesWithAddress() []string {
 	var names []string
-	for _, s := range cache.List[corev1.Service](v.view.Services, cache.ServicesBalanced, "") {
+	for _, s := range cache.List[corev1.Service](c.view.Services, cache.ServicesBalanced, "") {
 		if len(s.Status.LoadBalancer.Ingress) > 0 {
 			names = append(names, metadata.Key(s.Namespace, s.Name))
 		}

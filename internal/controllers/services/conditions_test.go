@@ -16,7 +16,7 @@ func TestConditionsAreWrittenOnChange(t *testing.T) {
 	for _, tt := range []struct {
 		about string
 		edit  func(*metav1.Condition)
-		is    bool
+		want  bool
 	}{
 		{"the same", func(*metav1.Condition) {}, false},
 		{"another status", func(c *metav1.Condition) { c.Status = metav1.ConditionFalse }, true},
@@ -30,8 +30,8 @@ func TestConditionsAreWrittenOnChange(t *testing.T) {
 	} {
 		next := want
 		tt.edit(&next)
-		if part := conditionPatch(shows, next, false); (part != nil) != tt.is {
-			t.Errorf("%s: %v, want a write: %v", tt.about, part, tt.is)
+		if part := conditionPatch(shows, next, false); (part != nil) != tt.want {
+			t.Errorf("%s: %v, want a write: %v", tt.about, part, tt.want)
 		}
 		if conditionPatch(shows, next, true) == nil {
 			t.Errorf("%s: it is not written where the copy may be older than what was written last", tt.about)

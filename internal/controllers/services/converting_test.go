@@ -22,7 +22,7 @@ import (
 )
 
 // Rules use a pool that has nine tenths of its members, and never one that is being emptied.
-func TestWhenAPoolIsFilled(t *testing.T) {
+func TestFilledPools(t *testing.T) {
 	made := objects.RecordedAs(v1alpha1.MadeForNodes)
 	paused := func(p *v1alpha1.BackendPool) { p.Spec.Paused = true }
 	unreadable := func(p *v1alpha1.BackendPool) {
@@ -31,7 +31,7 @@ func TestWhenAPoolIsFilled(t *testing.T) {
 	unusable := func(p *v1alpha1.BackendPool) {
 		p.Status.Unusable = []v1alpha1.UnusableNode{{Node: "n3", Address: "10.0.0.3", Reason: "Azure has no virtual machine n3"}}
 	}
-	nobody := func(p *v1alpha1.BackendPool) { p.Spec.Nodes.Selector = cache.SelectNone() }
+	none := func(p *v1alpha1.BackendPool) { p.Spec.Nodes.Selector = cache.SelectNone() }
 	for _, row := range []struct {
 		name              string
 		nodes, in, others int
@@ -51,7 +51,7 @@ func TestWhenAPoolIsFilled(t *testing.T) {
 		{"interfaces, one of three, and another cannot join", 3, 1, 0, true, objects.ManagedNodePool(made, unusable), true},
 		{"all, by its BackendPool", 3, 3, 0, false, objects.ManagedNodePool(made), false},
 		{"all, and they are taken out", 3, 3, 0, false, objects.ManagedNodePool(made, objects.WithAzurePool, objects.WithDeletion), true},
-		{"all, and they are to be taken out", 3, 3, 0, false, objects.ManagedNodePool(made, nobody), true},
+		{"all, and they are to be taken out", 3, 3, 0, false, objects.ManagedNodePool(made, none), true},
 		{"one, and it stays as it is", 3, 1, 0, false, objects.ManagedNodePool(made, paused), false},
 		{"none, and it stays as it is", 3, 0, 0, false, objects.ManagedNodePool(made, paused), true},
 		{"none, of no nodes", 0, 0, 0, false, nil, false},
@@ -84,8 +84,8 @@ func TestWhenAPoolIsFilled(t *testing.T) {
 		for n := range row.others {
 			pool.Addresses = append(pool.Addresses, lb.Address{IP: netip.AddrFrom4([4]byte{192, 0, 2, byte(n)})})
 		}
-		all := service.Pool{Name: "kubernetes", Family: lb.IPv4, Shared: true, Interfaces: row.nic}
-		if got := r.Services.NeedsMembers("shop/web", r.Ownership.LoadBalancers.ID("kubernetes"), all, pool); got != row.waits {
+		shared := service.Pool{Name: "kubernetes", Family: lb.IPv4, Shared: true, Interfaces: row.nic}
+		if got := r.Services.NeedsMembers("shop/web", r.Ownership.LoadBalancers.ID("kubernetes"), shared, pool); got != row.waits {
 			t.Errorf("%s: waited for: %t, want %t", row.name, got, row.waits)
 		}
 	}

@@ -23,12 +23,12 @@ import (
 
 // newHoldingCluster is a cluster with these BackendPools and the served Service shop/web on load balancers kubernetes
 // and kubernetes-internal.
-func newHoldingCluster(t *testing.T, all ...*v1alpha1.BackendPool) *controllers.Controllers {
+func newHoldingCluster(t *testing.T, pools ...*v1alpha1.BackendPool) *controllers.Controllers {
 	t.Helper()
 	web := objects.NewService(corev1.ServiceTypeLoadBalancer)
 	web.UID, web.Finalizers, web.Spec.ExternalTrafficPolicy = objects.WebUID, []string{metadata.ServiceFinalizer}, corev1.ServiceExternalTrafficPolicyLocal
 	have := offline.Objects{Services: []corev1.Service{*web}, Namespaces: []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}}}
-	for _, p := range all {
+	for _, p := range pools {
 		have.Pools = append(have.Pools, *p)
 	}
 	settings := service.Settings{ClusterName: "kubernetes", SeveralLoadBalancers: true}

@@ -25,8 +25,8 @@ import (
 type serviceDryRun struct{ r *Reconciler }
 
 // DryRun implements servicelb.DryRunner.
-func (v serviceDryRun) DryRun(ctx context.Context, s servicelb.Service, request func(context.Context, servicelb.Locator) (loadbalancer.Request, bool, error)) (string, error) {
-	r := v.r.options.NewDryRun()
+func (d serviceDryRun) DryRun(ctx context.Context, s servicelb.Service, request func(context.Context, servicelb.Locator) (loadbalancer.Request, bool, error)) (string, error) {
+	r := d.r.options.NewDryRun()
 	req, ok, err := request(ctx, r)
 	if err != nil {
 		return "", err
@@ -35,8 +35,8 @@ func (v serviceDryRun) DryRun(ctx context.Context, s servicelb.Service, request 
 		return planview.Report{}.FormatBrief(), nil
 	}
 	refused, err := r.DryRun(ctx, req, func(pool service.Pool) (diff.Desired, error) {
-		return v.desiredOf(v.r.view.ServiceObject(s), req.On, pool)
-	}, v.r.view.Draining != nil)
+		return d.desiredOf(d.r.view.ServiceObject(s), req.On, pool)
+	}, d.r.view.Draining != nil)
 	switch {
 	case err != nil:
 		return "", err
@@ -49,31 +49,31 @@ func (v serviceDryRun) DryRun(ctx context.Context, s servicelb.Service, request 
 }
 
 // desiredOf returns the desired members of a Service's pool, which may not have a BackendPool yet.
-func (v serviceDryRun) desiredOf(s *corev1.Service, on lb.LoadBalancerID, pool service.Pool) (diff.Desired, error) {
-	p := v.r.ownership.NewBackendPool(s, on, pool)
+func (d serviceDryRun) desiredOf(s *corev1.Service, on lb.LoadBalancerID, pool service.Pool) (diff.Desired, error) {
+	p := d.r.ownership.NewBackendPool(s, on, pool)
 	desired := diff.Desired{}
-	if pool := v.r.view.Pool(p.Namespace, p.Name); pool != nil {
+	if pool := d.r.view.Pool(p.Namespace, p.Name); pool != nil {
 		p = pool
-		if e := v.r.ownership.Statuses.GetEntry(backendpool.RefOf(pool)); e != nil {
+		if e := d.r.ownership.Statuses.GetEntry(backendpool.RefOf(pool)); e != nil {
 			desired.Record = e.MemberRecord()
 		}
 	}
-	set, err := v.r.view.Members(p)
+	set, err := d.r.view.Members(p)
 	if err != nil {
 		return desired, err
 	}
-	desired.Addresses, desired.IsOwnAddress, desired.IsExclusive = set.Addresses, v.r.pools.ManagedAddresses(p), v.r.ownership.IsCreatedByWeir(p)
-	desired.AddressOf = func(machine string) (netip.Addr, bool) { return v.r.view.AddressOf(machine, pool.Family) }
+	desired.Addresses, desired.IsOwnAddress, desired.IsExclusive = set.Addresses, d.r.pools.ManagedAddresses(p), d.r.ownership.IsCreatedByWeir(p)
+	desired.AddressOf = func(machine string) (netip.Addr, bool) { return d.r.view.AddressOf(machine, pool.Family) }
 	return desired, nil
 }
 
 // RecordPlan implements servicelb.Store.
-func (r serviceStatusStore) RecordPlan(ctx context.Context, s servicelb.Service, text string) error {
-	for _, p := range cache.List[v1alpha1.BackendPool](r.view.Pools, cache.PoolsByService, s.Name) {
-		if !r.ownership.IsCreatedByWeir(p) {
+func (store serviceStatusStore) RecordPlan(ctx context.Context, s servicelb.Service, text string) error {
+	for _, p := range cache.List[v1alpha1.BackendPool](store.view.Pools, cache.PoolsByService, s.Name) {
+		if !store.ownership.IsCreatedByWeir(p) {
 			continue
 		}
-		if err := r.pools.RecordPlan(ctx, p, text); err != nil {
+		if err := store.pools.RecordPlan(ctx, p, text); err != nil {
 			return err
 		}
 	}

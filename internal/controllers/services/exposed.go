@@ -25,7 +25,7 @@ import (
 
 // ExposedServices implements loadbalancer.Cluster.
 func (r *Reconciler) ExposedServices() []loadbalancer.ExposedService {
-	var all []loadbalancer.ExposedService
+	var services []loadbalancer.ExposedService
 	for _, obj := range r.view.Services.List() {
 		s, ok := obj.(*corev1.Service)
 		if !ok || s.Spec.Type != corev1.ServiceTypeLoadBalancer && !cache.HasFinalizer(s) {
@@ -42,9 +42,9 @@ func (r *Reconciler) ExposedServices() []loadbalancer.ExposedService {
 				r.NodePorts = append(r.NodePorts, p.NodePort)
 			}
 		}
-		all = append(all, r)
+		services = append(services, r)
 	}
-	return all
+	return services
 }
 
 // NamespaceBounds implements loadbalancer.Cluster.
@@ -58,13 +58,13 @@ func (r *Reconciler) NamespaceBounds(namespace string) service.NamespaceSettings
 
 // NodeAddresses implements loadbalancer.Cluster.
 func (r *Reconciler) NodeAddresses() []netip.Addr {
-	var all []netip.Addr
+	var addresses []netip.Addr
 	for _, obj := range r.view.Nodes.List() {
 		if n, ok := obj.(*corev1.Node); ok {
-			all = append(all, cache.InternalIPs(n)...)
+			addresses = append(addresses, cache.InternalIPs(n)...)
 		}
 	}
-	return all
+	return addresses
 }
 
 // NodesOf implements loadbalancer.Cluster. It includes nodes without endpoints: those with endpoints change with
@@ -73,7 +73,7 @@ func (r *Reconciler) NodesOf(on lb.LoadBalancerID, allNodes bool) ([]netip.Addr,
 	if !allNodes && len(r.options.Configurations) > 0 && r.CheckAllPlaced() != nil {
 		return nil, false
 	}
-	var all []netip.Addr
+	var addresses []netip.Addr
 	for i, name := range r.options.Settings.SharedPools() {
 		family := []lb.Family{lb.IPv4, lb.IPv6}[i]
 		interfaces := r.options.Settings.UsesInterfaces(r.MemberKind(lb.PoolID{LoadBalancer: on, Name: name}))
@@ -86,12 +86,12 @@ func (r *Reconciler) NodesOf(on lb.LoadBalancerID, allNodes bool) ([]netip.Addr,
 			return nil, false
 		}
 		for _, a := range set.Addresses {
-			all = append(all, a.IP)
+			addresses = append(addresses, a.IP)
 		}
-		all = append(all, set.PendingAddresses...) // their machines may still be members
+		addresses = append(addresses, set.PendingAddresses...) // their machines may still be members
 	}
-	slices.SortFunc(all, netip.Addr.Compare)
-	return slices.Compact(all), true
+	slices.SortFunc(addresses, netip.Addr.Compare)
+	return slices.Compact(addresses), true
 }
 
 func (r *Reconciler) servicesAtNodes(_ context.Context, _ client.Object) []reconcile.Request {
@@ -203,17 +203,17 @@ func (r *Reconciler) ForeignMembers(ctx context.Context, pool lb.Pool) ([]string
 
 // foreignAddresses returns the addresses of a pool that none of these functions accepts.
 func foreignAddresses(pool lb.Pool, ours ...func(netip.Addr) bool) []string {
-	var all []string
+	var addresses []string
 	for _, a := range pool.Addresses {
 		isOurs := !a.IP.IsValid()
 		for _, accepts := range ours {
 			isOurs = isOurs || accepts(a.IP)
 		}
 		if !isOurs {
-			all = append(all, a.IP.String())
+			addresses = append(addresses, a.IP.String())
 		}
 	}
-	return all
+	return addresses
 }
 
 func isOneOf(ips []netip.Addr) func(netip.Addr) bool {

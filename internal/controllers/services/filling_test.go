@@ -13,9 +13,9 @@ import (
 )
 
 // Awaits is true only for pools that will be filled.
-func TestWhichPoolsAreWaitedFor(t *testing.T) {
+func TestAwaitedPools(t *testing.T) {
 	paused := func(p *v1alpha1.BackendPool) { p.Spec.Paused = true }
-	all := service.Pool{Name: "kubernetes", Family: lb.IPv4, Shared: true}
+	shared := service.Pool{Name: "kubernetes", Family: lb.IPv4, Shared: true}
 	for _, row := range []struct {
 		name    string
 		service string
@@ -24,13 +24,13 @@ func TestWhichPoolsAreWaitedFor(t *testing.T) {
 		holder  *v1alpha1.BackendPool
 		want    bool
 	}{
-		{"that of all nodes", "shop/web", all, true, nil, true},
-		{"one that has its BackendPool", "shop/web", all, true, objects.ManagedNodePool(objects.RecordedAs(v1alpha1.MadeForNodes)), true},
-		{"one that stays as it is, and is empty", "shop/web", all, true, objects.ManagedNodePool(objects.RecordedAs(v1alpha1.MadeForNodes), paused), true},
-		{"there are no nodes", "shop/web", all, false, nil, false},
+		{"that of all nodes", "shop/web", shared, true, nil, true},
+		{"one that has its BackendPool", "shop/web", shared, true, objects.ManagedNodePool(objects.RecordedAs(v1alpha1.MadeForNodes)), true},
+		{"one that stays as it is, and is empty", "shop/web", shared, true, objects.ManagedNodePool(objects.RecordedAs(v1alpha1.MadeForNodes), paused), true},
+		{"there are no nodes", "shop/web", shared, false, nil, false},
 		{"of another family", "shop/web", service.Pool{Name: "kubernetes-IPv6", Family: lb.IPv6, Shared: true}, true, nil, false},
 		{"without endpoints", "shop/web", service.Pool{Name: "shop-web", Family: lb.IPv4}, true, nil, false},
-		{"of a Service that is gone", "shop/gone", all, true, nil, false},
+		{"of a Service that is gone", "shop/gone", shared, true, nil, false},
 	} {
 		var pools []*v1alpha1.BackendPool
 		if row.holder != nil {

@@ -13,10 +13,10 @@ import (
 )
 
 // Foreign addresses are those not in the BackendPool's record, or without one, not of nodes.
-func TestWhatOthersHavePutIntoAPool(t *testing.T) {
+func TestForeignMembers(t *testing.T) {
 	at := lb.LoadBalancerID{SubscriptionID: "s0", ResourceGroup: "rg0", Name: "kubernetes"}
 	made, took := objects.RecordedAs(v1alpha1.MadeForNodes), objects.WithAzurePool
-	theirs := func(p *v1alpha1.BackendPool) { p.Namespace, p.Name = "shop", "mine" }
+	foreign := func(p *v1alpha1.BackendPool) { p.Namespace, p.Name = "shop", "mine" }
 	wrote := func(p *v1alpha1.BackendPool) { p.Status.WrittenAddresses = []string{"10.0.0.1", "10.0.0.8"} } // 10.0.0.8 is of a deleted node
 	for _, tt := range []struct {
 		about string
@@ -27,7 +27,7 @@ func TestWhatOthersHavePutIntoAPool(t *testing.T) {
 		{"on record", "kubernetes", []func(*v1alpha1.BackendPool){made, took, wrote}, "[10.0.0.2 10.0.7.7]"},
 		{"taken, and nothing on record", "kubernetes", []func(*v1alpha1.BackendPool){made, took}, "[10.0.0.1 10.0.0.2 10.0.0.8 10.0.7.7]"},
 		{"made by Weir, and not taken yet", "kubernetes", []func(*v1alpha1.BackendPool){made}, "[]"},
-		{"made by somebody, and not taken yet", "kubernetes", []func(*v1alpha1.BackendPool){theirs}, "[10.0.0.8 10.0.7.7]"},
+		{"made by somebody, and not taken yet", "kubernetes", []func(*v1alpha1.BackendPool){foreign}, "[10.0.0.8 10.0.7.7]"},
 		{"without a BackendPool", "other", nil, "[10.0.0.8 10.0.7.7]"},
 	} {
 		t.Run(tt.about, func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestWhatOthersHavePutIntoAPool(t *testing.T) {
 }
 
 // In a pool of network interfaces those of nodes are Weir's in any case; the others are named.
-func TestWhatOthersHavePutIntoAPoolOfInterfaces(t *testing.T) {
+func TestForeignInterfaces(t *testing.T) {
 	const group = "/subscriptions/s0/resourceGroups/rg0/providers/Microsoft."
 	r := newHoldingCluster(t)
 	instance, alone := objects.NewNode(1), objects.NewNode(2)
@@ -76,7 +76,7 @@ func TestWhatOthersHavePutIntoAPoolOfInterfaces(t *testing.T) {
 }
 
 // A pool is Weir's to fill while it has a BackendPool created by Weir, even a deleted one.
-func TestWhetherWeirFillsAPool(t *testing.T) {
+func TestPoolsFilledByWeir(t *testing.T) {
 	at := lb.PoolID{LoadBalancer: lb.LoadBalancerID{SubscriptionID: "s0", ResourceGroup: "rg0", Name: "Kubernetes"}, Name: "kubernetes"}
 	made := objects.RecordedAs(v1alpha1.MadeForNodes)
 	for about, tt := range map[string]struct {

@@ -59,7 +59,7 @@ func (h holds) MemberKind(pool lb.PoolID) service.MemberKind {
 }
 
 func (h holds) foreignInterfaces(pool lb.Pool) []string {
-	var all []string
+	var interfaces []string
 	for _, a := range pool.Addresses {
 		if a.Machine != "" && len(cache.List[corev1.Node](h.view.Nodes, cache.NodesByMachine, a.Machine)) > 0 {
 			continue
@@ -70,7 +70,7 @@ func (h holds) foreignInterfaces(pool lb.Pool) []string {
 		} else if of, err := nic.ParseMachine("azure://" + machine); err == nil {
 			name = "network interface of " + of.String()
 		}
-		all = append(all, name)
+		interfaces = append(interfaces, name)
 	}
-	return all
+	return interfaces
 }

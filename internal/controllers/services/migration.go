@@ -20,11 +20,11 @@ import (
 
 // LoadBalancers returns the IDs of all load balancers of the cluster, existing or not.
 func LoadBalancers(r *Reconciler) []lb.LoadBalancerID {
-	var all []lb.LoadBalancerID
+	var ids []lb.LoadBalancerID
 	for _, name := range r.deployer.Names() {
-		all = append(all, r.deployer.ID(name))
+		ids = append(ids, r.deployer.ID(name))
 	}
-	return all
+	return ids
 }
 
 // RecordMigrationEvent records an event on a Service.
@@ -51,23 +51,23 @@ func SetMigrationProgress(ctx context.Context, r *Reconciler, service, text stri
 // MigratedServices returns the Services that are served or must be cleaned up, with desired frontends and published
 // addresses. An invalid Service still has its addresses.
 func MigratedServices(r *Reconciler) []phase.Service {
-	var all []phase.Service
+	var services []phase.Service
 	for _, s := range cache.List[corev1.Service](r.view.Services, cache.ServicesBalanced, "") {
-		ours := r.view.Serving.IsManaged(s)
-		if !ours && !r.view.Serving.NeedsCleanup(s) {
+		managed := r.view.Serving.IsManaged(s)
+		if !managed && !r.view.Serving.NeedsCleanup(s) {
 			continue
 		}
 		wants, _ := service.BuildSpec(cache.ServiceOf(s), r.options.Settings)
 		on := service.LoadBalancerName(r.deployer.Names()[0], wants.Internal)
 		if at := servicelb.ParseNames(s.Annotations[metadata.PlaceAnnotation]); len(at) > 0 {
-			for _, ours := range r.deployer.Names() { // a user who can edit the Service can edit its record
-				if strings.EqualFold(ours, at[0]) {
-					on = ours
+			for _, name := range r.deployer.Names() { // a user who can edit the Service can edit its record
+				if strings.EqualFold(name, at[0]) {
+					on = name
 				}
 			}
 		}
 		of := phase.Service{Name: metadata.Key(s.Namespace, s.Name), LoadBalancer: r.deployer.ID(on), Addresses: cache.IngressAddresses(s),
-			Owner: service.OwnerNameOf(string(s.UID)), Skip: !ours || cache.DryRun(s)}
+			Owner: service.OwnerNameOf(string(s.UID)), Skip: !managed || cache.DryRun(s)}
 		for _, f := range wants.Frontends {
 			front := f.Frontend
 			if f.PublicIP != nil {
@@ -81,7 +81,7 @@ func MigratedServices(r *Reconciler) []phase.Service {
 				of.DedicatedRules++
 			}
 		}
-		all = append(all, of)
+		services = append(services, of)
 	}
-	return all
+	return services
 }

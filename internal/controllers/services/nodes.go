@@ -21,8 +21,8 @@ import (
 // CheckAllPlaced returns a servicelb.NotPlacedError unless the cache shows the label of each eligible node that
 // gets one. A selector set earlier would exclude unlabeled nodes.
 func (r *Reconciler) CheckAllPlaced() error {
-	if name, why := r.cfg.FirstUnplaced(r.view.EligibleNodes()); name != "" {
-		return servicelb.NotPlacedError{Node: name, Reason: why}
+	if name, reason := r.cfg.FirstUnplaced(r.view.EligibleNodes()); name != "" {
+		return servicelb.NotPlacedError{Node: name, Reason: reason}
 	}
 	return nil
 }
@@ -48,19 +48,19 @@ func (r *Reconciler) UpdateNodeSelectors(ctx context.Context) error {
 }
 
 // isPlacedNodePool reports whether Weir created the BackendPool for the nodes of one of several load balancers.
-func (r serviceStatusStore) isPlacedNodePool(p *v1alpha1.BackendPool) bool {
-	at, err := r.view.Target(p)
-	_, several := service.ConfigurationOf(at.LoadBalancer.Name, r.options.Configurations)
-	return err == nil && several && r.ownership.IsCreatedByWeir(p)
+func (store serviceStatusStore) isPlacedNodePool(p *v1alpha1.BackendPool) bool {
+	at, err := store.view.Target(p)
+	_, several := service.ConfigurationOf(at.LoadBalancer.Name, store.options.Configurations)
+	return err == nil && several && store.ownership.IsCreatedByWeir(p)
 }
 
-func (r serviceStatusStore) selectNodes(ctx context.Context, p *v1alpha1.BackendPool, want metav1.LabelSelector) error {
+func (store serviceStatusStore) selectNodes(ctx context.Context, p *v1alpha1.BackendPool, want metav1.LabelSelector) error {
 	if p.DeletionTimestamp != nil || cache.HasSelector(p, want) {
 		return nil
 	}
 	next := p.DeepCopy()
 	next.Spec.Nodes.Selector = want
-	err := r.cfg.API.Writer.Patch(ctx, next, client.MergeFrom(p), client.FieldOwner(k8s.FieldOwner))
+	err := store.cfg.API.Writer.Patch(ctx, next, client.MergeFrom(p), client.FieldOwner(k8s.FieldOwner))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("BackendPool %s: %w", metadata.Key(p.Namespace, p.Name), err)
 	}

@@ -27,16 +27,16 @@ type orphanSet struct {
 }
 
 // replaceAll stores the current leftovers and returns the new ones.
-func (l *orphanSet) replaceAll(all []loadbalancer.Orphan) (added []loadbalancer.Orphan) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (o *orphanSet) replaceAll(orphans []loadbalancer.Orphan) (added []loadbalancer.Orphan) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	next := map[loadbalancer.Orphan]bool{}
-	for _, orphan := range all {
-		if next[orphan] = true; !l.known[orphan] {
+	for _, orphan := range orphans {
+		if next[orphan] = true; !o.known[orphan] {
 			added = append(added, orphan)
 		}
 	}
-	l.known = next
+	o.known = next
 	return added
 }
 
@@ -73,16 +73,16 @@ func (r *Reconciler) RunOrphanSearch(ctx context.Context) {
 
 // findOrphans reports whether there are none.
 func (r *Reconciler) findOrphans(ctx context.Context) (none bool) {
-	all, err := r.deployer.ListOrphans(ctx)
+	orphans, err := r.deployer.ListOrphans(ctx)
 	if err != nil {
 		r.cfg.Log.DebugContext(ctx, "leftovers of Services cannot be looked for", "err", err)
 		return false
 	}
-	for _, orphan := range r.orphans.replaceAll(all) {
+	for _, orphan := range r.orphans.replaceAll(orphans) {
 		r.cfg.Log.WarnContext(ctx, "named as a Service's, and this cluster has no such Service: delete it by hand, unless another cluster of the same name has it",
 			"what", orphan.Description, "madeFor", orphan.Service)
 	}
-	return len(all) == 0
+	return len(orphans) == 0
 }
 
 // cleanUpUnneeded deletes resources left to others, and the BackendPools of load balancers that do not exist.

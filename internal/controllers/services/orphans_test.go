@@ -24,10 +24,10 @@ type fakeOrphans struct {
 	deletions atomic.Int64
 }
 
-func (l *fakeOrphans) ListOrphans(context.Context) ([]loadbalancer.Orphan, error) {
-	current := l.searches[0]
-	if len(l.searches) > 1 {
-		l.searches = l.searches[1:]
+func (f *fakeOrphans) ListOrphans(context.Context) ([]loadbalancer.Orphan, error) {
+	current := f.searches[0]
+	if len(f.searches) > 1 {
+		f.searches = f.searches[1:]
 	}
 	if current == nil {
 		return nil, errors.New("no answer")
@@ -35,8 +35,8 @@ func (l *fakeOrphans) ListOrphans(context.Context) ([]loadbalancer.Orphan, error
 	return current, nil
 }
 
-func (l *fakeOrphans) CleanUp(context.Context) (loadbalancer.CleanupResult, error) {
-	l.deletions.Add(1)
+func (f *fakeOrphans) CleanUp(context.Context) (loadbalancer.CleanupResult, error) {
+	f.deletions.Add(1)
 	return loadbalancer.CleanupResult{}, nil
 }
 
@@ -75,8 +75,8 @@ func TestOrphansAreReportedOnce(t *testing.T) {
 			t.Errorf("%d deletions, want %d: they do not wait for the looks", n, want)
 		}
 		cancel()
-		if said := log.String(); !strings.Contains(said, "public IP x") || !strings.Contains(said, "madeFor=shop/x") {
-			t.Errorf("said %s", said)
+		if output := log.String(); !strings.Contains(output, "public IP x") || !strings.Contains(output, "madeFor=shop/x") {
+			t.Errorf("said %s", output)
 		}
 	})
 }

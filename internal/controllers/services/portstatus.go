@@ -18,8 +18,8 @@ import (
 )
 
 // RejectPorts implements servicelb.Store.
-func (l serviceStatusStore) RejectPorts(ctx context.Context, v servicelb.Service, ports map[service.PortRef]string) error {
-	s := l.view.ServiceObject(v)
+func (store serviceStatusStore) RejectPorts(ctx context.Context, v servicelb.Service, ports map[service.PortRef]string) error {
+	s := store.view.ServiceObject(v)
 	if _, ok := cache.GatewayOf(s.Name); ok {
 		return nil // its status has no ports
 	}
@@ -38,24 +38,24 @@ func (l serviceStatusStore) RejectPorts(ctx context.Context, v servicelb.Service
 		return nil
 	}
 	// The patch replaces the ingress list: a stale copy would restore an old address.
-	return l.patchStatus(ctx, "status", next, client.MergeFromWithOptions(s, client.MergeFromWithOptimisticLock{}))
+	return store.patchStatus(ctx, "status", next, client.MergeFromWithOptions(s, client.MergeFromWithOptimisticLock{}))
 }
 
 // portStatuses returns the statuses of all ports, or nil if none has an error.
-func portStatuses(ports []corev1.ServicePort, why map[service.PortRef]string) (all []corev1.PortStatus) {
+func portStatuses(ports []corev1.ServicePort, reason map[service.PortRef]string) (statuses []corev1.PortStatus) {
 	found := false
 	for _, p := range ports {
 		status := corev1.PortStatus{Port: p.Port, Protocol: p.Protocol}
-		word := cmp.Or(why[service.PortRef{Port: p.Port, Protocol: string(p.Protocol)}], why[service.PortRef{Port: p.Port}])
+		word := cmp.Or(reason[service.PortRef{Port: p.Port, Protocol: string(p.Protocol)}], reason[service.PortRef{Port: p.Port}])
 		if word != "" {
 			found, status.Error = true, new(portErrorPrefix+word)
 		}
-		all = append(all, status)
+		statuses = append(statuses, status)
 	}
 	if !found {
 		return nil
 	}
-	return all
+	return statuses
 }
 
 // portErrorPrefix is the prefix of Weir's port errors; other errors are not removed.

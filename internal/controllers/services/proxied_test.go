@@ -15,7 +15,7 @@ import (
 )
 
 // A Service with PROXY protocol is found only from Services on the same load balancer.
-func TestWhichServiceHasTheProxyProtocolBeside(t *testing.T) {
+func TestProxyProtocolNeighbor(t *testing.T) {
 	link := objects.NewService(corev1.ServiceTypeLoadBalancer)
 	link.Name, link.UID = "link", "77"
 	link.Annotations = map[string]string{service.PLSCreate: "true", service.PLSProxyProtocol: "true", metadata.PlaceAnnotation: "kubernetes-internal"}

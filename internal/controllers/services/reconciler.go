@@ -61,7 +61,7 @@ type Config struct {
 	API       API
 	Events    Events
 	// FirstUnplaced returns the first node without a load balancer and the reason; "" if none.
-	FirstUnplaced func([]*corev1.Node) (name, why string)
+	FirstUnplaced func([]*corev1.Node) (name, reason string)
 	Backoff       k8s.QueueBackoff
 	Log           *slog.Logger
 }

@@ -74,28 +74,28 @@ func (*town) FindPlacement(_ context.Context, p loadbalancer.PlacementRequest) (
 }
 
 // EnsureLoadBalancer answers immediately, from another goroutine.
-func (w *town) EnsureLoadBalancer(req loadbalancer.Request) {
+func (t *town) EnsureLoadBalancer(req loadbalancer.Request) {
 	r := loadbalancer.Result{Request: req, Addresses: req.StatusAddresses}
-	w.requests++
+	t.requests++
 	if req.Desired != nil {
 		r.Pools = req.Desired.Pools
 	}
-	if w.converts && req.Desired != nil {
-		r.Pools, r.DrainingPools = []service.Pool{{Name: "kubernetes_addresses", Family: lb.IPv4, Shared: true}}, w.emptying
+	if t.converts && req.Desired != nil {
+		r.Pools, r.DrainingPools = []service.Pool{{Name: "kubernetes_addresses", Family: lb.IPv4, Shared: true}}, t.emptying
 	}
 	switch {
-	case w.rejects && !req.ProtectAddresses:
+	case t.rejects && !req.ProtectAddresses:
 		r.Err = &armerror.Fault{Class: armerror.Terminal, Code: "InternalServerError", Err: errors.New("not now")}
-	case req.Desired == nil && w.emptying != nil:
-		r.DrainingPools = w.emptying
+	case req.Desired == nil && t.emptying != nil:
+		r.DrainingPools = t.emptying
 	case req.Desired == nil:
-		w.removed = append(w.removed, req.Service)
-	case w.removesAll && req.ProtectAddresses:
+		t.removed = append(t.removed, req.Service)
+	case t.removesAll && req.ProtectAddresses:
 		r.Err = &loadbalancer.AddressLossError{Addresses: req.StatusAddresses}
-	case w.removesAll:
-		w.removed = append(w.removed, req.Service)
+	case t.removesAll:
+		t.removed = append(t.removed, req.Service)
 	}
-	go w.kube.Services.HandleResult(r)
+	go t.kube.Services.HandleResult(r)
 }
 
 // newTown returns a town with n served Services in sync.
@@ -125,21 +125,21 @@ func newTown(t *testing.T, n int) *town {
 	return w
 }
 
-func (w *town) enableClass(o services.Options) {
+func (t *town) enableClass(o services.Options) {
 	o.Class, o.Namespace = "weir.dev/azure", "default"
-	o.Settings = service.Settings{ClusterName: "kubernetes", SeveralLoadBalancers: true, VirtualNetwork: "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/net", Subnet: "nodes", Interfaces: w.interfaces, ConvertsPools: w.converts}
-	w.kube.EnableLoadBalancers(w, o)
+	o.Settings = service.Settings{ClusterName: "kubernetes", SeveralLoadBalancers: true, VirtualNetwork: "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/net", Subnet: "nodes", Interfaces: t.interfaces, ConvertsPools: t.converts}
+	t.kube.EnableLoadBalancers(t, o)
 }
 
 // advanceTime advances time and reconciles each Service once a second.
-func (w *town) advanceTime(d time.Duration) {
-	w.t.Helper()
+func (t *town) advanceTime(d time.Duration) {
+	t.t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Second) {
-		for _, s := range w.all {
+		for _, s := range t.all {
 			for range 3 { // a request, its result and the follow-up
 				req := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: s.Namespace, Name: s.Name}}
-				if _, err := w.kube.Services.Reconcile(w.t.Context(), req); err != nil {
-					w.t.Fatal(err)
+				if _, err := t.kube.Services.Reconcile(t.t.Context(), req); err != nil {
+					t.t.Fatal(err)
 				}
 				synctest.Wait()
 			}
@@ -147,9 +147,9 @@ func (w *town) advanceTime(d time.Duration) {
 	}
 }
 
-func (w *town) stateCounts() string {
+func (t *town) stateCounts() string {
 	var texts []string
-	for state, n := range w.kube.Services.CountStates() {
+	for state, n := range t.kube.Services.CountStates() {
 		if n > 0 {
 			texts = append(texts, fmt.Sprint(n, " ", state))
 		}
@@ -158,12 +158,12 @@ func (w *town) stateCounts() string {
 	return strings.Join(texts, ", ")
 }
 
-func (w *town) editService(i int, edit func(*corev1.Service)) {
-	w.t.Helper()
-	svc := cache.Get[corev1.Service](w.kube.View.Services, metadata.Key(w.all[i].Namespace, w.all[i].Name)).DeepCopy()
+func (t *town) editService(i int, edit func(*corev1.Service)) {
+	t.t.Helper()
+	svc := cache.Get[corev1.Service](t.kube.View.Services, metadata.Key(t.all[i].Namespace, t.all[i].Name)).DeepCopy()
 	edit(svc)
-	if err := w.kube.View.Services.Update(svc); err != nil {
-		w.t.Fatal(err)
+	if err := t.kube.View.Services.Update(svc); err != nil {
+		t.t.Fatal(err)
 	}
 }
 
@@ -289,11 +289,11 @@ func TestARemovalThatFailsWaits(t *testing.T) {
 		w := newTown(t, 1)
 		w.removesAll, w.rejects = true, true
 		req := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web-0"}}
-		for i, asked := range []int{1, 2, 2} { // blocked; allowed; rejected
+		for i, requested := range []int{1, 2, 2} { // blocked; allowed; rejected
 			r, err := w.kube.Services.Reconcile(t.Context(), req)
 			synctest.Wait()
-			if err != nil || w.requests != asked || (r.RequeueAfter > 0) != (i == 2) {
-				t.Errorf("after %d: %d requests, want %d; %v, %v", i, w.requests, asked, r, err)
+			if err != nil || w.requests != requested || (r.RequeueAfter > 0) != (i == 2) {
+				t.Errorf("after %d: %d requests, want %d; %v, %v", i, w.requests, requested, r, err)
 			}
 		}
 	})

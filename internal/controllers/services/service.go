@@ -221,8 +221,8 @@ func (r *Reconciler) HandleEmpty(p *v1alpha1.BackendPool) {
 }
 
 // recheckPool rechecks a pool that was missing: its load balancer now exists.
-func (r serviceStatusStore) recheckPool(p *v1alpha1.BackendPool) {
-	r.pools.RecheckMissing(p, time.Now())
+func (store serviceStatusStore) recheckPool(p *v1alpha1.BackendPool) {
+	store.pools.RecheckMissing(p, time.Now())
 }
 
 // HandleDeletion cleans up the Service of a deleted BackendPool if the Service was deleted while no process was

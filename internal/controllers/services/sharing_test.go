@@ -63,12 +63,12 @@ func TestAddressOfServiceWithSCTP(t *testing.T) {
 		if got := services.SharesAddress(r.Services, cache.ServiceLB(tt.of)); got != tt.shares {
 			t.Errorf("%s: %t", about, got)
 		}
-		asked := false
+		requested := false
 		for _, req := range services.BalancedService(t.Context(), r.Services, tt.other) {
-			asked = asked || req.Name == "sctp"
+			requested = requested || req.Name == "sctp"
 		}
-		if asked != tt.shares {
-			t.Errorf("%s: an event of the other has it looked at: %t", about, asked)
+		if requested != tt.shares {
+			t.Errorf("%s: an event of the other has it looked at: %t", about, requested)
 		}
 		for _, req := range services.BalancedService(t.Context(), r.Services, tt.of) {
 			if req.Name == "other" {

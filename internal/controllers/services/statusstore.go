@@ -34,20 +34,20 @@ import (
 type serviceStatusStore struct{ *Reconciler }
 
 // PersistRecord implements servicelb.Store.
-func (l serviceStatusStore) PersistRecord(ctx context.Context, s servicelb.Service, r servicelb.Record) error {
+func (store serviceStatusStore) PersistRecord(ctx context.Context, s servicelb.Service, r servicelb.Record) error {
 	if cache.IsGatewayKey(s.Name) {
-		return l.gateways.PersistRecord(ctx, s, r)
+		return store.gateways.PersistRecord(ctx, s, r)
 	}
-	seen := l.cachedService(s)
+	seen := store.cachedService(s)
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		fresh := seen
 		if seen = nil; fresh == nil { // missing or outdated
 			fresh = &corev1.Service{}
-			if err := l.cfg.API.Reader.Get(ctx, cache.NamespacedName(s.Name), fresh); err != nil {
+			if err := store.cfg.API.Reader.Get(ctx, cache.NamespacedName(s.Name), fresh); err != nil {
 				return err
 			}
 		}
-		if string(fresh.UID) != s.UID || len(r.LoadBalancers) > 0 && fresh.DeletionTimestamp != nil && !l.view.Serving.NeedsCleanup(fresh) {
+		if string(fresh.UID) != s.UID || len(r.LoadBalancers) > 0 && fresh.DeletionTimestamp != nil && !store.view.Serving.NeedsCleanup(fresh) {
 			return servicelb.ErrServiceGone // too late: it must not get resources in Azure
 		}
 		before := fresh.DeepCopy()
@@ -55,10 +55,10 @@ func (l serviceStatusStore) PersistRecord(ctx context.Context, s servicelb.Servi
 			controllerutil.AddFinalizer(fresh, metadata.ServiceFinalizer)
 		}
 		if len(r.LoadBalancers) == 0 {
-			l.removeFinalizers(fresh)
+			store.removeFinalizers(fresh)
 		}
 		SetRecord(&fresh.ObjectMeta, r)
-		return l.cfg.API.Writer.Patch(ctx, fresh, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(k8s.FieldOwner))
+		return store.cfg.API.Writer.Patch(ctx, fresh, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(k8s.FieldOwner))
 	})
 	if apierrors.IsNotFound(err) {
 		return servicelb.ErrServiceGone
@@ -71,8 +71,8 @@ func (l serviceStatusStore) PersistRecord(ctx context.Context, s servicelb.Servi
 
 // cachedService returns the cached copy for an optimistic patch of that version. It returns nil if the cache does not
 // have all finalizers and records of the Service.
-func (l serviceStatusStore) cachedService(v servicelb.Service) *corev1.Service {
-	s := l.view.ServiceObject(v)
+func (store serviceStatusStore) cachedService(v servicelb.Service) *corev1.Service {
+	s := store.view.ServiceObject(v)
 	if s.ResourceVersion == "" || s.Spec.Type != corev1.ServiceTypeLoadBalancer && !cache.HasFinalizer(s) {
 		return nil
 	}
@@ -80,9 +80,9 @@ func (l serviceStatusStore) cachedService(v servicelb.Service) *corev1.Service {
 }
 
 // removeFinalizers removes the finalizers that keep a Service until its load balancer is deleted.
-func (l serviceStatusStore) removeFinalizers(s *corev1.Service) {
+func (store serviceStatusStore) removeFinalizers(s *corev1.Service) {
 	controllerutil.RemoveFinalizer(s, metadata.ServiceFinalizer)
-	if cache.OwnershipOf(s).HasAllFinalizers(l.options.Class) {
+	if cache.OwnershipOf(s).HasAllFinalizers(store.options.Class) {
 		controllerutil.RemoveFinalizer(s, metadata.CleanupFinalizer)
 	}
 }
@@ -114,8 +114,8 @@ func joinRecord(names []string) *string {
 }
 
 // PublishAddresses implements servicelb.Store.
-func (l serviceStatusStore) PublishAddresses(ctx context.Context, v servicelb.Service, addresses []netip.Addr) error {
-	return l.UpdateConditions(ctx, v, servicelb.StatusUpdate{HasAddresses: true, Addresses: addresses})
+func (store serviceStatusStore) PublishAddresses(ctx context.Context, v servicelb.Service, addresses []netip.Addr) error {
+	return store.UpdateConditions(ctx, v, servicelb.StatusUpdate{HasAddresses: true, Addresses: addresses})
 }
 
 // ingressOf returns the ingress list for addresses, and whether the status differs.
@@ -131,40 +131,40 @@ func sameIngress(a, b corev1.LoadBalancerIngress) bool {
 	return a.IP == b.IP && a.Hostname == b.Hostname && (a.IPMode == nil || b.IPMode == nil || *a.IPMode == *b.IPMode)
 }
 
-func (l serviceStatusStore) patchStatus(ctx context.Context, what string, s *corev1.Service, patch client.Patch) error {
-	err := l.cfg.API.Status.Patch(ctx, s, patch, client.FieldOwner(k8s.FieldOwner))
+func (store serviceStatusStore) patchStatus(ctx context.Context, subject string, s *corev1.Service, patch client.Patch) error {
+	err := store.cfg.API.Status.Patch(ctx, s, patch, client.FieldOwner(k8s.FieldOwner))
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("%s of Service %s: %w", what, metadata.Key(s.Namespace, s.Name), err)
+		return fmt.Errorf("%s of Service %s: %w", subject, metadata.Key(s.Namespace, s.Name), err)
 	}
 	return nil
 }
 
 // UpdateConflicts implements servicelb.Store.
-func (l serviceStatusStore) UpdateConflicts(ctx context.Context, v servicelb.Service, conflicts []loadbalancer.Conflict, force bool) error {
-	s := l.view.ServiceObject(v)
+func (store serviceStatusStore) UpdateConflicts(ctx context.Context, v servicelb.Service, conflicts []loadbalancer.Conflict, force bool) error {
+	s := store.view.ServiceObject(v)
 	var texts []string
 	for _, c := range conflicts {
 		texts = append(texts, conflictMessage(c, humanize.MaxMessage/len(conflicts)))
 	}
-	return l.setServiceCondition(ctx, s, metadata.ConditionConflict, metav1.ConditionTrue, EventConflict, strings.Join(texts, ". "), force)
+	return store.setServiceCondition(ctx, s, metadata.ConditionConflict, metav1.ConditionTrue, EventConflict, strings.Join(texts, ". "), force)
 }
 
 // UpdateLink implements servicelb.Store.
-func (l serviceStatusStore) UpdateLink(ctx context.Context, v servicelb.Service, state *privatelink.State, force bool) error {
-	s := l.view.ServiceObject(v)
+func (store serviceStatusStore) UpdateLink(ctx context.Context, v servicelb.Service, state *privatelink.State, force bool) error {
+	s := store.view.ServiceObject(v)
 	if state == nil {
-		return l.setServiceCondition(ctx, s, metadata.ConditionPrivateLink, "", "", "", force)
+		return store.setServiceCondition(ctx, s, metadata.ConditionPrivateLink, "", "", "", force)
 	}
 	status := metav1.ConditionFalse
 	if state.IsPublished() {
 		status = metav1.ConditionTrue
 	}
-	return l.setServiceCondition(ctx, s, metadata.ConditionPrivateLink, status, state.Reason, state.Text, force)
+	return store.setServiceCondition(ctx, s, metadata.ConditionPrivateLink, status, state.Reason, state.Text, force)
 }
 
 // UpdateConditions implements servicelb.Store.
-func (l serviceStatusStore) UpdateConditions(ctx context.Context, v servicelb.Service, c servicelb.StatusUpdate) error {
-	s := l.view.ServiceObject(v)
+func (store serviceStatusStore) UpdateConditions(ctx context.Context, v servicelb.Service, c servicelb.StatusUpdate) error {
+	s := store.view.ServiceObject(v)
 	status := map[string]any{}
 	if ingress, changed := ingressOf(s, c.Addresses); c.HasAddresses && changed {
 		status["loadBalancer"] = map[string]any{"ingress": ingress}
@@ -182,12 +182,12 @@ func (l serviceStatusStore) UpdateConditions(ctx context.Context, v servicelb.Se
 	if len(parts) > 0 {
 		status["conditions"] = parts
 	}
-	return l.patchFields(ctx, s, "status", status)
+	return store.patchFields(ctx, s, "status", status)
 }
 
-func (l serviceStatusStore) setServiceCondition(ctx context.Context, s *corev1.Service, kind string, status metav1.ConditionStatus, reason, text string, force bool) error {
+func (store serviceStatusStore) setServiceCondition(ctx context.Context, s *corev1.Service, kind string, status metav1.ConditionStatus, reason, text string, force bool) error {
 	if part := conditionPatch(s, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: text}, force); part != nil {
-		return l.patchFields(ctx, s, "condition", map[string]any{"conditions": []any{part}})
+		return store.patchFields(ctx, s, "condition", map[string]any{"conditions": []any{part}})
 	}
 	return nil
 }
@@ -214,27 +214,27 @@ func conditionPatch(s *corev1.Service, want metav1.Condition, force bool) any {
 }
 
 // patchFields patches status fields. The patch lists only Weir's conditions, because the cache has no others.
-func (l serviceStatusStore) patchFields(ctx context.Context, s *corev1.Service, what string, fields map[string]any) error {
+func (store serviceStatusStore) patchFields(ctx context.Context, s *corev1.Service, subject string, fields map[string]any) error {
 	if len(fields) == 0 {
 		return nil
 	}
 	body, err := json.Marshal(map[string]any{"status": fields})
 	if err != nil {
-		return fmt.Errorf("%s of Service %s: %w", what, metadata.Key(s.Namespace, s.Name), err)
+		return fmt.Errorf("%s of Service %s: %w", subject, metadata.Key(s.Namespace, s.Name), err)
 	}
 	if _, ok := cache.GatewayOf(s.Name); ok {
-		return l.gateways.PatchStatus(s, body)
+		return store.gateways.PatchStatus(s, body)
 	}
-	return l.patchStatus(ctx, what, s.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, body))
+	return store.patchStatus(ctx, subject, s.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, body))
 }
 
 // RequeuePools implements servicelb.Store.
-func (l serviceStatusStore) RequeuePools(s servicelb.Service) {
+func (store serviceStatusStore) RequeuePools(s servicelb.Service) {
 	name := cache.NamespacedName(s.Name)
-	for _, p := range l.view.PoolsOf(schedule.ServiceName{Namespace: name.Namespace, Name: name.Name}) {
-		l.pools.RequeuePool(client.ObjectKeyFromObject(p))
+	for _, p := range store.view.PoolsOf(schedule.ServiceName{Namespace: name.Namespace, Name: name.Name}) {
+		store.pools.RequeuePool(client.ObjectKeyFromObject(p))
 	}
 }
 
 // IsTransient implements servicelb.Store.
-func (l serviceStatusStore) IsTransient(err error) bool { return k8s.IsTransient(err) }
+func (store serviceStatusStore) IsTransient(err error) bool { return k8s.IsTransient(err) }

@@ -30,7 +30,7 @@ func TestATextIsInMemoryOnce(t *testing.T) {
 }
 
 // Long strings are not interned, and their number is limited.
-func TestWhatIsKnownIsBounded(t *testing.T) {
+func TestInternedTextIsBounded(t *testing.T) {
 	long := strings.Repeat("x", maxLength+1)
 	if Intern(long); table.texts[long] != "" {
 		t.Error("a long text is kept")

@@ -30,9 +30,9 @@ func TestKeepingTheJournalOfAMigration(t *testing.T) {
 	if err := m.SaveJournal(t.Context(), j); err != nil {
 		t.Fatal(err)
 	}
-	again, _, err := m.Load(t.Context())
-	if err != nil || phase.FormatJournal(again) != phase.FormatJournal(j) || recordOf(t, api)["else"] != "x" {
-		t.Errorf("%+v, %v, beside %v", again, err, recordOf(t, api))
+	second, _, err := m.Load(t.Context())
+	if err != nil || phase.FormatJournal(second) != phase.FormatJournal(j) || recordOf(t, api)["else"] != "x" {
+		t.Errorf("%+v, %v, beside %v", second, err, recordOf(t, api))
 	}
 	broken := fake.NewClientBuilder().WithScheme(metadata.Scheme()).WithObjects(recordHolding(map[string]string{keyMigration: "{"})).Build()
 	if _, _, err := (Migration{Reader: broken, Writer: broken, Namespace: "weir-system"}).Load(t.Context()); err == nil {
@@ -49,8 +49,8 @@ func TestSealingTheJournalOfAMigration(t *testing.T) {
 	undo := phase.UserRequests{Stop: &phase.UserRequest{Undo: true}, Run: &phase.UserRequest{}}
 	for _, tt := range []struct {
 		about        string
-		is           phase.Journal
-		asked        phase.UserRequests
+		want         phase.Journal
+		requested    phase.UserRequests
 		seals, undid bool
 	}{
 		{"nobody asks for anything", begun, phase.UserRequests{}, true, false},
@@ -61,26 +61,26 @@ func TestSealingTheJournalOfAMigration(t *testing.T) {
 	} {
 		holding := func() (Migration, func() map[string]string) {
 			api := fake.NewClientBuilder().WithScheme(metadata.Scheme()).WithObjects(recordHolding(map[string]string{
-				"else": "x", keyMigration: phase.FormatJournal(tt.is), keyRequests: phase.FormatUserRequests(tt.asked),
+				"else": "x", keyMigration: phase.FormatJournal(tt.want), keyRequests: phase.FormatUserRequests(tt.requested),
 			})).Build()
 			return Migration{Reader: api, Writer: api, Namespace: "weir-system"}, func() map[string]string { return recordOf(t, api) }
 		}
 		m, record := holding()
 		sealed, err := m.SaveFinalJournal(t.Context(), begun, final)
-		want := phase.FormatJournal(tt.is)
+		want := phase.FormatJournal(tt.want)
 		if tt.seals {
 			want = phase.FormatJournal(final)
 		}
-		if got := record(); err != nil || sealed != tt.seals || got[keyMigration] != want || got[keyRequests] != phase.FormatUserRequests(tt.asked) || got["else"] != "x" {
+		if got := record(); err != nil || sealed != tt.seals || got[keyMigration] != want || got[keyRequests] != phase.FormatUserRequests(tt.requested) || got["else"] != "x" {
 			t.Errorf("%s: sealed %t, %v: %v", tt.about, sealed, err, got)
 		}
 		m, record = holding()
 		undid, err := m.CompleteUndo(t.Context(), undone)
-		want, asked := phase.FormatJournal(tt.is), phase.FormatUserRequests(tt.asked)
+		want, requests := phase.FormatJournal(tt.want), phase.FormatUserRequests(tt.requested)
 		if tt.undid {
-			want, asked = phase.FormatJournal(undone), ""
+			want, requests = phase.FormatJournal(undone), ""
 		}
-		if got := record(); err != nil || undid != tt.undid || got[keyMigration] != want || got[keyRequests] != asked || got["else"] != "x" {
+		if got := record(); err != nil || undid != tt.undid || got[keyMigration] != want || got[keyRequests] != requests || got["else"] != "x" {
 			t.Errorf("%s: undone %t, %v: %v", tt.about, undid, err, got)
 		}
 	}
@@ -100,7 +100,7 @@ func TestMigrationReport(t *testing.T) {
 		},
 	})
 	m := Migration{Reader: api, Writer: api, Namespace: "weir-system"}
-	told := func() phase.Progress {
+	reported := func() phase.Progress {
 		r, err := Read(t.Context(), api, "weir-system")
 		if err != nil {
 			t.Fatal(err)
@@ -108,7 +108,7 @@ func TestMigrationReport(t *testing.T) {
 		progress, _ := r.MigrationReport()
 		return progress
 	}
-	if progress := told(); progress.State != "" {
+	if progress := reported(); progress.State != "" {
 		t.Errorf("an unreadable record has %+v", progress)
 	}
 	for range 2 {
@@ -116,22 +116,22 @@ func TestMigrationReport(t *testing.T) {
 			t.Errorf("%v after %d writes", err, writes)
 		}
 	}
-	if progress := told(); progress.AnsweredRequest != nil || progress.Reasons[0] != "a foreign rule" {
+	if progress := reported(); progress.AnsweredRequest != nil || progress.Reasons[0] != "a foreign rule" {
 		t.Errorf("before it is answered: %+v", progress)
 	}
-	if err := m.ClearStartRequest(t.Context()); err != nil || recordOf(t, api)[keyRequests] != "" || *told().AnsweredRequest != *run {
+	if err := m.ClearStartRequest(t.Context()); err != nil || recordOf(t, api)[keyRequests] != "" || *reported().AnsweredRequest != *run {
 		t.Errorf("answered: %v, %v", err, recordOf(t, api))
 	}
-	for _, tt := range []struct{ says, is phase.ProgressState }{{phase.ProgressIdle, phase.ProgressRejected}, {phase.ProgressRunning, phase.ProgressRunning}, {phase.ProgressIdle, phase.ProgressIdle}} {
-		if err := m.SaveReport(t.Context(), phase.NewProgress(tt.says)); err != nil || told().State != tt.is || *told().AnsweredRequest != *run {
-			t.Errorf("%s is told: %v, %+v", tt.says, err, told())
+	for _, tt := range []struct{ wantText, want phase.ProgressState }{{phase.ProgressIdle, phase.ProgressRejected}, {phase.ProgressRunning, phase.ProgressRunning}, {phase.ProgressIdle, phase.ProgressIdle}} {
+		if err := m.SaveReport(t.Context(), phase.NewProgress(tt.wantText)); err != nil || reported().State != tt.want || *reported().AnsweredRequest != *run {
+			t.Errorf("%s is told: %v, %+v", tt.wantText, err, reported())
 		}
 	}
 	undo := phase.UserRequests{Stop: &phase.UserRequest{By: "jane", Undo: true}, Run: &phase.UserRequest{ID: "2"}}
 	if err := UpdateRequests(t.Context(), api, "weir-system", func(Record) (phase.UserRequests, error) { return undo, nil }); err != nil {
 		t.Fatal(err)
 	}
-	if undid, err := m.CompleteUndo(t.Context(), phase.Journal{}); err != nil || !undid || told().State != phase.ProgressUndone || told().AnsweredRequest.ID != "2" || recordOf(t, api)["else"] != "x" {
+	if undid, err := m.CompleteUndo(t.Context(), phase.Journal{}); err != nil || !undid || reported().State != phase.ProgressUndone || reported().AnsweredRequest.ID != "2" || recordOf(t, api)["else"] != "x" {
 		t.Errorf("undone: %t, %v, %v", undid, err, recordOf(t, api))
 	}
 }

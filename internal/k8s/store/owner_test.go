@@ -67,13 +67,13 @@ func TestOwnersAreOnRecord(t *testing.T) {
 }
 
 func TestOwnersThatCannotBeRead(t *testing.T) {
-	for text, says := range map[string]string{
+	for text, wantText := range map[string]string{
 		"nonsense": `ConfigMap weir-system/weir-public-ips, key owners, line 1 is "nonsense": want the id of a public IP, a namespace and a time; to start with an empty record, delete the ConfigMap`,
 		ipKey("a") + " shop 2026-01-01T00:00:00Z\n" + ipKey("b") + " shop yesterday": "line 2",
 		"/subscriptions/s shop 2026-01-01T00:00:00Z":                                 "line 1",
 	} {
 		api := fake.NewClientBuilder().WithScheme(metadata.Scheme()).WithObjects(ownersHolding(text)).Build()
-		if r, err := (PublicIPOwners{Reader: api, Writer: api, Namespace: "weir-system"}).ReadOwners(t.Context()); err == nil || !strings.Contains(err.Error(), says) || r.Owners != nil {
+		if r, err := (PublicIPOwners{Reader: api, Writer: api, Namespace: "weir-system"}).ReadOwners(t.Context()); err == nil || !strings.Contains(err.Error(), wantText) || r.Owners != nil {
 			t.Errorf("%q: %v, %v", text, r, err)
 		}
 	}

@@ -51,14 +51,14 @@ func (p PublicIPGroups) ChangeGroups(ctx context.Context, add, remove []string) 
 		if err != nil {
 			return err
 		}
-		all := slices.DeleteFunc(slices.Concat(parsePublicIPGroups(r), add), func(name string) bool { return slices.Contains(remove, name) })
-		slices.Sort(all)
-		if all = slices.Compact(all); len(all) > maxPublicIPGroups {
-			return fmt.Errorf("ConfigMap %s, key %s, would have %d resource groups, and may have %d", metadata.Key(p.Namespace, Name), keyPublicIPGroups, len(all), maxPublicIPGroups)
+		groups := slices.DeleteFunc(slices.Concat(parsePublicIPGroups(r), add), func(name string) bool { return slices.Contains(remove, name) })
+		slices.Sort(groups)
+		if groups = slices.Compact(groups); len(groups) > maxPublicIPGroups {
+			return fmt.Errorf("ConfigMap %s, key %s, would have %d resource groups, and may have %d", metadata.Key(p.Namespace, Name), keyPublicIPGroups, len(groups), maxPublicIPGroups)
 		}
 		text := ""
-		if len(all) > 0 {
-			text = strings.Join(all, "\n") + "\n"
+		if len(groups) > 0 {
+			text = strings.Join(groups, "\n") + "\n"
 		}
 		err = r.writeKeys(ctx, p.Writer, map[string]string{keyPublicIPGroups: text})
 		if err == nil || !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) {

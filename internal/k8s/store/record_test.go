@@ -18,13 +18,13 @@ import (
 	"weir.dev/weir/internal/k8s/metadata"
 )
 
-func TestWhatContradictsTheRecord(t *testing.T) {
+func TestConflictingRecords(t *testing.T) {
 	const here, there = "/subscriptions/s/resourceGroups/rg", "/subscriptions/s/resourceGroups/other"
 	for _, tt := range []struct {
 		about          string
 		record         Record
 		cluster, place string
-		says           string // "" means no contradiction
+		wantText       string // "" means no contradiction
 	}{
 		{"nothing on record", Record{}, "prod", here, ""},
 		{"the same", Record{ClusterName: "prod", Place: here}, "prod", strings.ToUpper(here), ""},
@@ -35,8 +35,8 @@ func TestWhatContradictsTheRecord(t *testing.T) {
 		{"another resource group", Record{ClusterName: "prod", Place: here}, "prod", there, "azure.json has load balancers in " + there + ": this cluster's are recorded in " + here},
 	} {
 		err := tt.record.CheckConflict(tt.cluster, tt.place)
-		if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
-			t.Errorf("%s: %v, want %q", tt.about, err, tt.says)
+		if (err == nil) != (tt.wantText == "") || err != nil && !strings.Contains(err.Error(), tt.wantText) {
+			t.Errorf("%s: %v, want %q", tt.about, err, tt.wantText)
 		}
 	}
 }
@@ -75,7 +75,7 @@ func TestKeepingTheRecord(t *testing.T) {
 	} {
 		api := fake.NewClientBuilder().WithScheme(metadata.Scheme()).WithObjects(tt.stands...).Build()
 		for _, do := range []struct {
-			what string
+			name string
 			run  func() error
 			want map[string]string
 		}{
@@ -84,7 +84,7 @@ func TestKeepingTheRecord(t *testing.T) {
 		} {
 			_, refused := errors.AsType[*ConflictError](do.run())
 			if got := recordOf(t, api); refused != tt.refused || !maps.Equal(got, do.want) {
-				t.Errorf("%s, %s: refused %t, and it holds %v", tt.about, do.what, refused, got)
+				t.Errorf("%s, %s: refused %t, and it holds %v", tt.about, do.name, refused, got)
 			}
 		}
 	}

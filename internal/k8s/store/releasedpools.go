@@ -44,9 +44,9 @@ func (p ReleasedPools) ReadPools(ctx context.Context) (map[lb.PoolKey]string, er
 
 // parsePools skips unreadable lines: their pools count as foreign.
 func (p ReleasedPools) parsePools(r Record) map[lb.PoolKey]string {
-	all := map[lb.PoolKey]string{}
+	pools := map[lb.PoolKey]string{}
 	if r.object == nil {
-		return all
+		return pools
 	}
 	for line := range strings.Lines(r.object.Data[keyReleasedPools]) {
 		fields := strings.Fields(line)
@@ -59,9 +59,9 @@ func (p ReleasedPools) parsePools(r Record) map[lb.PoolKey]string {
 				"configMap", metadata.Key(p.Namespace, Name), "key", keyReleasedPools, "line", fmt.Sprintf("%.200q", line))
 			continue
 		}
-		all[id] = service
+		pools[id] = service
 	}
-	return all
+	return pools
 }
 
 // KeepPools implements loadbalancer.LeftPoolStore.
@@ -71,15 +71,15 @@ func (p ReleasedPools) KeepPools(ctx context.Context, changed map[lb.PoolKey]str
 		if err != nil {
 			return err
 		}
-		all := p.parsePools(r)
+		pools := p.parsePools(r)
 		for id, service := range changed {
-			if all[id] = service; service == "" {
-				delete(all, id)
+			if pools[id] = service; service == "" {
+				delete(pools, id)
 			}
 		}
 		var text strings.Builder
-		for _, id := range slices.Sorted(maps.Keys(all)) {
-			fmt.Fprintf(&text, "%s %s\n", id, all[id])
+		for _, id := range slices.Sorted(maps.Keys(pools)) {
+			fmt.Fprintf(&text, "%s %s\n", id, pools[id])
 		}
 		if text.Len() > maxReleasedPools {
 			return fmt.Errorf("ConfigMap %s, key %s, would have %d bytes, and may have %d: have the owners of the addresses in these pools remove them",

@@ -24,10 +24,10 @@ func TestPoolsLeftToOthersAreOnRecord(t *testing.T) {
 	pool := func(name string) lb.PoolKey {
 		return lb.PoolID{LoadBalancer: lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: "Kubernetes"}, Name: name}.Key()
 	}
-	var said bytes.Buffer
+	var output bytes.Buffer
 	ctx, m := t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: Name}, Data: map[string]string{keyCluster: "k"}}
 	api := fake.NewClientBuilder().WithScheme(metadata.Scheme()).WithObjects(m).Build()
-	p := ReleasedPools{Reader: api, Writer: api, Namespace: "weir-system", Log: slog.New(slog.NewTextHandler(&said, nil))}
+	p := ReleasedPools{Reader: api, Writer: api, Namespace: "weir-system", Log: slog.New(slog.NewTextHandler(&output, nil))}
 	if got, err := p.ReadPools(ctx); err != nil || len(got) > 0 {
 		t.Fatalf("nothing there: %v, %v", got, err)
 	}
@@ -49,7 +49,7 @@ func TestPoolsLeftToOthersAreOnRecord(t *testing.T) {
 	if err := api.Update(ctx, m); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := p.ReadPools(ctx); err != nil || len(got) != 1 || strings.Count(said.String(), "delete the line") != 2 {
-		t.Errorf("%v, %v, %s", got, err, said.String())
+	if got, err := p.ReadPools(ctx); err != nil || len(got) != 1 || strings.Count(output.String(), "delete the line") != 2 {
+		t.Errorf("%v, %v, %s", got, err, output.String())
 	}
 }

@@ -21,7 +21,7 @@ import (
 var stop = phase.UserRequests{Stop: &phase.UserRequest{At: time.Unix(1e9, 0).UTC(), By: "jane", Reason: "not today"}}
 
 // Other keys survive, and a concurrent write by the leader repeats the request with the new record.
-func TestAskingWhileTheLeaderWrites(t *testing.T) {
+func TestRequestDuringALeaderWrite(t *testing.T) {
 	moved := false
 	api := interceptor.NewClient(fake.NewClientBuilder().WithScheme(metadata.Scheme()).WithObjects(recordHolding(map[string]string{"else": "x"})).Build(), interceptor.Funcs{
 		Update: func(ctx context.Context, api client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
@@ -49,7 +49,7 @@ func TestAskingWhileTheLeaderWrites(t *testing.T) {
 }
 
 // Nothing is written without a record or if ask returns an error.
-func TestAskingForNothing(t *testing.T) {
+func TestEmptyRequest(t *testing.T) {
 	none := fake.NewClientBuilder().WithScheme(metadata.Scheme()).Build()
 	if err := UpdateRequests(t.Context(), none, "weir-system", func(Record) (phase.UserRequests, error) { return stop, nil }); err == nil || !strings.Contains(err.Error(), "weir-system/weir-controller") {
 		t.Errorf("without a record: %v", err)
@@ -62,7 +62,7 @@ func TestAskingForNothing(t *testing.T) {
 }
 
 // An unreadable request counts as a stop until it is replaced.
-func TestWhatWasAskedAndCannotBeRead(t *testing.T) {
+func TestUnreadableRequests(t *testing.T) {
 	api := fake.NewClientBuilder().WithScheme(metadata.Scheme()).WithObjects(recordHolding(map[string]string{keyRequests: "stop!"})).Build()
 	r, err := Read(t.Context(), api, "weir-system")
 	if err != nil || r.MigrationRequests().Stop == nil {

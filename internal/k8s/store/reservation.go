@@ -53,7 +53,7 @@ func (p PrivateIPReservations) configMapTable() table {
 }
 
 func parseReservations(text string) (map[string]loadbalancer.PrivateIPReservation, error) {
-	all := map[string]loadbalancer.PrivateIPReservation{}
+	reservations := map[string]loadbalancer.PrivateIPReservation{}
 	number := 0
 	for line := range strings.Lines(text) {
 		number++
@@ -73,19 +73,19 @@ func parseReservations(text string) (map[string]loadbalancer.PrivateIPReservatio
 			}
 			r.Expires = expires.UTC()
 		}
-		all[strings.ToLower(fields[0])+" "+ip.String()] = r
+		reservations[strings.ToLower(fields[0])+" "+ip.String()] = r
 	}
-	return all, nil
+	return reservations, nil
 }
 
-func formatReservations(all map[string]loadbalancer.PrivateIPReservation) string {
+func formatReservations(reservations map[string]loadbalancer.PrivateIPReservation) string {
 	var text strings.Builder
-	for _, key := range slices.Sorted(maps.Keys(all)) {
+	for _, key := range slices.Sorted(maps.Keys(reservations)) {
 		expires := inUse
-		if r := all[key]; !r.Expires.IsZero() {
+		if r := reservations[key]; !r.Expires.IsZero() {
 			expires = r.Expires.UTC().Format(time.RFC3339)
 		}
-		fmt.Fprintf(&text, "%s %s %s %s\n", key, all[key].Namespace, all[key].LoadBalancer, expires)
+		fmt.Fprintf(&text, "%s %s %s %s\n", key, reservations[key].Namespace, reservations[key].LoadBalancer, expires)
 	}
 	return text.String()
 }

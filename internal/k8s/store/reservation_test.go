@@ -46,7 +46,7 @@ func TestReservationsAreOnRecord(t *testing.T) {
 }
 
 func TestReservationsThatCannotBeRead(t *testing.T) {
-	for text, says := range map[string]string{
+	for text, wantText := range map[string]string{
 		"nonsense": `ConfigMap weir-system/weir-private-ips, key reservations, line 1 is "nonsense": want a subnet, an address, a namespace, a load balancer, and a time or "-"; to start with an empty record, delete the ConfigMap`,
 		"/s 10.0.0.9 shop lb -\n/s 10.0.0 shop lb -": "line 2",
 		"/s 10.0.0.9 shop lb tomorrow":               "line 1",
@@ -54,7 +54,7 @@ func TestReservationsThatCannotBeRead(t *testing.T) {
 		api := fake.NewClientBuilder().WithScheme(metadata.Scheme()).WithObjects(&corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: PrivateIPsName}, Data: map[string]string{keyReservations: text},
 		}).Build()
-		if r, err := (PrivateIPReservations{Reader: api, Writer: api, Namespace: "weir-system"}).ReadReservations(t.Context()); err == nil || !strings.Contains(err.Error(), says) || r.Reservations != nil {
+		if r, err := (PrivateIPReservations{Reader: api, Writer: api, Namespace: "weir-system"}).ReadReservations(t.Context()); err == nil || !strings.Contains(err.Error(), wantText) || r.Reservations != nil {
 			t.Errorf("%q: %v, %v", text, r, err)
 		}
 	}
@@ -64,17 +64,17 @@ func TestReservationsThatCannotBeRead(t *testing.T) {
 func TestTheSizeOfReservations(t *testing.T) {
 	api := fake.NewClientBuilder().WithScheme(metadata.Scheme()).Build()
 	p := PrivateIPReservations{Reader: api, Writer: api, Namespace: "weir-system"}
-	all := map[string]loadbalancer.PrivateIPReservation{}
+	reservations := map[string]loadbalancer.PrivateIPReservation{}
 	for i := range 6000 {
 		key := fmt.Sprintf("/subscriptions/00000000-0000-0000-0000-000000000001/resourcegroups/resources/providers/microsoft.network/virtualnetworks/network/subnets/nodes 10.0.%d.%d", i/256, i%256)
-		all[key] = loadbalancer.PrivateIPReservation{Namespace: "some-namespace", LoadBalancer: "kubernetes-internal", Expires: time.Unix(1000, 0)}
+		reservations[key] = loadbalancer.PrivateIPReservation{Namespace: "some-namespace", LoadBalancer: "kubernetes-internal", Expires: time.Unix(1000, 0)}
 		if i == 3499 {
-			if _, err := p.WriteReservations(t.Context(), loadbalancer.PrivateIPRecord{Reservations: all}); err != nil {
+			if _, err := p.WriteReservations(t.Context(), loadbalancer.PrivateIPRecord{Reservations: reservations}); err != nil {
 				t.Error(err)
 			}
 		}
 	}
-	if _, err := p.WriteReservations(t.Context(), loadbalancer.PrivateIPRecord{Reservations: all}); err == nil || !strings.Contains(err.Error(), "for 6000 private addresses, and the maximum is 921600") {
+	if _, err := p.WriteReservations(t.Context(), loadbalancer.PrivateIPRecord{Reservations: reservations}); err == nil || !strings.Contains(err.Error(), "for 6000 private addresses, and the maximum is 921600") {
 		t.Errorf("%.200v", err)
 	}
 }

@@ -116,21 +116,21 @@ func (b *Behavior) setResult(i int, a Result) {
 
 // WithResult returns b with another answer to the question named name.
 func (b Behavior) WithResult(name string, a Result) (Behavior, error) {
-	all := AllProperties()
-	i := slices.IndexFunc(all, func(q Property) bool { return q.Name == name })
+	properties := AllProperties()
+	i := slices.IndexFunc(properties, func(q Property) bool { return q.Name == name })
 	if i < 0 {
-		return b, fmt.Errorf("no question of Azure's behaviour is named %q: use one of %s", name, propertyNames(all))
+		return b, fmt.Errorf("no question of Azure's behaviour is named %q: use one of %s", name, propertyNames(properties))
 	}
-	if a != "" && !slices.Contains(all[i].Results, a) {
-		return b, fmt.Errorf("%s: %q is invalid: use one of %v", name, a, all[i].Results)
+	if a != "" && !slices.Contains(properties[i].Results, a) {
+		return b, fmt.Errorf("%s: %q is invalid: use one of %v", name, a, properties[i].Results)
 	}
 	b.setResult(i, a)
 	return b, nil
 }
 
-func propertyNames(all []Property) string {
-	list := make([]string, len(all))
-	for i, q := range all {
+func propertyNames(properties []Property) string {
+	list := make([]string, len(properties))
+	for i, q := range properties {
 		list[i] = q.Name
 	}
 	return strings.Join(list, ", ")

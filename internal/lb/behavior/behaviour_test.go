@@ -14,11 +14,11 @@ import (
 // TestQuestionsAreTheFields checks that questions match the fields, in order.
 func TestQuestionsAreTheFields(t *testing.T) {
 	fields := reflect.TypeFor[behavior.Behavior]()
-	all := behavior.AllProperties()
-	if fields.NumField() != len(all) {
-		t.Fatalf("%d fields and %d questions", fields.NumField(), len(all))
+	properties := behavior.AllProperties()
+	if fields.NumField() != len(properties) {
+		t.Fatalf("%d fields and %d questions", fields.NumField(), len(properties))
 	}
-	for i, q := range all {
+	for i, q := range properties {
 		if tag, _, _ := strings.Cut(fields.Field(i).Tag.Get("json"), ","); tag != q.Name {
 			t.Errorf("field %d is %q, the question %q", i, tag, q.Name)
 		}
@@ -53,9 +53,9 @@ func TestJSONIsStrict(t *testing.T) {
 
 func TestOrKeepsWhatIsKnown(t *testing.T) {
 	seen := behavior.Behavior{UpdateAddresses: behavior.Accepted}
-	all := seen.WithDefaults(behavior.AssumedBehavior())
-	if all.UpdateAddresses != behavior.Accepted || all.Overlap != behavior.Supersede {
-		t.Errorf("got %+v", all)
+	defaults := seen.WithDefaults(behavior.AssumedBehavior())
+	if defaults.UpdateAddresses != behavior.Accepted || defaults.Overlap != behavior.Supersede {
+		t.Errorf("got %+v", defaults)
 	}
 	if seen.Overlap != "" {
 		t.Error("Or has changed its receiver")

@@ -50,8 +50,8 @@ func FuzzParseReport(f *testing.F) {
 		if err != nil {
 			t.Skip() // a time that JSON cannot encode
 		}
-		again, err := behavior.ParseReport(raw)
-		if err != nil || again.Behaviour != report.Behaviour {
+		second, err := behavior.ParseReport(raw)
+		if err != nil || second.Behaviour != report.Behaviour {
 			t.Errorf("%v: %s", err, raw)
 		}
 	})

@@ -13,24 +13,24 @@ import (
 func TestWorldsCover(t *testing.T) {
 	type answer struct {
 		question int
-		is       behavior.Result
+		want     behavior.Result
 	}
 	single, pair := map[answer]bool{}, map[[2]answer]bool{}
-	all := behavior.AllProperties()
+	properties := behavior.AllProperties()
 	for _, w := range append(behavior.SampleBehaviors(), behavior.AssumedBehavior()) {
-		for i := range all {
+		for i := range properties {
 			single[answer{i, w.GetResult(i)}] = true
 			for j := range i {
 				pair[[2]answer{{i, w.GetResult(i)}, {j, w.GetResult(j)}}] = true
 			}
 		}
 	}
-	for i, q := range all {
+	for i, q := range properties {
 		for _, a := range q.Results {
 			if !single[answer{i, a}] {
 				t.Errorf("%s=%s occurs in no world", q.Name, a)
 			}
-			for j, other := range all[:i] {
+			for j, other := range properties[:i] {
 				for _, b := range other.Results {
 					if len(q.Results) == 2 && len(other.Results) == 2 && !pair[[2]answer{{i, a}, {j, b}}] {
 						t.Errorf("%s=%s never meets %s=%s", q.Name, a, other.Name, b)

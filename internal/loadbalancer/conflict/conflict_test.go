@@ -14,38 +14,38 @@ import (
 
 // A manual edit is reverted; a repeated one is left for a pause that doubles, until the desired
 // state changes.
-func TestWhatIsUndoneTwiceIsLeft(t *testing.T) {
-	var all Conflicts
+func TestRevertedTwiceIsAConflict(t *testing.T) {
+	var conflicts Conflicts
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	asked := DesiredKey{Desired: &service.Spec{Owner: "a1"}, LoadBalancer: "lb"}
+	requested := DesiredKey{Desired: &service.Spec{Owner: "a1"}, LoadBalancer: "lb"}
 	undone := []RevertedPart{{Part: "rule r", Text: "rule r: gone"}}
 	leaves := func(differ []RevertedPart) bool {
-		return all.RecordReverts(LoadBalancer, "shop/web", asked, "load balancer kubernetes", differ, now)
+		return conflicts.RecordReverts(LoadBalancer, "shop/web", requested, "load balancer kubernetes", differ, now)
 	}
-	step := func(what string, leave, want bool) {
+	step := func(about string, leave, want bool) {
 		t.Helper()
 		if leave != want {
-			t.Errorf("%s: left as it is: %t, want %t", what, leave, want)
+			t.Errorf("%s: left as it is: %t, want %t", about, leave, want)
 		}
 	}
 	step("before the first write", leaves(undone), false)
-	all.RecordMatch(LoadBalancer, "shop/web")
+	conflicts.RecordMatch(LoadBalancer, "shop/web")
 	step("undone once", leaves(undone), false)
-	all.RecordMatch(LoadBalancer, "shop/web")
+	conflicts.RecordMatch(LoadBalancer, "shop/web")
 	for _, pause := range []time.Duration{30 * time.Minute, time.Hour, 2 * time.Hour} {
 		step("undone again", leaves(undone), true)
-		if c := all.RecordMatch(LoadBalancer, "shop/web"); c == nil || !c.Until.Equal(now.Add(pause)) || c.Resource != "load balancer kubernetes" {
+		if c := conflicts.RecordMatch(LoadBalancer, "shop/web"); c == nil || !c.Until.Equal(now.Add(pause)) || c.Resource != "load balancer kubernetes" {
 			t.Fatalf("contest %+v, want one until %s later", c, pause)
 		}
 		now = now.Add(pause - time.Second)
 		step("the pause is not over", leaves(undone), true)
 		now = now.Add(time.Second)
 		step("the pause is over", leaves(undone), false)
-		all.RecordMatch(LoadBalancer, "shop/web")
+		conflicts.RecordMatch(LoadBalancer, "shop/web")
 	}
-	asked.Desired = &service.Spec{Owner: "a1", Internal: true}
+	requested.Desired = &service.Spec{Owner: "a1", Internal: true}
 	step("it wants something else", leaves(undone), false)
-	if c := all.RecordMatch(LoadBalancer, "shop/web"); c != nil {
+	if c := conflicts.RecordMatch(LoadBalancer, "shop/web"); c != nil {
 		t.Errorf("contest %+v, want none about what it wants by now", c)
 	}
 }
@@ -53,7 +53,7 @@ func TestWhatIsUndoneTwiceIsLeft(t *testing.T) {
 // A missing resource is created twice within an hour. The conflict ends when the resource exists again, also if another
 // Service created it. After the next deletion within the hour the pause is longer.
 func TestAMissingResourceIsCreatedTwice(t *testing.T) {
-	var all Conflicts
+	var conflicts Conflicts
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	missing := []RevertedPart{{Part: "load balancer", Text: "it is gone", IsResource: true}}
 	emptied := []RevertedPart{{Part: "rule r", Text: "rule r: gone"}, {Part: "frontend f", Text: "frontend f: gone"}}
@@ -81,10 +81,10 @@ func TestAMissingResourceIsCreatedTwice(t *testing.T) {
 		{time.Minute, missing, true},
 	} {
 		now = now.Add(step.pause)
-		if leave := all.RecordReverts(LoadBalancer, "shop/web", DesiredKey{}, "load balancer kubernetes", step.parts, now); leave != step.leave {
+		if leave := conflicts.RecordReverts(LoadBalancer, "shop/web", DesiredKey{}, "load balancer kubernetes", step.parts, now); leave != step.leave {
 			t.Errorf("step %d: left as it is: %t, want %t", i, leave, step.leave)
 		}
-		if conflict = all.RecordMatch(LoadBalancer, "shop/web"); step.leave != (conflict != nil && !conflict.Until.IsZero()) {
+		if conflict = conflicts.RecordMatch(LoadBalancer, "shop/web"); step.leave != (conflict != nil && !conflict.Until.IsZero()) {
 			t.Errorf("step %d: conflict %+v", i, conflict)
 		}
 	}
@@ -92,19 +92,19 @@ func TestAMissingResourceIsCreatedTwice(t *testing.T) {
 
 // A policy that changes each write is detected by what Azure shows right after it, often and long
 // enough.
-func TestWhatAzureShowsOtherwiseAtOnceIsLeftAfterAWhile(t *testing.T) {
-	var all Conflicts
+func TestImmediateRevertBecomesAConflict(t *testing.T) {
+	var conflicts Conflicts
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var tries int
-	for ; tries < 20 && !all.RecordReverts(PublicIPs, "shop/web", DesiredKey{}, "its public IPs", []RevertedPart{{Part: "ip", Text: "ip"}}, now); tries++ {
-		all.RecordMismatch(PublicIPs, "shop/web", now)
+	for ; tries < 20 && !conflicts.RecordReverts(PublicIPs, "shop/web", DesiredKey{}, "its public IPs", []RevertedPart{{Part: "ip", Text: "ip"}}, now); tries++ {
+		conflicts.RecordMismatch(PublicIPs, "shop/web", now)
 		now = now.Add(time.Minute)
 	}
 	if tries != 6 {
 		t.Errorf("left after %d writes, one a minute, want 6: five minutes", tries)
 	}
-	all.RemoveService("shop/web", PublicIPs)
-	if all.RecordMatch(PublicIPs, "shop/web") != nil {
+	conflicts.RemoveService("shop/web", PublicIPs)
+	if conflicts.RecordMatch(PublicIPs, "shop/web") != nil {
 		t.Error("forgotten, and there all the same")
 	}
 }
@@ -125,14 +125,14 @@ func TestTheFaultOfAWriteInProgressPausesLonger(t *testing.T) {
 }
 
 // A second try is only made after a conflicting write.
-func TestASecondTryIsForWhatWasOvertaken(t *testing.T) {
+func TestRetryOfOvertakenWrites(t *testing.T) {
 	overtaken := &armerror.Fault{Class: armerror.Retriable, Reason: "precondition_failed", Err: errors.New("412")}
 	if !overtaken.IsPreconditionFailed() {
 		t.Fatal("not the reason of a 412")
 	}
 	for name, row := range map[string]struct {
-		errs []error
-		told []bool
+		errs     []error
+		reported []bool
 	}{
 		"well":           {[]error{nil}, nil},
 		"refused":        {[]error{errors.New("no")}, nil},
@@ -140,14 +140,14 @@ func TestASecondTryIsForWhatWasOvertaken(t *testing.T) {
 		"twice":          {[]error{overtaken, overtaken}, []bool{false}},
 		"while it waits": {[]error{&armerror.Fault{Reason: overtaken.Reason, RetryAt: time.Now()}}, nil},
 	} {
-		var told []bool
+		var notified []bool
 		n := 0
-		err := RunWrite(t.Context(), nil, "it", func(settled bool) { told = append(told, settled) }, func(context.Context, func() bool) error {
+		err := RunWrite(t.Context(), nil, "it", func(settled bool) { notified = append(notified, settled) }, func(context.Context, func() bool) error {
 			n++
 			return row.errs[n-1]
 		})
-		if n != len(row.errs) || len(told) != len(row.told) || len(told) > 0 && told[0] != row.told[0] || !errors.Is(err, row.errs[n-1]) {
-			t.Errorf("%s: %d tries, told %v, %v", name, n, told, err)
+		if n != len(row.errs) || len(notified) != len(row.reported) || len(notified) > 0 && notified[0] != row.reported[0] || !errors.Is(err, row.errs[n-1]) {
+			t.Errorf("%s: %d tries, told %v, %v", name, n, notified, err)
 		}
 	}
 }

@@ -45,8 +45,8 @@ type record struct {
 	isMissing    bool      // the conflict is about a missing resource
 }
 
-func (a DesiredKey) isEqual(b DesiredKey) bool {
-	return a.LoadBalancer == b.LoadBalancer && a.RetryToken == b.RetryToken && reflect.DeepEqual(a.Desired, b.Desired)
+func (d DesiredKey) isEqual(b DesiredKey) bool {
+	return d.LoadBalancer == b.LoadBalancer && d.RetryToken == b.RetryToken && reflect.DeepEqual(d.Desired, b.Desired)
 }
 
 // processRead processes a read in which the changed parts are out of sync.

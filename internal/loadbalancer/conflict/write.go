@@ -46,7 +46,7 @@ const writeTimeout = 10 * time.Minute
 
 // RunWrite calls try, which reads, plans and writes, under the lease, and once more after a 412, which
 // is common and not reported. Then overtaken is called with the success of the second try.
-func RunWrite(ctx context.Context, lease Lease, what string, overtaken func(settled bool), try func(ctx context.Context, valid func() bool) error) error {
+func RunWrite(ctx context.Context, lease Lease, resource string, overtaken func(settled bool), try func(ctx context.Context, valid func() bool) error) error {
 	within, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	var err error
@@ -63,7 +63,7 @@ func RunWrite(ctx context.Context, lease Lease, what string, overtaken func(sett
 	case err != nil && within.Err() != nil && ctx.Err() == nil:
 		return &armerror.Fault{
 			Class: armerror.Retriable, Code: armerror.CodeOutcomeUnknown, Reason: "outcome_unknown", MayBeApplied: true,
-			Err: fmt.Errorf("%s: no end within %s: %w", what, writeTimeout, err),
+			Err: fmt.Errorf("%s: no end within %s: %w", resource, writeTimeout, err),
 		}
 	}
 	return err
@@ -90,23 +90,23 @@ type InProgress struct {
 }
 
 // RecordUpdating returns the fault for such a resource.
-func (p *InProgress) RecordUpdating(what string, now time.Time) error {
+func (p *InProgress) RecordUpdating(resource string, now time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	pause := min(minRetryDelay<<min(max(p.found[what]-2, 0), 10), maxRetryDelay)
+	pause := min(minRetryDelay<<min(max(p.found[resource]-2, 0), 10), maxRetryDelay)
 	if p.found == nil || len(p.found) >= maxInProgress { // deleted resources are never freed
 		p.found = map[string]int{}
 	}
-	p.found[what]++
+	p.found[resource]++
 	return &armerror.Fault{
 		Class: armerror.Retriable, Code: CodeUpdating, Reason: "conflict", RetryAt: now.Add(pause),
-		Err: fmt.Errorf("%s: another write to it is under way", what),
+		Err: fmt.Errorf("%s: another write to it is under way", resource),
 	}
 }
 
 // RecordIdle records that a resource is not being updated.
-func (p *InProgress) RecordIdle(what string) {
+func (p *InProgress) RecordIdle(resource string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.found, what)
+	delete(p.found, resource)
 }

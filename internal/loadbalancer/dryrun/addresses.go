@@ -20,26 +20,26 @@ type LossReport struct {
 }
 
 // addDeletedIPs records deleted public IPs.
-func (p *Report) addDeletedIPs(v formatter, changes []ResourceChange[lb.PublicIP]) {
+func (report *Report) addDeletedIPs(v formatter, changes []ResourceChange[lb.PublicIP]) {
 	for _, c := range changes {
 		if c.Before.Etag != "" && c.After.Etag == "" && c.Before.Address.IsValid() {
-			p.Losses = append(p.Losses, LossReport{Service: v.publicIPChange(c).Service, Address: c.Before.Address.String(), PublicIP: c.Before.ID.Name})
+			report.Losses = append(report.Losses, LossReport{Service: v.publicIPChange(c).Service, Address: c.Before.Address.String(), PublicIP: c.Before.ID.Name})
 		}
 	}
 }
 
 // AddLosses records the addresses that a Service would lose, and reports whether there are any.
-func (p *Report) AddLosses(service string, shows, next []netip.Addr) (lost bool) {
+func (report *Report) AddLosses(service string, shows, next []netip.Addr) (lost bool) {
 	for _, a := range shows {
 		if slices.Contains(next, a) {
 			continue
 		}
 		lost = true
-		at := slices.IndexFunc(p.Losses, func(l LossReport) bool { return l.Address == a.String() })
+		at := slices.IndexFunc(report.Losses, func(l LossReport) bool { return l.Address == a.String() })
 		if at < 0 {
-			p.Losses = append(p.Losses, LossReport{Service: service, Address: a.String()})
-		} else if p.Losses[at].Service == "" {
-			p.Losses[at].Service = service
+			report.Losses = append(report.Losses, LossReport{Service: service, Address: a.String()})
+		} else if report.Losses[at].Service == "" {
+			report.Losses[at].Service = service
 		}
 	}
 	return lost
@@ -64,9 +64,9 @@ func (w *textWriter) writeLosses(p Report) {
 	}
 }
 
-func pluralize(n int, one, several string) string {
+func pluralize(n int, singular, several string) string {
 	if n == 1 {
-		return one
+		return singular
 	}
 	return several
 }

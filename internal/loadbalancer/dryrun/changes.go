@@ -35,17 +35,17 @@ func (s *Shadow) ListChanges() Changes {
 	}
 }
 
-func sortChanges[K cmp.Ordered, T any](all map[K]*ResourceChange[T]) []ResourceChange[T] {
-	list := make([]ResourceChange[T], 0, len(all))
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		list = append(list, *all[key])
+func sortChanges[K cmp.Ordered, T any](changes map[K]*ResourceChange[T]) []ResourceChange[T] {
+	list := make([]ResourceChange[T], 0, len(changes))
+	for _, key := range slices.Sorted(maps.Keys(changes)) {
+		list = append(list, *changes[key])
 	}
 	return list
 }
 
 // ListChanges includes Private Link Services.
-func (r *Simulator) ListChanges() Changes {
-	d := r.Shadow.ListChanges()
-	d.Links, d.Subnets = r.Links.listChanges()
+func (s *Simulator) ListChanges() Changes {
+	d := s.Shadow.ListChanges()
+	d.Links, d.Subnets = s.Links.listChanges()
 	return d
 }

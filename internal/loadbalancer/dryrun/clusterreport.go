@@ -76,27 +76,27 @@ func joinNotes(r loadbalancer.Result) string {
 const conversionWrites = 2
 
 // AddConversions adds pools that would change their kind of members.
-func (p *Report) AddConversions(pools []plan.DrainingPool) {
+func (report *Report) AddConversions(pools []plan.DrainingPool) {
 	for _, e := range pools {
 		if e.Interim == "" {
 			continue
 		}
 		id := e.Pool.LoadBalancer.String()
-		at := slices.IndexFunc(p.Resources, func(r ResourceReport) bool { return r.ID == id })
+		at := slices.IndexFunc(report.Resources, func(r ResourceReport) bool { return r.ID == id })
 		if at < 0 {
-			at = slices.IndexFunc(append(slices.Clone(p.Resources), ResourceReport{}), func(r ResourceReport) bool { return r.Kind != ReportLoadBalancer || r.ID > id })
-			p.Resources = slices.Insert(p.Resources, at, ResourceReport{
+			at = slices.IndexFunc(append(slices.Clone(report.Resources), ResourceReport{}), func(r ResourceReport) bool { return r.Kind != ReportLoadBalancer || r.ID > id })
+			report.Resources = slices.Insert(report.Resources, at, ResourceReport{
 				Kind: ReportLoadBalancer, Name: e.Pool.LoadBalancer.Name, ResourceGroup: e.Pool.LoadBalancer.ResourceGroup, ID: id, Action: lb.ActionModify,
 			})
-			p.Changes++
+			report.Changes++
 		}
 		from, to := e.ConversionKinds()
 		part := PartReport{Kind: string(lb.KindPool), Name: e.Pool.Name, Action: lb.ActionModify, Fields: []FieldReport{{Name: "members", Was: &from, Is: &to}}}
-		r := &p.Resources[at]
+		r := &report.Resources[at]
 		if !slices.ContainsFunc(r.Parts, func(o PartReport) bool {
 			return o.Name == part.Name && slices.ContainsFunc(o.Fields, func(f FieldReport) bool { return f.Name == "members" })
 		}) {
-			r.Parts, p.PoolWrites = append(r.Parts, part), p.PoolWrites+conversionWrites
+			r.Parts, report.PoolWrites = append(r.Parts, part), report.PoolWrites+conversionWrites
 		}
 	}
 }

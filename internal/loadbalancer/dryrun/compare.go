@@ -25,7 +25,7 @@ func resourceAction(before, after, differs bool) lb.Action {
 	return lb.ActionModify
 }
 
-func (v formatter) loadBalancerChange(c ResourceChange[lb.LoadBalancer]) ResourceReport {
+func (fm formatter) loadBalancerChange(c ResourceChange[lb.LoadBalancer]) ResourceReport {
 	id := cmp.Or(c.After.ID, c.Before.ID)
 	before, after := c.Before, c.After
 	if after.Etag == "" {
@@ -34,7 +34,7 @@ func (v formatter) loadBalancerChange(c ResourceChange[lb.LoadBalancer]) Resourc
 	r := ResourceReport{Kind: ReportLoadBalancer, Name: id.Name, ResourceGroup: id.ResourceGroup, ID: id.String()}
 	r.Fields = diffFields(loadBalancerFields(before, before.Provisioning), loadBalancerFields(after, before.Provisioning))
 	for _, ch := range plan.Diff(before, after) {
-		p := v.partChange(ch)
+		p := fm.partChange(ch)
 		if ch.Kind == lb.KindPool {
 			w, _ := ch.Was.(lb.Pool)
 			i, _ := ch.Is.(lb.Pool)
@@ -55,27 +55,27 @@ func (v formatter) loadBalancerChange(c ResourceChange[lb.LoadBalancer]) Resourc
 	return r
 }
 
-func (v formatter) partChange(c lb.Change) PartReport {
-	p := PartReport{Kind: string(c.Kind), Name: c.Name, Action: c.Action, Service: v.serviceOf(c.Name)}
+func (fm formatter) partChange(c lb.Change) PartReport {
+	p := PartReport{Kind: string(c.Kind), Name: c.Name, Action: c.Action, Service: fm.serviceOf(c.Name)}
 	if c.Kind == service.KindSecurityRule {
 		p.Kind = "securityRule"
 	}
-	p.Fields = diffFields(v.partFields(c.Was), v.partFields(c.Is))
+	p.Fields = diffFields(fm.partFields(c.Was), fm.partFields(c.Is))
 	return p
 }
 
-func (v formatter) partFields(part any) []fieldValue {
+func (fm formatter) partFields(part any) []fieldValue {
 	switch p := part.(type) {
 	case lb.Pool:
 		return poolFields(p)
 	case lb.Frontend:
-		return v.frontendFields(p)
+		return fm.frontendFields(p)
 	case lb.Probe:
 		return probeFields(p)
 	case lb.Rule:
 		return ruleFields(p)
 	case lb.SecurityRule:
-		return v.securityRuleFields(p)
+		return fm.securityRuleFields(p)
 	}
 	return nil
 }
@@ -98,8 +98,8 @@ func diffFields(before, after []fieldValue) []FieldReport {
 	})
 }
 
-func findValue(all []fieldValue, name string) fieldValue {
-	for _, v := range all {
+func findValue(values []fieldValue, name string) fieldValue {
+	for _, v := range values {
 		if v.name == name {
 			return v
 		}
@@ -112,39 +112,39 @@ func newField(before, after fieldValue) FieldReport {
 }
 
 // subtractSorted sorts, because load balancers become ready in any order.
-func subtractSorted(all, those []string) []string {
-	rest := slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(those, s) })
+func subtractSorted(names, those []string) []string {
+	rest := slices.DeleteFunc(slices.Clone(names), func(s string) bool { return slices.Contains(those, s) })
 	slices.Sort(rest)
 	return rest
 }
 
 // diffMembers returns a pool's changed entries. Those without an address are compared by name.
 func diffMembers(old, current lb.Pool) []MemberReport {
-	var all []MemberReport
+	var reports []MemberReport
 	for _, i := range current.Addresses {
 		at := slices.IndexFunc(old.Addresses, func(w lb.Address) bool { return isSameEntry(w, i) })
 		if at < 0 {
-			all = append(all, newMember(lb.ActionAdd, i, i.AdminState))
+			reports = append(reports, newMember(lb.ActionAdd, i, i.AdminState))
 			continue
 		}
 		before, after := cmp.Or(old.Addresses[at].AdminState, lb.None), cmp.Or(i.AdminState, lb.None)
 		if before != after {
 			m := newMember(lb.ActionModify, i, after)
 			m.WasAdminState = before
-			all = append(all, m)
+			reports = append(reports, m)
 		}
 	}
 	for n, w := range old.Addresses {
 		remains := slices.ContainsFunc(current.Addresses, func(i lb.Address) bool { return isSameEntry(w, i) })
 		twice := slices.ContainsFunc(old.Addresses[:n], func(o lb.Address) bool { return isSameEntry(w, o) })
 		if !remains || twice {
-			all = append(all, newMember(lb.ActionRemove, w, ""))
+			reports = append(reports, newMember(lb.ActionRemove, w, ""))
 		}
 	}
-	slices.SortStableFunc(all, func(a, b MemberReport) int {
+	slices.SortStableFunc(reports, func(a, b MemberReport) int {
 		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.Name, b.Name))
 	})
-	return all
+	return reports
 }
 
 func isSameEntry(a, b lb.Address) bool {
@@ -162,13 +162,13 @@ func newMember(of lb.Action, a lb.Address, state string) MemberReport {
 	return m
 }
 
-func (v formatter) publicIPChange(c ResourceChange[lb.PublicIP]) ResourceReport {
+func (fm formatter) publicIPChange(c ResourceChange[lb.PublicIP]) ResourceReport {
 	id := cmp.Or(c.After.ID, c.Before.ID)
 	r := ResourceReport{Kind: ReportPublicIP, Name: id.Name, ResourceGroup: id.ResourceGroup, ID: id.String()}
-	r.Fields = diffFields(v.publicIPFields(c.Before, c.Before.Provisioning), v.publicIPFields(c.After, c.Before.Provisioning))
+	r.Fields = diffFields(fm.publicIPFields(c.Before, c.Before.Provisioning), fm.publicIPFields(c.After, c.Before.Provisioning))
 	r.Action = resourceAction(c.Before.Etag != "", c.After.Etag != "", len(r.Fields) > 0)
 	if cluster, owner, ok := splitLast(strings.TrimSuffix(id.Name, "-IPv6")); ok && cluster != "" {
-		r.Service = v.serviceOf(owner)
+		r.Service = fm.serviceOf(owner)
 	}
 	return r
 }
@@ -181,11 +181,11 @@ func splitLast(name string) (before, after string, ok bool) {
 	return name[:at], name[at+1:], true
 }
 
-func (v formatter) securityGroupChange(c ResourceChange[lb.SecurityGroup]) ResourceReport {
+func (fm formatter) securityGroupChange(c ResourceChange[lb.SecurityGroup]) ResourceReport {
 	id := c.After.ID
 	r := ResourceReport{Kind: ReportSecurityGroup, Name: id.Name, ResourceGroup: id.ResourceGroup, ID: id.String()}
 	for _, ch := range service.DiffSecurityRules(c.Before.Rules, c.After.Rules) {
-		r.Parts = append(r.Parts, v.partChange(ch))
+		r.Parts = append(r.Parts, fm.partChange(ch))
 	}
 	r.Action = resourceAction(true, true, len(r.Parts) > 0)
 	return r

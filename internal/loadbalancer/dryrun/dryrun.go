@@ -17,8 +17,8 @@ import (
 
 // DryRun does for one Service what the controller would do, including its pools and a new pool of
 // all nodes. refused is an error in the Service, err a failed read.
-func (r *Simulator) DryRun(ctx context.Context, req loadbalancer.Request, desired func(service.Pool) (diff.Desired, error), adminStates bool) (refused, err error) {
-	results, err := r.RunRequests(ctx, []loadbalancer.Request{req})
+func (s *Simulator) DryRun(ctx context.Context, req loadbalancer.Request, desired func(service.Pool) (diff.Desired, error), adminStates bool) (refused, err error) {
+	results, err := s.RunRequests(ctx, []loadbalancer.Request{req})
 	switch {
 	case err != nil:
 		return nil, err
@@ -32,7 +32,7 @@ func (r *Simulator) DryRun(ctx context.Context, req loadbalancer.Request, desire
 		return nil, nil
 	}
 	for _, pool := range results[0].Pools {
-		on, err := r.Shadow.GetLoadBalancer(ctx, req.On)
+		on, err := s.Shadow.GetLoadBalancer(ctx, req.On)
 		if err != nil {
 			return nil, err
 		}
@@ -45,13 +45,13 @@ func (r *Simulator) DryRun(ctx context.Context, req loadbalancer.Request, desire
 			return nil, err
 		}
 		if pool.Interfaces {
-			if _, err := r.updateMembers(ctx, on.Pools[at], wants); err != nil {
+			if _, err := s.updateMembers(ctx, on.Pools[at], wants); err != nil {
 				return nil, err
 			}
 			continue
 		}
 		if next, err := diff.DryRun(on.Pools[at], wants, adminStates); err == nil { // a pool of network interfaces is left unchanged
-			r.Shadow.PutPool(next)
+			s.Shadow.PutPool(next)
 		}
 	}
 	return nil, nil

@@ -36,8 +36,8 @@ func TestTextThatTenantsWrite(t *testing.T) {
 		t.Errorf("%q", colourful)
 	}
 	raw, err := p.FormatJSON()
-	var again Report
-	if err != nil || json.Unmarshal(raw, &again) != nil || again.Notes[0] != evil || strings.ContainsAny(string(raw), "\x1b\r\u202e\u009b") {
+	var second Report
+	if err != nil || json.Unmarshal(raw, &second) != nil || second.Notes[0] != evil || strings.ContainsAny(string(raw), "\x1b\r\u202e\u009b") {
 		t.Errorf("%v: %s", err, raw)
 	}
 }

@@ -20,25 +20,25 @@ type formatter struct {
 const assignedByAzure = "(chosen by Azure)"
 
 // formatAddress formats an address; a placeholder as its purpose.
-func (v formatter) formatAddress(text string) string {
-	if a, err := netip.ParseAddr(text); err == nil && v.placeholders[a] != "" {
-		return "(the address of " + v.placeholders[a] + ")"
+func (fm formatter) formatAddress(text string) string {
+	if a, err := netip.ParseAddr(text); err == nil && fm.placeholders[a] != "" {
+		return "(the address of " + fm.placeholders[a] + ")"
 	}
 	return text
 }
 
-func (v formatter) formatAddresses(all []string) []string {
-	texts := make([]string, len(all))
-	for i, a := range all {
-		texts[i] = v.formatAddress(a)
+func (fm formatter) formatAddresses(addresses []string) []string {
+	texts := make([]string, len(addresses))
+	for i, a := range addresses {
+		texts[i] = fm.formatAddress(a)
 	}
 	return texts
 }
 
 // serviceOf returns a part's Service by its name.
-func (v formatter) serviceOf(name string) string {
+func (fm formatter) serviceOf(name string) string {
 	owner, _, _ := strings.Cut(strings.ToLower(name), "-")
-	return v.owners[owner]
+	return fm.owners[owner]
 }
 
 // fieldValue is omitted if empty, except in pairs.
@@ -72,7 +72,7 @@ func formatTrue(value bool) string {
 	return ""
 }
 
-func (v formatter) frontendFields(f lb.Frontend) []fieldValue {
+func (fm formatter) frontendFields(f lb.Frontend) []fieldValue {
 	private := ""
 	switch {
 	case f.PublicIP != "":
@@ -118,20 +118,20 @@ func ruleFields(r lb.Rule) []fieldValue {
 	}
 }
 
-func (v formatter) securityRuleFields(r lb.SecurityRule) []fieldValue {
+func (fm formatter) securityRuleFields(r lb.SecurityRule) []fieldValue {
 	return []fieldValue{
 		{name: "priority", text: formatNumber(r.Priority)}, {name: "access", text: string(r.Access)},
 		{name: "protocol", text: r.Protocol}, {name: "sources", list: r.Sources},
-		{name: "destinations", list: v.formatAddresses(r.Destinations)}, {name: "ports", list: r.DestinationPorts},
+		{name: "destinations", list: fm.formatAddresses(r.Destinations)}, {name: "ports", list: r.DestinationPorts},
 	}
 }
 
-func (v formatter) publicIPFields(ip lb.PublicIP, old lb.Provisioning) []fieldValue {
+func (fm formatter) publicIPFields(ip lb.PublicIP, old lb.Provisioning) []fieldValue {
 	if ip.Etag == "" {
 		return nil
 	}
 	address := ip.Address.String()
-	if v.placeholders[ip.Address] != "" {
+	if fm.placeholders[ip.Address] != "" {
 		address = assignedByAzure
 	}
 	return slices.Concat([]fieldValue{
@@ -157,10 +157,10 @@ func stateFields(p, old lb.Provisioning) []fieldValue {
 	return []fieldValue{{name: "provisioningState", text: string(p)}}
 }
 
-func mapFields(field string, all map[string]string) []fieldValue {
+func mapFields(field string, fields map[string]string) []fieldValue {
 	var values []fieldValue
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		values = append(values, fieldValue{name: field + "." + key, text: all[key], pair: true})
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		values = append(values, fieldValue{name: field + "." + key, text: fields[key], pair: true})
 	}
 	return values
 }

@@ -24,13 +24,13 @@ func LimitsOf(d Changes, maxRules, maxLinks int, interfaces bool) []plan.LimitUs
 	for _, u := range plan.ListLimitUsages(before) {
 		old[key{u.Resource, u.Name}] = u.Used
 	}
-	var all []plan.LimitUsage
+	var usages []plan.LimitUsage
 	for _, u := range plan.ListLimitUsages(after) {
 		if u.Was = old[key{u.Resource, u.Name}]; u.Was+u.Used > 0 {
-			all = append(all, u)
+			usages = append(usages, u)
 		}
 	}
-	return all
+	return usages
 }
 
 // split returns the resources that exist before and after.
@@ -47,12 +47,12 @@ func split[T any](changes []ResourceChange[T], exists func(T) bool) (before, aft
 }
 
 // ListCreatedRegions returns the regions in which the plan creates load balancers or public IPs.
-func (d Changes) ListCreatedRegions() []string {
-	return slices.Sorted(maps.Keys(d.countCreated()))
+func (changes Changes) ListCreatedRegions() []string {
+	return slices.Sorted(maps.Keys(changes.countCreated()))
 }
 
 // countCreated counts what the plan creates, by region and quota.
-func (d Changes) countCreated() map[string]map[string]int {
+func (changes Changes) countCreated() map[string]map[string]int {
 	created := map[string]map[string]int{}
 	add := func(location string, sku lb.SKU, general, standard string) {
 		region := plan.NormalizeLocation(location)
@@ -64,12 +64,12 @@ func (d Changes) countCreated() map[string]map[string]int {
 			created[region][standard]++
 		}
 	}
-	for _, c := range d.LoadBalancers {
+	for _, c := range changes.LoadBalancers {
 		if c.Before.Etag == "" && c.After.Etag != "" {
 			add(c.After.Location, c.After.SKU, plan.QuotaLoadBalancers, plan.QuotaStandardLoadBalancers)
 		}
 	}
-	for _, c := range d.PublicIPs {
+	for _, c := range changes.PublicIPs {
 		if c.Before.Etag != "" || c.After.Etag == "" {
 			continue
 		}
@@ -86,11 +86,11 @@ func (d Changes) countCreated() map[string]map[string]int {
 // deletes still counts: Weir creates before it deletes.
 func RegionLimitsOf(d Changes, region string, reported []plan.RegionUsage) []plan.LimitUsage {
 	created := d.countCreated()[region]
-	var all []plan.LimitUsage
+	var usages []plan.LimitUsage
 	for _, u := range plan.ListRegionUsages(region, reported) {
 		if u.Used += created[u.Name]; u.IsChanged() && u.IsNear() {
-			all = append(all, u)
+			usages = append(usages, u)
 		}
 	}
-	return all
+	return usages
 }

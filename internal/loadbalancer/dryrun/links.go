@@ -46,9 +46,9 @@ func (l *LinkShadow) List(ctx context.Context, subscription, resourceGroup strin
 	key := strings.ToLower(subscription + "/" + resourceGroup)
 	err, done := l.listErrors[key]
 	if !done {
-		var all []lb.PrivateLinkService
-		all, err = l.reader.List(ctx, subscription, resourceGroup)
-		for _, p := range all {
+		var links []lb.PrivateLinkService
+		links, err = l.reader.List(ctx, subscription, resourceGroup)
+		for _, p := range links {
 			if l.links[p.ID.Key()] == nil {
 				l.links[p.ID.Key()] = &ResourceChange[lb.PrivateLinkService]{Before: p, After: p}
 			}
@@ -57,14 +57,14 @@ func (l *LinkShadow) List(ctx context.Context, subscription, resourceGroup strin
 			l.listErrors[key] = err
 		}
 	}
-	var all []lb.PrivateLinkService
+	var items []lb.PrivateLinkService
 	for _, id := range slices.Sorted(maps.Keys(l.links)) {
 		p := l.links[id].After
 		if p.Etag != "" && strings.EqualFold(p.ID.SubscriptionID, subscription) && strings.EqualFold(p.ID.ResourceGroup, resourceGroup) {
-			all = append(all, p)
+			items = append(items, p)
 		}
 	}
-	return all, err
+	return items, err
 }
 
 // Get implements desired.Azure.
@@ -146,12 +146,12 @@ type cachedLinks struct {
 }
 
 // List implements LinkReader.
-func (r cachedLinks) List(ctx context.Context, subscription, resourceGroup string) ([]lb.PrivateLinkService, error) {
-	return readCached(ctx, r.cache, func() ([]lb.PrivateLinkService, error) { return r.Azure.List(ctx, subscription, resourceGroup) },
+func (c cachedLinks) List(ctx context.Context, subscription, resourceGroup string) ([]lb.PrivateLinkService, error) {
+	return readCached(ctx, c.cache, func() ([]lb.PrivateLinkService, error) { return c.Azure.List(ctx, subscription, resourceGroup) },
 		"private link services", subscription, resourceGroup)
 }
 
 // GetSubnet implements LinkReader.
-func (r cachedLinks) GetSubnet(ctx context.Context, network lb.ResourceID, name string) (lb.Subnet, error) {
-	return readCached(ctx, r.cache, func() (lb.Subnet, error) { return r.Azure.GetSubnet(ctx, network, name) }, "subnet", network.Key(), name)
+func (c cachedLinks) GetSubnet(ctx context.Context, network lb.ResourceID, name string) (lb.Subnet, error) {
+	return readCached(ctx, c.cache, func() (lb.Subnet, error) { return c.Azure.GetSubnet(ctx, network, name) }, "subnet", network.Key(), name)
 }

@@ -146,8 +146,8 @@ func (p *planner) updatePool(ctx context.Context, pool Pool) (reason string, err
 }
 
 // updateMembers updates a pool of network interfaces, or returns why not.
-func (r *Simulator) updateMembers(ctx context.Context, pool lb.Pool, desired diff.Desired) (reason string, err error) {
-	shown, err := r.Shadow.ResolveMachines(ctx, pool)
+func (s *Simulator) updateMembers(ctx context.Context, pool lb.Pool, desired diff.Desired) (reason string, err error) {
+	shown, err := s.Shadow.ResolveMachines(ctx, pool)
 	if err != nil {
 		return "", err
 	}
@@ -155,8 +155,8 @@ func (r *Simulator) updateMembers(ctx context.Context, pool lb.Pool, desired dif
 	if err != nil {
 		return err.Error(), nil
 	}
-	r.Shadow.ReadPool(before)
-	r.Shadow.PutPool(next)
+	s.Shadow.ReadPool(before)
+	s.Shadow.PutPool(next)
 	return "", nil
 }
 
@@ -176,13 +176,13 @@ func (p *planner) isInScope(pool Pool) bool {
 }
 
 // usesInterfaces reports whether nodes are members of the load balancers' pools by their network interfaces.
-func (r *Simulator) usesInterfaces(d Changes) bool {
+func (s *Simulator) usesInterfaces(d Changes) bool {
 	var kinds []service.MemberKind
 	for _, c := range d.LoadBalancers {
-		kinds = append(kinds, r.settings.NodeMembers(c.Before.Pools))
+		kinds = append(kinds, s.settings.NodeMembers(c.Before.Pools))
 	}
 	for _, c := range d.LoadBalancers {
-		kinds = append(kinds, r.settings.ImpliedMembers(c.Before))
+		kinds = append(kinds, s.settings.ImpliedMembers(c.Before))
 	}
-	return r.settings.UsesInterfaces(kinds...)
+	return s.settings.UsesInterfaces(kinds...)
 }

@@ -119,7 +119,7 @@ func newRehearsal(c loadbalancer.Cluster) *dryrun.Simulator {
 // Services that would lose an address are counted. A rejection does not make a plan incomplete, a
 // missing response of Azure does.
 func TestOutcome(t *testing.T) {
-	one, two := netip.MustParseAddr("20.0.0.1"), netip.MustParseAddr("20.0.0.2")
+	single, two := netip.MustParseAddr("20.0.0.1"), netip.MustParseAddr("20.0.0.2")
 	result := func(name string, desired bool, err error, shown, got []netip.Addr) loadbalancer.Result {
 		r := loadbalancer.Result{Request: loadbalancer.Request{Service: name, StatusAddresses: shown}, Err: err, Addresses: got}
 		if desired {
@@ -129,10 +129,10 @@ func TestOutcome(t *testing.T) {
 	}
 	throttled := &armerror.Fault{Class: armerror.Retriable, Err: errors.New("429")}
 	o := dryrun.PlanResult{Results: []loadbalancer.Result{
-		result("keeps", true, nil, []netip.Addr{one}, []netip.Addr{one, two}),
-		result("loses", true, nil, []netip.Addr{one, two}, []netip.Addr{two}),
-		result("goes", false, nil, []netip.Addr{one}, nil),
-		result("refused", true, errors.New("no such public IP"), []netip.Addr{one}, nil),
+		result("keeps", true, nil, []netip.Addr{single}, []netip.Addr{single, two}),
+		result("loses", true, nil, []netip.Addr{single, two}, []netip.Addr{two}),
+		result("goes", false, nil, []netip.Addr{single}, nil),
+		result("refused", true, errors.New("no such public IP"), []netip.Addr{single}, nil),
 	}}
 	if n, err := o.CountLosses(), o.CheckComplete(); n != 1 || err != nil {
 		t.Errorf("%d lose an address, want 1; %v", n, err)

@@ -51,10 +51,10 @@ type readLimit struct {
 }
 
 // takeRead uses one read, or returns when one is available.
-func (a readLimit) takeRead(now time.Time) (rest readLimit, until time.Time) {
-	used := max(0, a.used-now.Sub(a.at).Seconds()*readsPerSecond)
+func (r readLimit) takeRead(now time.Time) (rest readLimit, until time.Time) {
+	used := max(0, r.used-now.Sub(r.at).Seconds()*readsPerSecond)
 	if over := used + 1 - readBurst; over > 0 {
-		return a, now.Add(time.Duration(over / readsPerSecond * float64(time.Second)))
+		return r, now.Add(time.Duration(over / readsPerSecond * float64(time.Second)))
 	}
 	return readLimit{used + 1, now}, time.Time{}
 }

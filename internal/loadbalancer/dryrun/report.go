@@ -135,29 +135,29 @@ func NewReport(d Changes, owners map[string]string) Report {
 	return p
 }
 
-func (p *Report) addResource(r ResourceReport) {
+func (report *Report) addResource(r ResourceReport) {
 	if r.Action != "" {
-		p.Resources = append(p.Resources, r)
-		p.Changes++
+		report.Resources = append(report.Resources, r)
+		report.Changes++
 	}
 }
 
 // AddService adds a Service. placeholders describes addresses that Azure has not assigned yet.
-func (p *Report) AddService(s ServiceReport, addresses []netip.Addr, placeholders map[netip.Addr]string) {
+func (report *Report) AddService(s ServiceReport, addresses []netip.Addr, placeholders map[netip.Addr]string) {
 	v := formatter{placeholders: placeholders}
 	for _, a := range addresses {
 		if a.IsValid() {
 			s.Addresses = append(s.Addresses, v.formatAddress(a.String()))
 		}
 	}
-	p.Services = append(p.Services, s)
-	slices.SortFunc(p.Services, func(a, b ServiceReport) int { return strings.Compare(a.Service, b.Service) })
+	report.Services = append(report.Services, s)
+	slices.SortFunc(report.Services, func(a, b ServiceReport) int { return strings.Compare(a.Service, b.Service) })
 }
 
 // CountRejected counts rejected Services.
-func (p Report) CountRejected() int {
+func (report Report) CountRejected() int {
 	n := 0
-	for _, s := range p.Services {
+	for _, s := range report.Services {
 		if s.Refused != "" {
 			n++
 		}
@@ -166,8 +166,8 @@ func (p Report) CountRejected() int {
 }
 
 // FormatJSON also escapes terminal control characters that encoding/json leaves.
-func (p Report) FormatJSON() ([]byte, error) {
-	text, err := json.MarshalIndent(p, "", "  ")
+func (report Report) FormatJSON() ([]byte, error) {
+	text, err := json.MarshalIndent(report, "", "  ")
 	safe := make([]byte, 0, len(text)+1)
 	for _, r := range string(text) {
 		if r != '\n' && isHidden(r) {

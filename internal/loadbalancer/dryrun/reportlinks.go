@@ -53,11 +53,11 @@ func linkFields(p lb.PrivateLinkService, old lb.Provisioning) []fieldValue {
 }
 
 // numberDuplicates numbers duplicates, which the comparison would drop.
-func numberDuplicates(all []string) []string {
-	next := slices.Clone(all)
-	for i, text := range all {
+func numberDuplicates(duplicates []string) []string {
+	next := slices.Clone(duplicates)
+	for i, text := range duplicates {
 		n := 1
-		for _, before := range all[:i] {
+		for _, before := range duplicates[:i] {
 			if before == text {
 				n++
 			}

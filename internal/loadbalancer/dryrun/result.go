@@ -42,12 +42,12 @@ type SkippedService struct {
 type SkippedPool struct{ BackendPool, Reason string }
 
 // IsEmpty reports whether there was nothing to plan.
-func (o PlanResult) IsEmpty() bool { return len(o.Results)+len(o.SkippedServices) == 0 }
+func (p PlanResult) IsEmpty() bool { return len(p.Results)+len(p.SkippedServices) == 0 }
 
 // CountLosses counts Services that would lose an address.
-func (o PlanResult) CountLosses() int {
+func (p PlanResult) CountLosses() int {
 	n := 0
-	for _, r := range o.Results {
+	for _, r := range p.Results {
 		isGone := func(a netip.Addr) bool { return !slices.Contains(r.Addresses, a) }
 		if r.Desired != nil && r.Err == nil && slices.ContainsFunc(r.StatusAddresses, isGone) {
 			n++
@@ -57,9 +57,9 @@ func (o PlanResult) CountLosses() int {
 }
 
 // CheckComplete returns an error if the plan is.
-func (o PlanResult) CheckComplete() error {
+func (p PlanResult) CheckComplete() error {
 	var failed []error
-	for _, r := range o.Results {
+	for _, r := range p.Results {
 		if err := UnknownReason(r); err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", service.DescribeOwner(r.Service), err))
 		}

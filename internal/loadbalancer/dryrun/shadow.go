@@ -56,8 +56,8 @@ func (s *Shadow) lock() (unlock func()) {
 // plannedEtag is the etag of created resources.
 const plannedEtag = "planned"
 
-func newNotFound(what string) error {
-	return &armerror.Fault{Class: armerror.Stale, Code: "ResourceNotFound", Reason: "not_found", Err: errors.New(what + " is not there")}
+func newNotFound(kind string) error {
+	return &armerror.Fault{Class: armerror.Stale, Code: "ResourceNotFound", Reason: "not_found", Err: errors.New(kind + " is not there")}
 }
 
 // Enter implements Azure: planned writes never wait.
@@ -90,27 +90,27 @@ func (s *Shadow) addLoadBalancer(id lb.LoadBalancerID, balancer lb.LoadBalancer)
 func (s *Shadow) ListLoadBalancers(ctx context.Context, subscription, resourceGroup string) ([]lb.LoadBalancer, error) {
 	defer s.lock()()
 	err := s.listOnce("load balancers", subscription, resourceGroup, func() error {
-		all, err := s.reader.ListLoadBalancers(ctx, subscription, resourceGroup)
-		for _, b := range all {
+		loadBalancers, err := s.reader.ListLoadBalancers(ctx, subscription, resourceGroup)
+		for _, b := range loadBalancers {
 			if s.loadBalancers[b.ID.Key()] == nil {
 				s.addLoadBalancer(b.ID, b)
 			}
 		}
 		return err
 	})
-	var all []lb.LoadBalancer
+	var balancers []lb.LoadBalancer
 	for _, key := range slices.Sorted(maps.Keys(s.loadBalancers)) {
 		b := s.loadBalancers[key].After
 		if b.Etag != "" && strings.EqualFold(b.ID.SubscriptionID, subscription) && strings.EqualFold(b.ID.ResourceGroup, resourceGroup) {
-			all = append(all, b)
+			balancers = append(balancers, b)
 		}
 	}
-	return all, err
+	return balancers, err
 }
 
 // listOnce reads a list once, unless it failed. A missing resource group is no failure.
-func (s *Shadow) listOnce(what, subscription, resourceGroup string, read func() error) error {
-	key := strings.ToLower(what + "/" + subscription + "/" + resourceGroup)
+func (s *Shadow) listOnce(kind, subscription, resourceGroup string, read func() error) error {
+	key := strings.ToLower(kind + "/" + subscription + "/" + resourceGroup)
 	err, done := s.listErrors[key]
 	if done {
 		return err
@@ -153,24 +153,24 @@ func (s *Shadow) DeleteLoadBalancer(_ context.Context, b lb.LoadBalancer) error 
 func (s *Shadow) ListPublicIPs(ctx context.Context, subscription, resourceGroup string) ([]lb.PublicIP, error) {
 	defer s.lock()()
 	err := s.listOnce("public IPs", subscription, resourceGroup, func() error {
-		all, err := s.reader.ListPublicIPs(ctx, subscription, resourceGroup)
-		for _, ip := range all {
+		ips, err := s.reader.ListPublicIPs(ctx, subscription, resourceGroup)
+		for _, ip := range ips {
 			if s.publicIPs[ip.ID.Key()] == nil {
 				s.publicIPs[ip.ID.Key()] = &ResourceChange[lb.PublicIP]{Before: ip, After: ip}
 			}
 		}
 		return err
 	})
-	var all []lb.PublicIP
+	var items []lb.PublicIP
 	for _, key := range slices.Sorted(maps.Keys(s.publicIPs)) {
 		ip := s.publicIPs[key].After
 		if ip.Etag == "" || !strings.EqualFold(ip.ID.SubscriptionID, subscription) || !strings.EqualFold(ip.ID.ResourceGroup, resourceGroup) {
 			continue
 		}
 		ip.UsedBy = s.findUser(ip)
-		all = append(all, ip)
+		items = append(items, ip)
 	}
-	return all, err
+	return items, err
 }
 
 // findUser returns a public IP's user after all writes.

@@ -88,15 +88,15 @@ type filledCluster struct {
 }
 
 // FrontendServices implements Cluster. Owners in the plan are not held.
-func (p filledCluster) FrontendServices(owners map[string]bool) map[string]desired.FrontendService {
-	all := p.Cluster.FrontendServices(owners)
-	for owner, s := range all {
-		if p.simulator.isRequested(owner) {
+func (f filledCluster) FrontendServices(owners map[string]bool) map[string]desired.FrontendService {
+	services := f.Cluster.FrontendServices(owners)
+	for owner, s := range services {
+		if f.simulator.isRequested(owner) {
 			s.Frozen = false
-			all[owner] = s
+			services[owner] = s
 		}
 	}
-	return all
+	return services
 }
 
 // NeedsMembers implements Cluster.
@@ -113,35 +113,35 @@ func (idleWorkers) StagePools(_ lb.LoadBalancerID, pools []lb.Pool) ([]lb.Pool, 
 	return pools, func([]lb.Pool, bool) {}
 }
 
-func (r *Simulator) addResult(res loadbalancer.Result) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.results = append(r.results, res)
+func (s *Simulator) addResult(res loadbalancer.Result) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.results = append(s.results, res)
 	select {
-	case r.resultSignal <- struct{}{}:
+	case s.resultSignal <- struct{}{}:
 	default:
 	}
 }
 
 // RunRequests runs all requests once, and returns their results in order. Its error is ctx's.
-func (r *Simulator) RunRequests(ctx context.Context, reqs []loadbalancer.Request) ([]loadbalancer.Result, error) {
+func (s *Simulator) RunRequests(ctx context.Context, reqs []loadbalancer.Request) ([]loadbalancer.Result, error) {
 	within, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
-	r.mu.Lock()
-	r.requested = map[string]bool{}
+	s.mu.Lock()
+	s.requested = map[string]bool{}
 	for _, req := range reqs {
-		r.requested[strings.ToLower(req.Owner)] = req.Desired != nil
+		s.requested[strings.ToLower(req.Owner)] = req.Desired != nil
 	}
-	r.mu.Unlock()
+	s.mu.Unlock()
 	for _, req := range reqs {
-		r.EnsureLoadBalancer(req)
+		s.EnsureLoadBalancer(req)
 	}
-	running.Go(func() { r.Run(within) })
-	for r.countResults() < len(reqs) {
+	running.Go(func() { s.Run(within) })
+	for s.countResults() < len(reqs) {
 		select {
-		case <-r.resultSignal:
+		case <-s.resultSignal:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -150,31 +150,31 @@ func (r *Simulator) RunRequests(ctx context.Context, reqs []loadbalancer.Request
 	for i, req := range reqs {
 		at[req.Service] = i
 	}
-	slices.SortFunc(r.results, func(a, b loadbalancer.Result) int { return at[a.Service] - at[b.Service] })
-	return r.results, nil
+	slices.SortFunc(s.results, func(a, b loadbalancer.Result) int { return at[a.Service] - at[b.Service] })
+	return s.results, nil
 }
 
 // ListConversions returns pools that would change their kind of members.
-func (r *Simulator) ListConversions() []plan.DrainingPool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var all []plan.DrainingPool
-	for _, res := range r.results {
-		all = append(all, res.DrainingPools...)
+func (s *Simulator) ListConversions() []plan.DrainingPool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var pools []plan.DrainingPool
+	for _, res := range s.results {
+		pools = append(pools, res.DrainingPools...)
 	}
-	return all
+	return pools
 }
 
-func (r *Simulator) isRequested(owner string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.requested[owner]
+func (s *Simulator) isRequested(owner string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.requested[owner]
 }
 
-func (r *Simulator) countResults() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.results)
+func (s *Simulator) countResults() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.results)
 }
 
 // SimulatorFactory share a read cache and limit.
@@ -193,4 +193,4 @@ func NewSimulatorFactory(cfg loadbalancer.Config) *SimulatorFactory {
 }
 
 // NewSimulator returns a simulator in the state of a new process.
-func (r *SimulatorFactory) NewSimulator() *Simulator { return New(r.cfg, r.cache) }
+func (s *SimulatorFactory) NewSimulator() *Simulator { return New(s.cfg, s.cache) }

@@ -25,23 +25,23 @@ var actionColors = map[lb.Action]string{lb.ActionAdd: "\x1b[32m", lb.ActionModif
 const resetColor = "\x1b[0m"
 
 // FormatText formats the plan for a terminal.
-func (p Report) FormatText(colour bool) string {
+func (report Report) FormatText(colour bool) string {
 	w := &textWriter{useColor: colour}
-	for _, r := range p.Resources {
+	for _, r := range report.Resources {
 		w.writeResource(r)
 	}
-	w.writeServices(p)
-	for i, note := range p.Notes {
+	w.writeServices(report)
+	for i, note := range report.Notes {
 		w.writeLine(0, "", "Note: "+note)
-		if i == len(p.Notes)-1 {
+		if i == len(report.Notes)-1 {
 			w.writeLine(0, "", "")
 		}
 	}
-	w.writeLine(0, "", p.formatSummary())
-	w.limits(p)
-	w.writeLosses(p)
-	for _, why := range p.Stops {
-		w.writeLine(0, "!", why)
+	w.writeLine(0, "", report.formatSummary())
+	w.limits(report)
+	w.writeLosses(report)
+	for _, reason := range report.Stops {
+		w.writeLine(0, "!", reason)
 	}
 	return w.out.String()
 }
@@ -110,8 +110,8 @@ func formatMember(m MemberReport) string {
 	return text
 }
 
-func (w *textWriter) writeFields(depth int, of lb.Action, all []FieldReport) {
-	for _, f := range all {
+func (w *textWriter) writeFields(depth int, of lb.Action, reports []FieldReport) {
+	for _, f := range reports {
 		switch {
 		case of == lb.ActionRemove:
 		case len(f.Added)+len(f.Removed) > 0 && of == lb.ActionAdd:
@@ -157,8 +157,8 @@ func (w *textWriter) writeServices(p Report) {
 			w.writeLine(0, "!", service.DescribeOwner(s.Service)+": "+s.NoEffect)
 		}
 	}
-	w.writeGrouped(p.Services, "!", func(s ServiceReport) string { return s.Failed }, func(subject, why string) string { return subject + " could not be planned: " + why })
-	w.writeGrouped(p.Services, "!", func(s ServiceReport) string { return s.Kept }, func(subject, why string) string { return subject + " kept: " + why })
+	w.writeGrouped(p.Services, "!", func(s ServiceReport) string { return s.Failed }, func(subject, reason string) string { return subject + " could not be planned: " + reason })
+	w.writeGrouped(p.Services, "!", func(s ServiceReport) string { return s.Kept }, func(subject, reason string) string { return subject + " kept: " + reason })
 	w.writeGrouped(p.Services, "", func(s ServiceReport) string { return s.Note }, func(subject, note string) string { return "Note: " + subject + ": " + note })
 	for _, l := range p.Pools {
 		w.writeLine(0, "", "Note: BackendPool "+l.BackendPool+" leaves its pool as it is: "+l.Why)
@@ -169,16 +169,16 @@ func (w *textWriter) writeServices(p Report) {
 }
 
 // writeGrouped writes equal texts of several Services in one line.
-func (w *textWriter) writeGrouped(all []ServiceReport, mark lb.Action, of func(ServiceReport) string, line func(subject, what string) string) {
+func (w *textWriter) writeGrouped(reports []ServiceReport, mark lb.Action, of func(ServiceReport) string, line func(subject, noun string) string) {
 	seen := map[string]bool{}
-	for i, s := range all {
+	for i, s := range reports {
 		text := of(s)
 		if text == "" || seen[text] {
 			continue
 		}
 		seen[text] = true
 		subject, more := service.DescribeOwner(s.Service), 0
-		for _, o := range all[i+1:] {
+		for _, o := range reports[i+1:] {
 			if of(o) == text {
 				more++
 			}
@@ -190,9 +190,9 @@ func (w *textWriter) writeGrouped(all []ServiceReport, mark lb.Action, of func(S
 	}
 }
 
-func (p Report) formatSummary() string {
-	refused, failed, gateways := p.CountRejected(), 0, 0
-	for _, s := range p.Services {
+func (report Report) formatSummary() string {
+	refused, failed, gateways := report.CountRejected(), 0, 0
+	for _, s := range report.Services {
 		if _, ok := service.GatewayOf(path.Base(s.Service)); ok {
 			gateways++
 		}
@@ -200,9 +200,9 @@ func (p Report) formatSummary() string {
 			failed++
 		}
 	}
-	planned := formatCount(len(p.Services)-gateways, "Service")
+	planned := formatCount(len(report.Services)-gateways, "Service")
 	switch {
-	case gateways == len(p.Services) && gateways > 0:
+	case gateways == len(report.Services) && gateways > 0:
 		planned = formatCount(gateways, "Gateway")
 	case gateways > 0:
 		planned += ", " + formatCount(gateways, "Gateway")
@@ -214,36 +214,36 @@ func (p Report) formatSummary() string {
 		planned += fmt.Sprintf(", %d could not be planned", failed)
 	}
 	switch {
-	case p.Changes == 0 && failed > 0:
+	case report.Changes == 0 && failed > 0:
 		return "Not complete (" + planned + ")."
-	case p.Changes == 0:
+	case report.Changes == 0:
 		return "No changes (" + planned + ")."
 	}
 	n := map[lb.Action]int{}
-	for _, r := range p.Resources {
+	for _, r := range report.Resources {
 		n[r.Action]++
 	}
 	text := fmt.Sprintf("%s to add, %d to change, %d to remove (%s).", formatCount(n[lb.ActionAdd], "resource"), n[lb.ActionModify], n[lb.ActionRemove], planned)
-	if p.PoolWrites > 0 {
-		text += " Members take " + formatCount(p.PoolWrites, "write") + " of pools."
+	if report.PoolWrites > 0 {
+		text += " Members take " + formatCount(report.PoolWrites, "write") + " of pools."
 	}
 	return text
 }
 
-func formatCount(n int, what string) string {
+func formatCount(n int, noun string) string {
 	if n == 1 {
-		return "1 " + what
+		return "1 " + noun
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // FormatBrief formats the plan in one line, for an event.
-func (p Report) FormatBrief() string {
-	if p.Changes == 0 {
+func (report Report) FormatBrief() string {
+	if report.Changes == 0 {
 		return "dry run: nothing would change in Azure"
 	}
 	var texts []string
-	for _, r := range p.Resources {
+	for _, r := range report.Resources {
 		text := actionVerbs[r.Action] + " " + kindName(r.Kind) + " " + r.Name
 		var parts []string
 		for _, part := range r.Parts {

@@ -97,35 +97,35 @@ func newAdmission(in Input) *admission {
 }
 
 // hasNewRoom reports whether a Service of higher precedence was rejected, so that this one may fit now.
-func (d *admission) hasNewRoom(i int, turn map[string]int) bool {
-	return d.isRetried || slices.ContainsFunc(d.Services[:i], func(s ServiceParts) bool {
+func (a *admission) hasNewRoom(i int, turn map[string]int) bool {
+	return a.isRetried || slices.ContainsFunc(a.Services[:i], func(s ServiceParts) bool {
 		at, rejected := turn[s.Owner]
-		return rejected && at > turn[d.Services[i].Owner]
+		return rejected && at > turn[a.Services[i].Owner]
 	})
 }
 
 // checkServices calls unfit for each Service that does not fit, in order, until unfit returns true; rejected Services
 // count with their observed rules. It reports whether unfit stopped it.
-func (d *admission) checkServices(rejected map[string]error, unfit func(owner string, err error) (stop bool)) (stopped bool) {
+func (a *admission) checkServices(rejected map[string]error, unfit func(owner string, err error) (stop bool)) (stopped bool) {
 	accepted := newRuleIndex()
-	accepted.machinePools = d.machinePools
-	for i, r := range d.Observed.Rules {
-		if owner := d.owners[i]; owner == "" || rejected[owner] != nil {
-			accepted.addRule(placedRule{r, d.places[strings.ToLower(r.Frontend)]})
+	accepted.machinePools = a.machinePools
+	for i, r := range a.Observed.Rules {
+		if owner := a.owners[i]; owner == "" || rejected[owner] != nil {
+			accepted.addRule(placedRule{r, a.places[strings.ToLower(r.Frontend)]})
 		}
 	}
 	reserved := 0
-	for _, s := range d.Services {
+	for _, s := range a.Services {
 		if rejected[s.Owner] == nil {
-			reserved += min(len(s.Rules), d.ruleCount[s.Owner])
+			reserved += min(len(s.Rules), a.ruleCount[s.Owner])
 		}
 	}
-	for _, s := range d.Services {
+	for _, s := range a.Services {
 		if rejected[s.Owner] != nil {
 			continue
 		}
-		reserved -= min(len(s.Rules), d.ruleCount[s.Owner])
-		if err := d.checkService(s, accepted, reserved); err != nil {
+		reserved -= min(len(s.Rules), a.ruleCount[s.Owner])
+		if err := a.checkService(s, accepted, reserved); err != nil {
 			if unfit(s.Owner, err) {
 				return true
 			}
@@ -144,25 +144,25 @@ func (d *admission) checkServices(rejected map[string]error, unfit func(owner st
 
 // checkService returns why a Service does not fit with the accepted rules and those reserved for later Services, or
 // nil.
-func (d *admission) checkService(s ServiceParts, accepted *ruleIndex, reserved int) error {
-	if err := d.checkPoolName(s, accepted); err != nil {
+func (a *admission) checkService(s ServiceParts, accepted *ruleIndex, reserved int) error {
+	if err := a.checkPoolName(s, accepted); err != nil {
 		return err
 	}
-	if err := d.poolErrors[s.Owner]; err != nil {
+	if err := a.poolErrors[s.Owner]; err != nil {
 		return err
 	}
-	if err := d.checkNamespace(s, accepted); err != nil {
+	if err := a.checkNamespace(s, accepted); err != nil {
 		return err
 	}
-	if err := d.checkGatewayLoadBalancer(s, accepted); err != nil {
+	if err := a.checkGatewayLoadBalancer(s, accepted); err != nil {
 		return err
 	}
 	desired := s.placedRules()
-	if n := len(accepted.all) + reserved + len(desired); d.MaxRules > 0 && n > d.MaxRules && len(s.Rules) > d.ruleCount[s.Owner] {
-		return fmt.Errorf("load balancer %s would have %d rules, and may have %d%s", d.Observed.ID.Name, n, d.MaxRules, d.largestHolder(s))
+	if n := len(accepted.all) + reserved + len(desired); a.MaxRules > 0 && n > a.MaxRules && len(s.Rules) > a.ruleCount[s.Owner] {
+		return fmt.Errorf("load balancer %s would have %d rules, and may have %d%s", a.Observed.ID.Name, n, a.MaxRules, a.largestHolder(s))
 	}
 	for _, r := range desired {
-		if err := d.checkPortConflict(accepted, r); err != nil {
+		if err := a.checkPortConflict(accepted, r); err != nil {
 			return err
 		}
 	}
@@ -170,24 +170,24 @@ func (d *admission) checkService(s ServiceParts, accepted *ruleIndex, reserved i
 }
 
 // largestHolder returns the namespace with the most rules; empty if it is the Service's own.
-func (d *admission) largestHolder(s ServiceParts) string {
-	if d.usage == nil {
-		d.usage = newUsageTable(d.Input)
+func (a *admission) largestHolder(s ServiceParts) string {
+	if a.usage == nil {
+		a.usage = newUsageTable(a.Input)
 	}
-	return d.usage.largestNamespace(d.limitKinds()[0], d.usage.byOwner[s.Owner])
+	return a.usage.largestNamespace(a.limitKinds()[0], a.usage.byOwner[s.Owner])
 }
 
 func (s ServiceParts) placedRules() []placedRule {
-	all := make([]placedRule, 0, len(s.Rules))
+	rules := make([]placedRule, 0, len(s.Rules))
 	for _, f := range s.Frontends {
 		at := placeOf(f)
 		for _, r := range s.Rules {
 			if r.Frontend == f.Name {
-				all = append(all, placedRule{r, at})
+				rules = append(rules, placedRule{r, at})
 			}
 		}
 	}
-	return all
+	return rules
 }
 
 // isOwnPool reports whether a pool is a dedicated one of the Service. The pool of all nodes may have the same name: the

@@ -26,11 +26,11 @@ func (u Usage) Add(namespace string, rules, frontends int) {
 // Rules returns the total number of rules.
 func (u Usage) Rules() int { return u.sumParts().rules }
 
-func (u Usage) sumParts() (all count) {
+func (u Usage) sumParts() (counts count) {
 	for _, n := range u {
-		all = count{all.rules + n.rules, all.frontends + n.frontends}
+		counts = count{counts.rules + n.rules, counts.frontends + n.frontends}
 	}
-	return all
+	return counts
 }
 
 func (u Usage) isShared(namespace string) bool {
@@ -90,10 +90,10 @@ func newUsageTable(in Input) *usageTable {
 
 // countGrowth returns how many parts a Service adds. A frontend at an address that already has one is shared and not
 // counted.
-func (c *usageTable) countGrowth(s ServiceParts) count {
-	old, fresh := c.existing[s.Owner], 0
+func (u *usageTable) countGrowth(s ServiceParts) count {
+	old, fresh := u.existing[s.Owner], 0
 	for _, f := range s.Frontends {
-		if owner, exists := c.places[placeOf(f)]; !exists || owner == s.Owner {
+		if owner, exists := u.places[placeOf(f)]; !exists || owner == s.Owner {
 			fresh++
 		}
 	}
@@ -105,11 +105,11 @@ func (c *usageTable) countGrowth(s ServiceParts) count {
 // releases still count, because the plan may yet reject that Service. So the result does not depend on ports,
 // pools or addresses, and another namespace is rejected only if the load balancer is full.
 func OverLimit(in Input) map[string]error {
-	c, all := newUsageTable(in), MissingIPv4(in)
-	maps.Copy(all, in.lacksTags())
+	c, exceeded := newUsageTable(in), MissingIPv4(in)
+	maps.Copy(exceeded, in.lacksTags())
 	for _, s := range in.Services {
 		more := c.countGrowth(s)
-		if all[s.Owner] != nil {
+		if exceeded[s.Owner] != nil {
 			continue
 		}
 		var err error
@@ -124,7 +124,7 @@ func OverLimit(in Input) map[string]error {
 			err = c.machinesExceeded(s) // also if as many rules move to another pool
 		}
 		if err != nil {
-			all[s.Owner] = err
+			exceeded[s.Owner] = err
 			continue
 		}
 		c.of.Add(namespace, more.rules, more.frontends)
@@ -135,7 +135,7 @@ func OverLimit(in Input) map[string]error {
 			}
 		}
 	}
-	return all
+	return exceeded
 }
 
 // CheckLimit returns why more parts would exceed a bound of a namespace, or nil. The input names the load
@@ -161,12 +161,12 @@ func (in Input) checkLimit(used, more count, namespace string, shared bool) erro
 	return nil
 }
 
-func (c *usageTable) checkGrowth(namespace string, more count) error {
-	if err := c.checkLimit(c.of[namespace], more, namespace, c.of.isShared(namespace) || c.demand.isShared(namespace)); err != nil {
+func (u *usageTable) checkGrowth(namespace string, more count) error {
+	if err := u.checkLimit(u.of[namespace], more, namespace, u.of.isShared(namespace) || u.demand.isShared(namespace)); err != nil {
 		return err
 	}
-	if would := c.total.frontends + more.frontends; c.MaxFrontends > 0 && more.frontends > 0 && would > c.MaxFrontends {
-		return fmt.Errorf("load balancer %s would have %d frontends, and may have %d%s", c.Observed.ID.Name, would, c.MaxFrontends, c.largestNamespace(c.limitKinds()[1], namespace))
+	if would := u.total.frontends + more.frontends; u.MaxFrontends > 0 && more.frontends > 0 && would > u.MaxFrontends {
+		return fmt.Errorf("load balancer %s would have %d frontends, and may have %d%s", u.Observed.ID.Name, would, u.MaxFrontends, u.largestNamespace(u.limitKinds()[1], namespace))
 	}
 	return nil
 }
@@ -186,18 +186,18 @@ func (in Input) limitKinds() []limitKind {
 }
 
 // largestNamespace returns the namespace with the most parts, for the error of another namespace; empty if none.
-func (c *usageTable) largestNamespace(d limitKind, except string) string {
-	names := slices.Sorted(maps.Keys(c.of))
-	names = slices.DeleteFunc(names, func(n string) bool { return n == "" || d.of(c.of[n]) == 0 })
-	if len(names) == 0 || c.NamespaceBounds == nil {
+func (u *usageTable) largestNamespace(d limitKind, except string) string {
+	names := slices.Sorted(maps.Keys(u.of))
+	names = slices.DeleteFunc(names, func(n string) bool { return n == "" || d.of(u.of[n]) == 0 })
+	if len(names) == 0 || u.NamespaceBounds == nil {
 		return ""
 	}
-	top := slices.MaxFunc(names, func(a, b string) int { return cmp.Compare(d.of(c.of[a]), d.of(c.of[b])) })
+	top := slices.MaxFunc(names, func(a, b string) int { return cmp.Compare(d.of(u.of[a]), d.of(u.of[b])) })
 	if top == except {
 		return ""
 	}
-	b := c.NamespaceBounds(top).NamespaceBound(d.annotation, d.capacity, true)
-	return fmt.Sprintf(": namespace %s has the most, %d, and its bound is %d (%s)", top, d.of(c.of[top]), b.Max, b.By)
+	b := u.NamespaceBounds(top).NamespaceBound(d.annotation, d.capacity, true)
+	return fmt.Sprintf(": namespace %s has the most, %d, and its bound is %d (%s)", top, d.of(u.of[top]), b.Max, b.By)
 }
 
 func (in Input) namespaceOf(name string) string {

@@ -18,11 +18,11 @@ import (
 )
 
 func ports(n int) []int32 {
-	all := make([]int32, n)
-	for i := range all {
-		all[i] = int32(i + 1) //nolint:gosec // small
+	ports := make([]int32, n)
+	for i := range ports {
+		ports[i] = int32(i + 1) //nolint:gosec // small
 	}
-	return all
+	return ports
 }
 
 // inNamespace returns a Service with its own address and n rules; its owner is the namespace and a number.
@@ -130,9 +130,9 @@ func TestANamespaceIsBounded(t *testing.T) {
 
 // A Service that shares an address within its namespace adds no frontend.
 func TestASharedAddressIsOneFrontend(t *testing.T) {
-	one, two := inNamespace("team", 1, 1), inNamespace("team", 2, 2)
+	single, two := inNamespace("team", 1, 1), inNamespace("team", 2, 2)
 	two.Rules, two.Frontends[0].PublicIP = two.Rules[1:], "/pip/team1"
-	in := shared(1500, one)
+	in := shared(1500, single)
 	in.NamespaceBounds = func(n string) service.NamespaceSettings {
 		return service.ParseNamespaceSettings(n, map[string]string{service.MaxFrontends: "1"})
 	}
@@ -169,11 +169,11 @@ func TestABoundIsNoMatterOfWhatOthersFree(t *testing.T) {
 }
 
 func usageOf(in Input) map[string]int {
-	all := map[string]int{}
+	items := map[string]int{}
 	for _, r := range in.Observed.Rules {
-		all[in.namespaceOf(r.Name)]++
+		items[in.namespaceOf(r.Name)]++
 	}
-	return all
+	return items
 }
 
 // If the bounds add up to the capacity: a namespace within its bound is never rejected, none exceeds its bound,
@@ -210,8 +210,8 @@ func TestLawNamespacesDoNotCompete(t *testing.T) {
 			p := Make(in)
 			served(t, in, p)
 			for _, s := range in.Services {
-				if why := p.Rejected[s.Owner]; why != nil && before[s.Namespace]+wants[s.Namespace] <= limits[s.Namespace] {
-					t.Fatalf("%s is within its bound and refused: %v", s.Owner, why)
+				if reason := p.Rejected[s.Owner]; reason != nil && before[s.Namespace]+wants[s.Namespace] <= limits[s.Namespace] {
+					t.Fatalf("%s is within its bound and refused: %v", s.Owner, reason)
 				}
 			}
 			sorted := in

@@ -12,7 +12,7 @@ import (
 
 // crowd returns Services with own public IPs and the given number of ports.
 func crowd(from, services, ports int) []ServiceParts {
-	var all []ServiceParts
+	var parts []ServiceParts
 	for i := range services {
 		owner := fmt.Sprintf("a%031x", from+i)
 		s := ServiceParts{
@@ -28,9 +28,9 @@ func crowd(from, services, ports int) []ServiceParts {
 				FrontendPort: int32(n + 1), BackendPort: int32(n + 1),
 			})
 		}
-		all = append(all, s)
+		parts = append(parts, s)
 	}
-	return all
+	return parts
 }
 
 // holding returns a load balancer with these Services.

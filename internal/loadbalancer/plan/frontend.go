@@ -122,30 +122,30 @@ func newFrontendFilter(in Input, accepted []ServiceParts) frontendFilter {
 
 // isWanted reports whether a frontend is still wanted at its place. A frontend without a Service in the plan is
 // foreign, unless a Service of the plan shared it and its own Service left.
-func (k frontendFilter) isWanted(f lb.Frontend) bool {
+func (ff frontendFilter) isWanted(f lb.Frontend) bool {
 	name := strings.ToLower(f.Name)
-	if k.in.Observed.Pinned[name] || k.in.mustRetainAddress(f) {
+	if ff.in.Observed.Pinned[name] || ff.in.mustRetainAddress(f) {
 		return true
 	}
 	managed := false
-	for _, r := range k.rules[name] {
-		if k.accepted.ownerOf(r.Name) == "" {
+	for _, r := range ff.rules[name] {
+		if ff.accepted.ownerOf(r.Name) == "" {
 			return true // a rule that does not change
 		}
 		managed = true
 	}
-	if k.in.isRetained(f) || !managed && k.in.IsAbandoned != nil && k.in.IsAbandoned(f) {
-		return k.places[placeOf(f)]
+	if ff.in.isRetained(f) || !managed && ff.in.IsAbandoned != nil && ff.in.IsAbandoned(f) {
+		return ff.places[placeOf(f)]
 	}
-	if k.accepted.ownerOf(f.Name) == "" && (!managed || k.others.ownerOf(f.Name) != "" || k.services.ownerOf(f.Name) != "") {
+	if ff.accepted.ownerOf(f.Name) == "" && (!managed || ff.others.ownerOf(f.Name) != "" || ff.services.ownerOf(f.Name) != "") {
 		return true
 	}
-	for _, at := range k.named[name] {
+	for _, at := range ff.named[name] {
 		if at != placeOf(f) {
 			return false // another frontend needs the name
 		}
 	}
-	return k.places[placeOf(f)]
+	return ff.places[placeOf(f)]
 }
 
 func frontendAt(next lb.LoadBalancer, s ServiceParts, wanted string) string {

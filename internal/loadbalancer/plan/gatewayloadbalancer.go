@@ -46,59 +46,59 @@ func frontendOf(b lb.LoadBalancer, place string) (f lb.Frontend, exists bool) {
 // checkGatewayLoadBalancer rejects a Service that would change the gateway load balancer of a frontend while another Service
 // there wants a different one, or of a frontend of another client. So no Service bypasses the appliances that it requests,
 // and none sends the flows of others through its own.
-func (d *admission) checkGatewayLoadBalancer(s ServiceParts, accepted *ruleIndex) error {
+func (a *admission) checkGatewayLoadBalancer(s ServiceParts, accepted *ruleIndex) error {
 	for _, f := range s.Frontends {
 		if f.GatewayLoadBalancer == nil {
 			continue
 		}
 		want, at := *f.GatewayLoadBalancer, placeOf(f)
-		current, exists := frontendOf(d.Observed, at)
+		current, exists := frontendOf(a.Observed, at)
 		inSync := strings.EqualFold(current.GatewayLoadBalancerID(), want)
 		if inSync && want == "" {
 			continue
 		}
 		for _, name := range accepted.frontends[at] {
-			other, _ := d.frontendIn(name, at)
+			other, _ := a.frontendIn(name, at)
 			if other.GatewayLoadBalancer == nil && (inSync || want == "") || other.GatewayLoadBalancer != nil && strings.EqualFold(other.GatewayLoadBalancerID(), want) {
 				continue
 			}
-			return d.gatewayConflict(want, f, "frontend "+name, name)
+			return a.gatewayConflict(want, f, "frontend "+name, name)
 		}
 		if inSync {
 			continue
 		}
-		if exists && indexServices(d.Services).ownerOf(current.Name) == "" && indexOwners(d.Others).ownerOf(current.Name) == "" && (d.IsManaged == nil || !d.IsManaged(current)) {
+		if exists && indexServices(a.Services).ownerOf(current.Name) == "" && indexOwners(a.Others).ownerOf(current.Name) == "" && (a.IsManaged == nil || !a.IsManaged(current)) {
 			return fmt.Errorf("%w: frontend %s is that of another client and has %s, and annotation %s requests %s. Change the annotation or the frontend",
 				ErrGatewayLoadBalancer, current.Name, cmp.Or(current.GatewayLoadBalancerID(), "none"), service.GatewayLoadBalancer, cmp.Or(want, "none"))
 		}
-		for _, r := range d.observedRules[at] {
-			if _, ok := d.frontendIn(r.Name, at); hasOwner(s.Owner, r.Name) || !ok {
+		for _, r := range a.observedRules[at] {
+			if _, ok := a.frontendIn(r.Name, at); hasOwner(s.Owner, r.Name) || !ok {
 				continue
 			}
 			var others []string
-			if d.GatewayLoadBalancersOf != nil {
-				others = d.GatewayLoadBalancersOf(r.Name)
+			if a.GatewayLoadBalancersOf != nil {
+				others = a.GatewayLoadBalancersOf(r.Name)
 			}
 			if want == "" && len(others) == 0 || want != "" && containsName(others, want) {
 				continue
 			}
-			return d.gatewayConflict(want, f, "rule "+r.Name, r.Name)
+			return a.gatewayConflict(want, f, "rule "+r.Name, r.Name)
 		}
 	}
 	return nil
 }
 
-func (d *admission) gatewayConflict(want string, f lb.Frontend, part, name string) error {
-	if d.ServiceOf != nil && d.ServiceOf(name) != "" {
-		part += " of " + service.DescribeOwner(d.ServiceOf(name))
+func (a *admission) gatewayConflict(want string, f lb.Frontend, part, name string) error {
+	if a.ServiceOf != nil && a.ServiceOf(name) != "" {
+		part += " of " + service.DescribeOwner(a.ServiceOf(name))
 	}
 	return fmt.Errorf("%w: annotation %s requests %s for %s, which %s shares without that request. Set the annotation to the same value on all Services of the address",
-		ErrGatewayLoadBalancer, service.GatewayLoadBalancer, cmp.Or(want, "none"), d.placeText(f), part)
+		ErrGatewayLoadBalancer, service.GatewayLoadBalancer, cmp.Or(want, "none"), a.placeText(f), part)
 }
 
 // frontendIn returns the frontend at a place that the Service of a part wants. A Service outside the plan does not move.
-func (d *admission) frontendIn(part, at string) (f lb.Frontend, ok bool) {
-	for _, s := range d.Services {
+func (a *admission) frontendIn(part, at string) (f lb.Frontend, ok bool) {
+	for _, s := range a.Services {
 		if hasOwner(s.Owner, part) {
 			i := slices.IndexFunc(s.Frontends, func(f lb.Frontend) bool { return placeOf(f) == at })
 			if i < 0 {

@@ -78,12 +78,12 @@ func TestGatewayLoadBalancers(t *testing.T) {
 		{"a rule of another client", "", "aa ssh", "aa=x", "", "", "aa"},
 	} {
 		values := func(text string) map[string]string {
-			all := map[string]string{}
+			balancers := map[string]string{}
 			for _, pair := range strings.Fields(text) {
 				owner, value, _ := strings.Cut(pair, "=")
-				all[owner] = value
+				balancers[owner] = value
 			}
-			return all
+			return balancers
 		}
 		wants, annotations := values(tt.wants), values(tt.other)
 		in := Input{Observed: sharedFrontend(tt.has, strings.Fields(tt.on)...), Others: []string{"aa", "ab"}}
@@ -119,8 +119,8 @@ func TestGatewayLoadBalancers(t *testing.T) {
 			t.Errorf("%s: next %q, rejected %v; want %q, rejected %q", tt.name, got, p.Rejected, tt.next, tt.fails)
 		}
 		in.Observed = p.Next
-		if again := Make(in); len(again.Changes) > 0 {
-			t.Errorf("%s: then %v", tt.name, spell(again.Changes))
+		if second := Make(in); len(second.Changes) > 0 {
+			t.Errorf("%s: then %v", tt.name, spell(second.Changes))
 		}
 	}
 }

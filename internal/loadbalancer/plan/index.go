@@ -73,15 +73,15 @@ func newRuleIndex() *ruleIndex {
 	return &ruleIndex{byPort: map[portKey]int{}, byBackendPort: map[portKey]int{}, byPool: map[string][]int{}, at: map[string][]int{}, frontends: map[string][]string{}}
 }
 
-func (s *ruleIndex) addRule(r placedRule) {
-	at := len(s.all)
-	s.all = append(s.all, r)
+func (i *ruleIndex) addRule(r placedRule) {
+	at := len(i.all)
+	i.all = append(i.all, r)
 	pool := strings.ToLower(r.Pool)
-	s.byPool[pool] = append(s.byPool[pool], at)
-	s.at[r.place] = append(s.at[r.place], at)
-	recordFirst(s.byPort, r.place, r.Transport, r.FrontendPort, at)
+	i.byPool[pool] = append(i.byPool[pool], at)
+	i.at[r.place] = append(i.at[r.place], at)
+	recordFirst(i.byPort, r.place, r.Transport, r.FrontendPort, at)
 	if !r.FloatingIP {
-		recordFirst(s.byBackendPort, pool, r.Transport, r.BackendPort, at)
+		recordFirst(i.byBackendPort, pool, r.Transport, r.BackendPort, at)
 	}
 }
 
@@ -97,10 +97,10 @@ func recordFirst(first map[portKey]int, place string, transport lb.Transport, po
 }
 
 // findMachinePort returns the first rule with the same backend port in another pool of the machines, or -1.
-func (s *ruleIndex) findMachinePort(r placedRule) int {
+func (i *ruleIndex) findMachinePort(r placedRule) int {
 	found := -1
-	for _, pool := range s.machinePools[strings.ToLower(r.Pool)] {
-		if at, exists := s.byBackendPort[portKey{pool, r.Transport, r.BackendPort}]; exists && (found < 0 || at < found) {
+	for _, pool := range i.machinePools[strings.ToLower(r.Pool)] {
+		if at, exists := i.byBackendPort[portKey{pool, r.Transport, r.BackendPort}]; exists && (found < 0 || at < found) {
 			found = at
 		}
 	}

@@ -63,18 +63,18 @@ func TestLawTwiceIsOnce(t *testing.T) {
 // one plan per Service.
 func settles(t *rapid.T, in Input, p Plan) {
 	for range in.Services {
-		again := Make(in)
-		if again.IsEmpty() {
+		second := Make(in)
+		if second.IsEmpty() {
 			return
 		}
 		if len(p.Rejected) == 0 {
-			t.Fatalf("again: %v", spell(again.Changes))
+			t.Fatalf("again: %v", spell(second.Changes))
 		}
-		served(t, in, again)
-		in.Observed = again.Next
+		served(t, in, second)
+		in.Observed = second.Next
 	}
-	if again := Make(in); !again.IsEmpty() {
-		t.Fatalf("it does not settle: %v", spell(again.Changes))
+	if second := Make(in); !second.IsEmpty() {
+		t.Fatalf("it does not settle: %v", spell(second.Changes))
 	}
 }
 
@@ -195,7 +195,7 @@ func sound(t *rapid.T, b lb.LoadBalancer, refused bool) {
 }
 
 // A rejected Service would not fit with the others on its own, either.
-func TestLawTheRefusedDoNotFit(t *testing.T) {
+func TestLawRejectedServicesDoNotFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := Input{Observed: foreign(), SharedPools: []string{"kubernetes"}, MaxRules: rapid.IntRange(0, 9).Draw(t, "most")}
 		for range rapid.IntRange(1, 4).Draw(t, "edits") {
@@ -207,7 +207,7 @@ func TestLawTheRefusedDoNotFit(t *testing.T) {
 			for refused := range p.Rejected {
 				others := in
 				others.Services = slices.DeleteFunc(slices.Clone(in.Services), func(s ServiceParts) bool { return s.Owner != refused && p.Rejected[s.Owner] != nil })
-				if again := Make(others); len(again.Rejected) == 0 {
+				if second := Make(others); len(second.Rejected) == 0 {
 					t.Fatalf("%s is refused (%v), and fits", refused, p.Rejected[refused])
 				}
 			}
@@ -217,7 +217,7 @@ func TestLawTheRefusedDoNotFit(t *testing.T) {
 }
 
 // A name belongs to the owner it starts with, up to a dash, ignoring case.
-func TestLawRoster(t *testing.T) {
+func TestLawOwnersOfNames(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringMatching(`[aA](-?[aAb]){0,3}`)
 		var services []ServiceParts

@@ -125,9 +125,9 @@ func (s LimitState) maxOf(l Limit) int {
 
 // ListLimitUsages returns the usage of each limit, by load balancer, then by security group.
 func ListLimitUsages(s LimitState) []LimitUsage {
-	var all []LimitUsage
+	var usages []LimitUsage
 	add := func(resource string, l Limit, used int) {
-		all = append(all, LimitUsage{Resource: resource, Name: l.Name, Was: used, Used: used, Max: s.maxOf(l)})
+		usages = append(usages, LimitUsage{Resource: resource, Name: l.Name, Was: used, Used: used, Max: s.maxOf(l)})
 	}
 	for _, b := range s.LoadBalancers {
 		for _, l := range Limits {
@@ -144,13 +144,13 @@ func ListLimitUsages(s LimitState) []LimitUsage {
 			}
 		}
 	}
-	return all
+	return usages
 }
 
 // ListMemberUsages returns the usages of a load balancer that depend on the members of its pools.
 func ListMemberUsages(b lb.LoadBalancer) []LimitUsage {
-	all := ListLimitUsages(LimitState{LoadBalancers: []lb.LoadBalancer{b}, Interfaces: true})
-	return slices.DeleteFunc(all, func(u LimitUsage) bool { return !u.NeedsMembers() })
+	usages := ListLimitUsages(LimitState{LoadBalancers: []lb.LoadBalancer{b}, Interfaces: true})
+	return slices.DeleteFunc(usages, func(u LimitUsage) bool { return !u.NeedsMembers() })
 }
 
 // peerKey returns the same key for a public load balancer and its internal twin.

@@ -24,7 +24,7 @@ func balancer(rules int, pool string, members int) lb.LoadBalancer {
 // using returns a state that uses n of a limit.
 func using(name string, n int) LimitState {
 	s := LimitState{Interfaces: true}
-	one := func(b lb.LoadBalancer) LimitState {
+	single := func(b lb.LoadBalancer) LimitState {
 		s.LoadBalancers = []lb.LoadBalancer{b}
 		return s
 	}
@@ -38,9 +38,9 @@ func using(name string, n int) LimitState {
 	}
 	switch name {
 	case LimitRules:
-		return one(balancer(n, "", 0))
+		return single(balancer(n, "", 0))
 	case LimitFrontends:
-		return one(lb.LoadBalancer{ID: id, Frontends: make([]lb.Frontend, n)})
+		return single(lb.LoadBalancer{ID: id, Frontends: make([]lb.Frontend, n)})
 	case LimitMachineRules: // half of them on the internal twin
 		public, internal := balancer(n/2, "nodes", 0), balancer(n-n/2, "NODES", 0)
 		internal.ID.Name += "-internal"
@@ -52,9 +52,9 @@ func using(name string, n int) LimitState {
 			b.Pools[0].Addresses[i].Machine = fmt.Sprint("/virtualMachines/", i)
 		}
 		b.Pools[0].Addresses = append(b.Pools[0].Addresses, lb.Address{Machine: "/virtualMachineScaleSets/s/virtualMachines/1"}, lb.Address{})
-		return one(b)
+		return single(b)
 	case LimitPoolMembers:
-		return one(balancer(0, "", n))
+		return single(balancer(0, "", n))
 	case LimitFrontendMembers: // two rules of a pool of half of the members
 		b := balancer(2, "nodes", n/2)
 		b.Rules = append(b.Rules, lb.Rule{Frontend: "b", Pool: "nodes"})
@@ -62,18 +62,18 @@ func using(name string, n int) LimitState {
 			b.Pools = append(b.Pools, lb.Pool{ID: lb.PoolID{Name: "one"}, Addresses: make([]lb.Address, 1)})
 			b.Rules = append(b.Rules, lb.Rule{Frontend: "A", Pool: "one"})
 		}
-		return one(b)
+		return single(b)
 	case LimitMembers:
 		b := balancer(1, "nodes", n-1)
 		b.Pools = append(b.Pools, lb.Pool{ID: lb.PoolID{Name: "one"}, Addresses: make([]lb.Address, 1)})
 		b.Rules = append(b.Rules, lb.Rule{Frontend: "b", Pool: "one"})
-		return one(b)
+		return single(b)
 	case LimitPrivateLinkServices:
 		s.Links = append(s.Links, lb.PrivateLinkService{Frontends: []string{id.String() + "2/frontendIPConfigurations/a"}})
 		for range n {
 			s.Links = append(s.Links, lb.PrivateLinkService{Frontends: []string{strings.ToUpper(id.String()) + "/frontendIPConfigurations/a"}})
 		}
-		return one(lb.LoadBalancer{ID: id})
+		return single(lb.LoadBalancer{ID: id})
 	case LimitSecurityRules:
 		return group(make([]lb.SecurityRule, n)...)
 	case LimitSecuritySources:

@@ -35,9 +35,9 @@ func byPool(rules []lb.Rule) Counts {
 }
 
 // machineGrowth returns how many rules a Service adds per machine of each pool.
-func (c *usageTable) machineGrowth(s ServiceParts) Counts {
+func (u *usageTable) machineGrowth(s ServiceParts) Counts {
 	more := byPool(s.Rules)
-	for _, r := range c.Observed.Rules {
+	for _, r := range u.Observed.Rules {
 		if hasOwner(s.Owner, r.Name) {
 			more[strings.ToLower(r.Pool)]--
 		}
@@ -47,25 +47,25 @@ func (c *usageTable) machineGrowth(s ServiceParts) Counts {
 
 // machinesExceeded returns why a Service would exceed Azure's limit of rules per network interface, or nil.
 // Accepted rules count for later Services.
-func (c *usageTable) machinesExceeded(s ServiceParts) error {
-	if c.PeerRules == nil {
+func (u *usageTable) machinesExceeded(s ServiceParts) error {
+	if u.PeerRules == nil {
 		return nil
 	}
-	if c.onMachines == nil {
-		c.onMachines = CountRules(c.Observed)
+	if u.onMachines == nil {
+		u.onMachines = CountRules(u.Observed)
 	}
-	more := c.machineGrowth(s)
+	more := u.machineGrowth(s)
 	for pool, n := range more {
-		own, peer := c.onMachines[pool], c.PeerRules[pool]
+		own, peer := u.onMachines[pool], u.PeerRules[pool]
 		if would := own + peer + n; n > 0 && would > lb.MaxMachineRules {
 			return fmt.Errorf("machines would have %d load balancing and inbound NAT rules in backend pool %s, and Azure allows %d for a network interface: "+
 				"load balancer %s has %d, its internal or public twin has %d, and the Service adds %d. Delete ports or Services, move Services to another load balancer, "+
 				`or set "loadBalancerBackendPoolConfigurationType": "nodeIP" in azure.json`,
-				would, pool, lb.MaxMachineRules, c.Observed.ID.Name, own, peer, n)
+				would, pool, lb.MaxMachineRules, u.Observed.ID.Name, own, peer, n)
 		}
 	}
 	for pool, n := range more {
-		c.onMachines[pool] += max(n, 0)
+		u.onMachines[pool] += max(n, 0)
 	}
 	return nil
 }

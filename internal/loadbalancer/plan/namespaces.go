@@ -30,38 +30,38 @@ func (in Input) placeText(f lb.Frontend) string {
 // address, delay its removal or take its ports. Existing sharing continues. A frontend to be released still
 // counts until the release is written. A frontend belongs to its Service's namespace even without rules,
 // because every port may have the no_lb_rule annotation.
-func (d *admission) checkNamespace(s ServiceParts, accepted *ruleIndex) error {
-	namespace := d.namespaceOf(s.Owner)
+func (a *admission) checkNamespace(s ServiceParts, accepted *ruleIndex) error {
+	namespace := a.namespaceOf(s.Owner)
 	if namespace == "" {
 		return nil
 	}
 	for _, f := range s.Frontends {
 		at := placeOf(f)
-		if slices.ContainsFunc(d.observedRules[at], func(r placedRule) bool { return hasOwner(s.Owner, r.Name) }) {
+		if slices.ContainsFunc(a.observedRules[at], func(r placedRule) bool { return hasOwner(s.Owner, r.Name) }) {
 			continue
 		}
-		if slices.ContainsFunc(d.frontends[at], func(name string) bool { return hasOwner(s.Owner, name) }) {
+		if slices.ContainsFunc(a.frontends[at], func(name string) bool { return hasOwner(s.Owner, name) }) {
 			continue
 		}
-		if err := d.checkRetainedAddress(at, namespace); err != nil {
+		if err := a.checkRetainedAddress(at, namespace); err != nil {
 			return err
 		}
-		if err := d.checkRetainedFor(f, namespace); err != nil {
+		if err := a.checkRetainedFor(f, namespace); err != nil {
 			return err
 		}
-		rules := d.observedRules[at]
+		rules := a.observedRules[at]
 		for _, i := range accepted.at[at] {
 			rules = append(rules[:len(rules):len(rules)], accepted.all[i])
 		}
 		for _, other := range rules {
-			if otherNamespace := d.namespaceOf(other.Name); otherNamespace == "" || otherNamespace == namespace || hasOwner(s.Owner, other.Name) {
+			if otherNamespace := a.namespaceOf(other.Name); otherNamespace == "" || otherNamespace == namespace || hasOwner(s.Owner, other.Name) {
 				continue
 			}
-			return fmt.Errorf("%w: %s has %s. %s", ErrAddressTaken, d.ruleText(other), d.placeText(f), addressAdvice)
+			return fmt.Errorf("%w: %s has %s. %s", ErrAddressTaken, a.ruleText(other), a.placeText(f), addressAdvice)
 		}
-		for _, name := range append(slices.Clone(d.frontends[at]), accepted.frontends[at]...) {
-			if otherNamespace := d.namespaceOf(name); otherNamespace != "" && otherNamespace != namespace {
-				return fmt.Errorf("%w: frontend %s of %s has %s. %s", ErrAddressTaken, name, service.DescribeOwner(d.ServiceOf(name)), d.placeText(f), addressAdvice)
+		for _, name := range append(slices.Clone(a.frontends[at]), accepted.frontends[at]...) {
+			if otherNamespace := a.namespaceOf(name); otherNamespace != "" && otherNamespace != namespace {
+				return fmt.Errorf("%w: frontend %s of %s has %s. %s", ErrAddressTaken, name, service.DescribeOwner(a.ServiceOf(name)), a.placeText(f), addressAdvice)
 			}
 		}
 	}

@@ -18,7 +18,7 @@ func TestFixed(t *testing.T) {
 	want := lb.Frontend{Name: "a", Family: lb.IPv4, Subnet: "/s"}
 	named := want
 	named.Static, named.PrivateIP = true, netip.MustParseAddr("10.0.0.8")
-	is := func(static bool, subnet string) []lb.Frontend {
+	current := func(static bool, subnet string) []lb.Frontend {
 		return []lb.Frontend{{Name: "A", Family: lb.IPv4, Subnet: subnet, PrivateIP: addr, Static: static}}
 	}
 	for about, tt := range map[string]struct {
@@ -28,12 +28,12 @@ func TestFixed(t *testing.T) {
 		ip   netip.Addr
 	}{
 		"any address":                   {want: want},
-		"it has one":                    {want: want, has: is(true, "/S"), owes: true, ip: addr},
-		"it has one that Azure chose":   {want: want, has: is(false, "/s"), owes: true},
-		"it has one of another subnet":  {want: want, has: is(true, "/other"), owes: true},
+		"it has one":                    {want: want, has: current(true, "/S"), owes: true, ip: addr},
+		"it has one that Azure chose":   {want: want, has: current(false, "/s"), owes: true},
+		"it has one of another subnet":  {want: want, has: current(true, "/other"), owes: true},
 		"it is owed one":                {want: want, owes: true, ip: due},
 		"it is owed one, and names one": {want: named, owes: true, ip: named.PrivateIP},
-		"it has one, and names another": {want: named, has: is(true, "/s"), ip: named.PrivateIP},
+		"it has one, and names another": {want: named, has: current(true, "/s"), ip: named.PrivateIP},
 		"it is public":                  {want: lb.Frontend{Name: "a", PublicIP: "/p"}, owes: true},
 	} {
 		owed := func(lb.Frontend) (netip.Addr, bool) { return due, tt.owes }

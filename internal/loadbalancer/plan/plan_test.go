@@ -81,7 +81,7 @@ func TestOnlyWhatDiffersIsChanged(t *testing.T) {
 }
 
 // Azure changes the case of names, adds addresses and zones, and returns TCP reset where it has no use.
-func TestWhatAzureAddsIsNoDifference(t *testing.T) {
+func TestDefaultsOfAzureAreNoDifference(t *testing.T) {
 	s := newTestParts("aa", 80)
 	s.Frontends = []lb.Frontend{{Name: "aa", Subnet: "/Subnet/x"}}
 	s.Rules[0].TCPReset = new(false)
@@ -235,10 +235,10 @@ func TestPools(t *testing.T) {
 
 // A pool with foreign members stays, and with it its load balancer.
 func TestAPoolWithAddressesOfOthersStays(t *testing.T) {
-	theirs := []string{"192.0.2.7"}
+	other := []string{"192.0.2.7"}
 	shared, own := pool("kubernetes"), pool("shop-web")
 	for i, p := range []*lb.Pool{&shared, &own} {
-		p.Addresses = []lb.Address{{Name: "n1", IP: netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})}, {Name: "theirs", IP: netip.MustParseAddr(theirs[0])}}
+		p.Addresses = []lb.Address{{Name: "n1", IP: netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})}, {Name: "theirs", IP: netip.MustParseAddr(other[0])}}
 	}
 	local := newTestParts("aa", 80)
 	local.Rules[0].Pool, local.DedicatedPools = "shop-web", []string{"shop-web"}
@@ -250,11 +250,11 @@ func TestAPoolWithAddressesOfOthersStays(t *testing.T) {
 	held := gone("aa", "shop-web")
 	held.RecordedPools = held.DedicatedPools
 	of := func(names ...string) map[string][]string {
-		all := map[string][]string{}
+		values := map[string][]string{}
 		for _, name := range names {
-			all[name] = theirs
+			values[name] = other
 		}
-		return all
+		return values
 	}
 	for _, tt := range []struct {
 		about    string
@@ -309,11 +309,11 @@ func TestALoadBalancerGoesWhenItsInterfacesHaveLeft(t *testing.T) {
 		return p
 	}
 	emptying := func(names ...string) map[string]int {
-		all := map[string]int{}
+		items := map[string]int{}
 		for _, name := range names {
-			all[name] = 2
+			items[name] = 2
 		}
-		return all
+		return items
 	}
 	rules := Make(Input{Observed: lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}, Etag: "1"}, Services: []ServiceParts{newTestParts("aa", 80)}}).Next.Rules
 	for _, tt := range []struct {
@@ -325,23 +325,23 @@ func TestALoadBalancerGoesWhenItsInterfacesHaveLeft(t *testing.T) {
 		foreign  map[string][]string
 		deleted  bool
 		stay     string // the pools
-		said     string
+		output   string
 	}{
 		{about: "the last Service goes", pools: []lb.Pool{nic("kubernetes", "n1", "n2")}, share: gone("aa"), rules: rules, emptying: emptying("kubernetes"), stay: "kubernetes",
-			said: "load balancer kubernetes is deleted when its 2 network interfaces have left backend pool kubernetes"},
+			output: "load balancer kubernetes is deleted when its 2 network interfaces have left backend pool kubernetes"},
 		{about: "its rules have gone", pools: []lb.Pool{nic("kubernetes", "n1", "n2")}, share: gone("aa"), emptying: emptying("kubernetes"), stay: "kubernetes",
-			said: "load balancer kubernetes is deleted when its 2 network interfaces have left backend pool kubernetes"},
+			output: "load balancer kubernetes is deleted when its 2 network interfaces have left backend pool kubernetes"},
 		{about: "of two families", pools: []lb.Pool{nic("kubernetes", "n1", "n2"), nic("kubernetes-IPv6", "n1", "n2")}, share: gone("aa"), emptying: map[string]int{"kubernetes": 1, "kubernetes-ipv6": 0}, stay: "kubernetes kubernetes-IPv6",
-			said: "load balancer kubernetes is deleted when its network interface has left backend pool kubernetes; load balancer kubernetes is deleted when its network interfaces have left backend pool kubernetes-IPv6"},
+			output: "load balancer kubernetes is deleted when its network interface has left backend pool kubernetes; load balancer kubernetes is deleted when its network interfaces have left backend pool kubernetes-IPv6"},
 		{about: "they leave as soon as somebody waits for that", pools: []lb.Pool{nic("kubernetes", "n1", "n2")}, share: gone("aa"), rules: rules, emptying: emptying(), deleted: true},
 		{about: "they have left", pools: []lb.Pool{nic("kubernetes")}, share: gone("aa"), deleted: true},
 		{about: "those of others have not", pools: []lb.Pool{nic("kubernetes", "theirs")}, share: gone("aa"), emptying: emptying(), foreign: map[string][]string{"kubernetes": {"network interface theirs"}}, stay: "kubernetes",
-			said: "load balancer kubernetes with its backend pool kubernetes is no longer needed and is retained: network interface theirs in it belongs to another owner, which has to remove it, or delete the pool"},
+			output: "load balancer kubernetes with its backend pool kubernetes is no longer needed and is retained: network interface theirs in it belongs to another owner, which has to remove it, or delete the pool"},
 		{about: "a rule of another owner's", pools: []lb.Pool{nic("kubernetes", "n1", "n2")}, share: gone("ab"), rules: rules, emptying: emptying("kubernetes"), stay: "kubernetes"},
 		{about: "a pool that is called as a Service's own", pools: []lb.Pool{nic("kubernetes"), nic("shop-web", "theirs")}, share: ServiceParts{Owner: "aa", DedicatedPools: []string{"shop-web"}, ManagedPools: []string{"shop-web"}}, emptying: emptying(), stay: "kubernetes shop-web"},
 		{about: "unread interfaces", pools: []lb.Pool{nic("kubernetes", "n1", "n2")}, share: gone("aa"), rules: rules, stay: "kubernetes"},
 		{about: "that of all nodes is called as a Service's own", pools: []lb.Pool{nic("kubernetes", "n1", "n2")}, share: ServiceParts{Owner: "aa", DedicatedPools: []string{"Kubernetes"}}, rules: rules, emptying: emptying("kubernetes"), stay: "kubernetes",
-			said: "load balancer kubernetes is deleted when its 2 network interfaces have left backend pool kubernetes"},
+			output: "load balancer kubernetes is deleted when its 2 network interfaces have left backend pool kubernetes"},
 	} {
 		t.Run(tt.about, func(t *testing.T) {
 			in := Input{
@@ -349,15 +349,15 @@ func TestALoadBalancerGoesWhenItsInterfacesHaveLeft(t *testing.T) {
 				SharedPools: []string{"kubernetes", "kubernetes-IPv6"}, RemainingInterfaces: tt.emptying, ForeignMembers: tt.foreign,
 			}
 			p := Make(in)
-			var said []string
+			var messages []string
 			for _, k := range p.RetainedParts {
-				said = append(said, k.String())
+				messages = append(messages, k.String())
 			}
 			for _, e := range p.DrainingPools {
-				said = append(said, e.String())
+				messages = append(messages, e.String())
 			}
-			if p.Delete != tt.deleted || strings.Join(said, "; ") != tt.said || !p.Delete && strings.Join(poolNames(p.Next.Pools), " ") != tt.stay {
-				t.Errorf("deleted %v, pools %v, said %q", p.Delete, poolNames(p.Next.Pools), said)
+			if p.Delete != tt.deleted || strings.Join(messages, "; ") != tt.output || !p.Delete && strings.Join(poolNames(p.Next.Pools), " ") != tt.stay {
+				t.Errorf("deleted %v, pools %v, said %q", p.Delete, poolNames(p.Next.Pools), messages)
 			}
 			if in.Observed = p.Next; !p.Delete && !Make(in).IsEmpty() {
 				t.Error("planned again it is something")

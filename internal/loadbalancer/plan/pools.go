@@ -38,65 +38,65 @@ type DrainingPool struct {
 }
 
 // ConversionKinds returns the kinds before and after a conversion.
-func (e DrainingPool) ConversionKinds() (from, to string) {
-	if from, to = "network interfaces", "addresses"; e.ToInterfaces {
+func (d DrainingPool) ConversionKinds() (from, to string) {
+	if from, to = "network interfaces", "addresses"; d.ToInterfaces {
 		return to, from
 	}
 	return from, to
 }
 
 // String returns what is waited for.
-func (e DrainingPool) String() string {
-	interfaces := fmt.Sprintf("its %d network interfaces have", e.Interfaces)
-	switch e.Interfaces {
+func (d DrainingPool) String() string {
+	interfaces := fmt.Sprintf("its %d network interfaces have", d.Interfaces)
+	switch d.Interfaces {
 	case 0: // a scale set model or a starting machine may still refer to the pool
 		interfaces = "its network interfaces have"
 	case 1:
 		interfaces = "its network interface has"
 	}
-	if e.Interim != "" {
-		from, to := e.ConversionKinds()
+	if d.Interim != "" {
+		from, to := d.ConversionKinds()
 		return fmt.Sprintf("backend pool %s of load balancer %s changes from %s to %s; until it is filled again, flows use backend pool %s",
-			e.Pool.Name, e.Pool.LoadBalancer.Name, from, to, e.Interim)
+			d.Pool.Name, d.Pool.LoadBalancer.Name, from, to, d.Interim)
 	}
-	return fmt.Sprintf("load balancer %s is deleted when %s left backend pool %s", e.Pool.LoadBalancer.Name, interfaces, e.Pool.Name)
+	return fmt.Sprintf("load balancer %s is deleted when %s left backend pool %s", d.Pool.LoadBalancer.Name, interfaces, d.Pool.Name)
 }
 
 const maxMembers = 5
 
 // String returns what is retained, why, and the remedy.
-func (k RetainedPart) String() string {
-	text, verb := strings.Join(k.Members[:min(len(k.Members), maxMembers)], ", "), "belongs"
-	if more := len(k.Members) - maxMembers; more > 0 {
+func (r RetainedPart) String() string {
+	text, verb := strings.Join(r.Members[:min(len(r.Members), maxMembers)], ", "), "belongs"
+	if more := len(r.Members) - maxMembers; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	if len(k.Members) > 1 {
+	if len(r.Members) > 1 {
 		verb = "belong"
 	}
 	switch {
-	case k.Frontend != nil && k.Reason != "":
+	case r.Frontend != nil && r.Reason != "":
 		return fmt.Sprintf("%s of load balancer %s is no longer needed and is retained without rules of the Service: %s. "+
 			"Its owner has to delete it. Then Weir deletes the frontend; if the Service is deleted by then and Weir did not create the public IP, delete the frontend yourself",
-			describeFrontend(*k.Frontend), k.Pool.LoadBalancer.Name, k.Reason)
-	case k.Frontend != nil:
+			describeFrontend(*r.Frontend), r.Pool.LoadBalancer.Name, r.Reason)
+	case r.Frontend != nil:
 		return fmt.Sprintf("%s of load balancer %s is no longer needed and is retained without rules: Azure requires it while the load balancer has %s. "+
-			"It is deleted with that, or when another frontend exists", describeFrontend(*k.Frontend), k.Pool.LoadBalancer.Name, text)
+			"It is deleted with that, or when another frontend exists", describeFrontend(*r.Frontend), r.Pool.LoadBalancer.Name, text)
 	}
-	what := "backend pool " + k.Pool.Name + " of load balancer " + k.Pool.LoadBalancer.Name
-	if k.IsConversion {
-		what += " does not change its kind of members, and remains unchanged: "
-		if k.Reason != "" {
-			return what + k.Reason
+	part := "backend pool " + r.Pool.Name + " of load balancer " + r.Pool.LoadBalancer.Name
+	if r.IsConversion {
+		part += " does not change its kind of members, and remains unchanged: "
+		if r.Reason != "" {
+			return part + r.Reason
 		}
-		return what + text + " in it " + verb + " to another owner, which has to remove it"
+		return part + text + " in it " + verb + " to another owner, which has to remove it"
 	}
-	if k.Reason != "" {
-		return what + " is no longer needed and is retained: " + k.Reason + ". Its owner has to delete it"
+	if r.Reason != "" {
+		return part + " is no longer needed and is retained: " + r.Reason + ". Its owner has to delete it"
 	}
-	if k.Owner == "" {
-		what = "load balancer " + k.Pool.LoadBalancer.Name + " with its backend pool " + k.Pool.Name
+	if r.Owner == "" {
+		part = "load balancer " + r.Pool.LoadBalancer.Name + " with its backend pool " + r.Pool.Name
 	}
-	return what + " is no longer needed and is retained: " + text + " in it " + verb +
+	return part + " is no longer needed and is retained: " + text + " in it " + verb +
 		" to another owner, which has to remove it, or delete the pool"
 }
 

@@ -32,9 +32,9 @@ var regionQuotas = map[string]string{
 }
 
 // ListRegionUsages returns the usage of the quotas that Services use. A negative quota is none.
-func ListRegionUsages(region string, all []RegionUsage) []LimitUsage {
+func ListRegionUsages(region string, usages []RegionUsage) []LimitUsage {
 	var found []LimitUsage
-	for _, u := range all {
+	for _, u := range usages {
 		if name, ok := regionQuotas[strings.ToLower(u.Name)]; ok && u.Max >= 0 {
 			found = append(found, LimitUsage{Resource: regionPrefix + region, Name: name, Was: u.Used, Used: u.Used, Max: u.Max})
 		}

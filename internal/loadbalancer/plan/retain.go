@@ -138,10 +138,10 @@ func (p Plan) UnusedFrontends() []string {
 // retainCandidate returns the best observed frontend to retain, or nil. It prefers IPv4, then addresses that no
 // Service needs elsewhere, then addresses made by Weir.
 func (in Input) retainCandidate(next []lb.Frontend, onlyIPv4 bool) *lb.Frontend {
-	all := slices.DeleteFunc(slices.Clone(in.Observed.Frontends), func(f lb.Frontend) bool {
+	frontends := slices.DeleteFunc(slices.Clone(in.Observed.Frontends), func(f lb.Frontend) bool {
 		return onlyIPv4 && !in.mayBeIPv4(f) || slices.ContainsFunc(next, func(n lb.Frontend) bool { return strings.EqualFold(n.Name, f.Name) })
 	})
-	if len(all) == 0 {
+	if len(frontends) == 0 {
 		return nil
 	}
 	cost := func(f lb.Frontend) int {
@@ -153,31 +153,31 @@ func (in Input) retainCandidate(next []lb.Frontend, onlyIPv4 bool) *lb.Frontend 
 		}
 		return n
 	}
-	best := slices.MinFunc(all, func(a, b lb.Frontend) int { return cmp.Compare(cost(a), cost(b)) })
+	best := slices.MinFunc(frontends, func(a, b lb.Frontend) int { return cmp.Compare(cost(a), cost(b)) })
 	return &best
 }
 
 func (in Input) partNames(b lb.LoadBalancer) []string {
-	var all []string
+	var names []string
 	for _, pool := range b.Pools {
-		all = append(all, "backend pool "+pool.ID.Name)
+		names = append(names, "backend pool "+pool.ID.Name)
 	}
 	for _, probe := range b.Probes {
-		all = append(all, "probe "+probe.Name)
+		names = append(names, "probe "+probe.Name)
 	}
-	return all
+	return names
 }
 
 // foreignPartNames returns the parts that Weir did not make, or all parts if it made all.
 func (in Input) foreignPartNames(b lb.LoadBalancer) []string {
-	all := b
+	names := b
 	b.Pools = slices.DeleteFunc(slices.Clone(b.Pools), func(p lb.Pool) bool {
 		return containsName(in.SharedPools, p.ID.Name) && len(in.ForeignMembers[strings.ToLower(p.ID.Name)]) == 0
 	})
 	if foreign := in.partNames(b); len(foreign) > 0 {
 		return foreign
 	}
-	return in.partNames(all)
+	return in.partNames(names)
 }
 
 func describeFrontend(f lb.Frontend) string {

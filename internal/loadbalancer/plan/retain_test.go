@@ -87,23 +87,23 @@ func TestAFrontendStaysWhereAzureRequiresOne(t *testing.T) {
 			if got != tt.retained || p.Delete != tt.deletes || lb.TagValue(p.Next.Tags, TagRetained) != tt.retained {
 				t.Fatalf("%q stays, tagged %q, and it is deleted: %t", got, lb.TagValue(p.Next.Tags, TagRetained), p.Delete)
 			}
-			said := ""
+			output := ""
 			for _, k := range p.RetainedParts {
-				said += k.String()
+				output += k.String()
 			}
-			if !strings.Contains(said, tt.text) || tt.text == "" && said != "" {
-				t.Errorf("it says %q", said)
+			if !strings.Contains(output, tt.text) || tt.text == "" && output != "" {
+				t.Errorf("it says %q", output)
 			}
 			if tt.retained == "" {
 				return
 			}
-			again := tt.in
-			again.Observed = p.Next
-			if p := Make(again); !p.IsEmpty() {
+			second := tt.in
+			second.Observed = p.Next
+			if p := Make(second); !p.IsEmpty() {
 				t.Errorf("asked again, it changes %v", spell(p.Changes))
 			}
-			again.Services = []ServiceParts{newTestParts("a9", 90)}
-			if p := Make(again); p.RetainedFrontend != nil || !strings.Contains(strings.Join(spell(p.Changes), "; "), "remove frontend "+tt.retained) || lb.TagValue(p.Next.Tags, TagRetained) != "" {
+			second.Services = []ServiceParts{newTestParts("a9", 90)}
+			if p := Make(second); p.RetainedFrontend != nil || !strings.Contains(strings.Join(spell(p.Changes), "; "), "remove frontend "+tt.retained) || lb.TagValue(p.Next.Tags, TagRetained) != "" {
 				t.Errorf("beside another Service %v stays: %v", p.RetainedFrontend, spell(p.Changes))
 			}
 		})
@@ -112,7 +112,7 @@ func TestAFrontendStaysWhereAzureRequiresOne(t *testing.T) {
 
 // A plan without Services deletes unused left parts, and the load balancer if nothing else remains. Foreign and
 // usable parts stay.
-func TestWhatWasLeftToOthersGoes(t *testing.T) {
+func TestUnusedRetainedPartsAreDeleted(t *testing.T) {
 	empty := lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}}
 	full := pool("shop-web")
 	full.Addresses = []lb.Address{{IP: netip.MustParseAddr("192.0.2.7")}}
@@ -186,12 +186,12 @@ func TestPartsUsedByForeignRulesAreReported(t *testing.T) {
 			balancer := Make(Input{Observed: foreign(), Services: []ServiceParts{local}}).Next
 			balancer.Etag = "1"
 			tt.edit(&balancer)
-			said := ""
+			output := ""
 			for _, k := range Make(Input{Observed: balancer, Services: tt.services}).RetainedParts {
-				said += k.String()
+				output += k.String()
 			}
-			if !strings.HasPrefix(said, tt.want) || tt.want == "" && said != "" {
-				t.Errorf("it says %q", said)
+			if !strings.HasPrefix(output, tt.want) || tt.want == "" && output != "" {
+				t.Errorf("it says %q", output)
 			}
 		})
 	}

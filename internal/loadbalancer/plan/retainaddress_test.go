@@ -78,8 +78,8 @@ func TestAddressIsRetained(t *testing.T) {
 			t.Errorf("%s: %s, tags %v, %v", name, got, p.Next.Tags, p.Rejected)
 		}
 		in.Observed = p.Next
-		if again := Make(in); !again.IsEmpty() {
-			t.Errorf("%s: again %v", name, again.Changes)
+		if second := Make(in); !second.IsEmpty() {
+			t.Errorf("%s: again %v", name, second.Changes)
 		}
 	}
 }

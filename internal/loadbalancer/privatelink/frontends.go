@@ -35,7 +35,7 @@ func findFrontends(b LoadBalancer, requests []*Request, links []lb.PrivateLinkSe
 		return nil
 	}
 	six := slices.ContainsFunc(b.Observed.Frontends, func(f lb.Frontend) bool { return frontendFamily(f, b.Observed.Rules) == lb.IPv6 })
-	var all []frontend
+	var frontends []frontend
 	for _, f := range b.Observed.Frontends {
 		front := frontend{Frontend: desired.Frontend{
 			ID: FrontendID(b.Observed.ID, f.Name), Name: f.Name, Family: frontendFamily(f, b.Observed.Rules), Public: f.PublicIP != "",
@@ -55,10 +55,10 @@ func findFrontends(b LoadBalancer, requests []*Request, links []lb.PrivateLinkSe
 			}
 		}
 		if len(front.requests) > 0 {
-			all = append(all, front)
+			frontends = append(frontends, front)
 		}
 	}
-	return all
+	return frontends
 }
 
 // frontendFamily derives the family of a public frontend from its pool.
@@ -100,9 +100,9 @@ func frontendOwners(shown lb.LoadBalancer, requests []*Request) map[string]bool 
 	return owners
 }
 
-func allOwners(all []frontend) map[string]bool {
+func allOwners(frontends []frontend) map[string]bool {
 	owners := map[string]bool{}
-	for _, f := range all {
+	for _, f := range frontends {
 		for _, owner := range f.owners {
 			owners[owner] = true
 		}

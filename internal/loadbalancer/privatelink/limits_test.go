@@ -34,21 +34,21 @@ func newTenants(namespaces ...string) *town {
 }
 
 // published counts the Private Link Services by namespace.
-func (n *town) published() map[string]int {
-	all := map[string]int{}
-	for _, p := range n.links {
-		all[desired.Namespace(desired.OwnerOf(p))]++
+func (tn *town) published() map[string]int {
+	items := map[string]int{}
+	for _, p := range tn.links {
+		items[desired.Namespace(desired.OwnerOf(p))]++
 	}
-	return all
+	return items
 }
 
 // due runs a round for some of the requests.
-func (n *town) due(t *testing.T, requests ...*Request) {
+func (tn *town) due(t *testing.T, requests ...*Request) {
 	t.Helper()
-	all := n.requests
-	n.requests = requests
-	n.inSync(t)
-	n.requests = all
+	all := tn.requests
+	tn.requests = requests
+	tn.inSync(t)
+	tn.requests = all
 }
 
 func times(n int, namespace string) []string { return slices.Repeat([]string{namespace}, n) }
@@ -90,8 +90,8 @@ func TestOneNamespaceLeavesPrivateLinkServicesForOthers(t *testing.T) {
 						t.Errorf("%s: %s", r.Service, r.State.Text)
 					}
 				}
-				if all := len(tt.namespaces) - len(n.links); refused != all {
-					t.Errorf("%d of %d have a rejection", refused, all)
+				if services := len(tt.namespaces) - len(n.links); refused != services {
+					t.Errorf("%d of %d have a rejection", refused, services)
 				}
 			})
 		})
@@ -137,9 +137,9 @@ func TestPrivateLinkServicesCountInEachGroup(t *testing.T) {
 		if got := n.published(); got["team"] != 4 {
 			t.Errorf("published %v", got)
 		}
-		theirs := lb.PrivateLinkService{ID: lb.ResourceID{SubscriptionID: "s", ResourceGroup: "rg", Type: lb.TypePrivateLinkService, Name: "theirs"},
+		foreign := lb.PrivateLinkService{ID: lb.ResourceID{SubscriptionID: "s", ResourceGroup: "rg", Type: lb.TypePrivateLinkService, Name: "theirs"},
 			Frontends: []string{FrontendID(kubernetes, "other")}}
-		n.links[theirs.ID.Key()] = theirs
+		n.links[foreign.ID.Key()] = foreign
 		n.due(t, n.requests[5])
 		if got := n.published(); got["shop"] != 1 {
 			t.Errorf("published %v", got)

@@ -23,8 +23,8 @@ type observedLinks struct {
 
 // ListObserved returns the IDs and frontends of the Private Link Services as last read or written, in the resource groups
 // that were read.
-func (k *Reconciler) ListObserved() []lb.PrivateLinkService {
-	o := k.observed
+func (rec *Reconciler) ListObserved() []lb.PrivateLinkService {
+	o := rec.observed
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Collect(maps.Values(o.byID))
@@ -36,19 +36,19 @@ func (o *observedLinks) recordLocked(p lb.PrivateLinkService) {
 
 // List implements Azure.
 func (o *observedLinks) List(ctx context.Context, subscription, resourceGroup string) ([]lb.PrivateLinkService, error) {
-	all, err := o.Azure.List(ctx, subscription, resourceGroup)
+	links, err := o.Azure.List(ctx, subscription, resourceGroup)
 	if f := armerror.FromError(err); f != nil && f.Class != armerror.Stale {
-		return all, err
+		return links, err
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	maps.DeleteFunc(o.byID, func(_ string, p lb.PrivateLinkService) bool {
 		return strings.EqualFold(p.ID.SubscriptionID, subscription) && strings.EqualFold(p.ID.ResourceGroup, resourceGroup)
 	})
-	for _, p := range all {
+	for _, p := range links {
 		o.recordLocked(p)
 	}
-	return all, err
+	return links, err
 }
 
 // Put implements Azure.

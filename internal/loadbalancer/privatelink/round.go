@@ -36,17 +36,17 @@ type round struct {
 
 // Reconcile reconciles the frontends of a load balancer in parallel and stores the outcomes in the
 // requests.
-func (k *Reconciler) Reconcile(ctx context.Context, b LoadBalancer, requests []*Request) {
+func (rec *Reconciler) Reconcile(ctx context.Context, b LoadBalancer, requests []*Request) {
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
-	on := k.cfg.Cluster.FrontendServices(ruleOwners(b.Observed))
-	r, requests := k.startRound(ctx, requests, servicesToRead(on, frontendOwners(b.Observed, requests), requests))
-	all := findFrontends(b, requests, r.links, r.Settings)
+	on := rec.cfg.Cluster.FrontendServices(ruleOwners(b.Observed))
+	r, requests := rec.startRound(ctx, requests, servicesToRead(on, frontendOwners(b.Observed, requests), requests))
+	frontends := findFrontends(b, requests, r.links, r.Settings)
 	limits := r.newNamespaceLimits(b.Observed.ID, on)
-	services := r.Cluster.FrontendServices(allOwners(all))
+	services := r.Cluster.FrontendServices(allOwners(frontends))
 	created := 0
 	var works []*frontendWork
-	for _, f := range all {
+	for _, f := range frontends {
 		f.LoadBalancer.LinkCount, f.LoadBalancer.CheckLimit = countOthers(b.Observed.ID, f.Frontend, r.links)+created, limits.checkLimit
 		var of []desired.FrontendService
 		for _, owner := range f.owners {
@@ -74,10 +74,10 @@ func (k *Reconciler) Reconcile(ctx context.Context, b LoadBalancer, requests []*
 
 // RemovePublishers unpublishes frontends before their deletion. A request gets an error if one remains
 // published.
-func (k *Reconciler) RemovePublishers(ctx context.Context, frontends map[string][]*Request, requests []*Request) {
+func (rec *Reconciler) RemovePublishers(ctx context.Context, frontends map[string][]*Request, requests []*Request) {
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
-	r, _ := k.startRound(ctx, requests, nil)
+	r, _ := rec.startRound(ctx, requests, nil)
 	var works []*frontendWork
 	for id, by := range frontends {
 		if at := slices.IndexFunc(by, func(req *Request) bool { return req.Err != nil }); at >= 0 { // its other publishers are unknown
@@ -93,10 +93,10 @@ func (k *Reconciler) RemovePublishers(ctx context.Context, frontends map[string]
 }
 
 // FindPublished returns the published ones of the given frontend ids.
-func (l *Snapshot) FindPublished(ctx context.Context, req *Request, frontends []string) ([]string, error) {
+func (s *Snapshot) FindPublished(ctx context.Context, req *Request, frontends []string) ([]string, error) {
 	var links []lb.PrivateLinkService
-	for _, group := range l.reconciler.cfg.resourceGroups([]*Request{req}, nil) {
-		listed, err := l.listGroup(ctx, group)
+	for _, group := range s.reconciler.cfg.resourceGroups([]*Request{req}, nil) {
+		listed, err := s.listGroup(ctx, group)
 		if err != nil {
 			return nil, err
 		}
@@ -108,9 +108,9 @@ func (l *Snapshot) FindPublished(ctx context.Context, req *Request, frontends []
 }
 
 // startRound reads each resource group once and returns the requests with readable groups.
-func (k *Reconciler) startRound(ctx context.Context, requests []*Request, services map[string]desired.FrontendService) (r *round, readable []*Request) {
-	r = &round{Config: &k.cfg, subnets: newSubnetCache(k.cfg.Azure), readErrors: map[string]error{}}
-	for _, group := range k.cfg.resourceGroups(requests, services) {
+func (rec *Reconciler) startRound(ctx context.Context, requests []*Request, services map[string]desired.FrontendService) (r *round, readable []*Request) {
+	r = &round{Config: &rec.cfg, subnets: newSubnetCache(rec.cfg.Azure), readErrors: map[string]error{}}
+	for _, group := range rec.cfg.resourceGroups(requests, services) {
 		links, err := r.listLinks(ctx, []string{group})
 		if err != nil {
 			r.readErrors[strings.ToLower(group)] = err
@@ -120,7 +120,7 @@ func (k *Reconciler) startRound(ctx context.Context, requests []*Request, servic
 	}
 	for _, req := range requests {
 		req.Err, req.State, req.HasMore = nil, nil, false
-		if err := r.readError(k.cfg.resourceGroups([]*Request{req}, nil)); err != nil {
+		if err := r.readError(rec.cfg.resourceGroups([]*Request{req}, nil)); err != nil {
 			req.setError(err)
 			continue
 		}
@@ -139,15 +139,15 @@ func (r *round) readError(groups []string) error {
 }
 
 func reconcileAll(ctx context.Context, works []*frontendWork) {
-	var all errgroup.Group
-	all.SetLimit(maxConcurrent)
+	var group errgroup.Group
+	group.SetLimit(maxConcurrent)
 	for _, w := range works {
-		all.Go(func() error {
+		group.Go(func() error {
 			w.reconcile(ctx)
 			return nil
 		})
 	}
-	_ = all.Wait() // errors are stored per frontend
+	_ = group.Wait() // errors are stored per frontend
 	for _, w := range works {
 		w.storeResult()
 	}

@@ -44,14 +44,14 @@ func newCloud() *cloud {
 	return &cloud{links: map[string]lb.PrivateLinkService{}, calls: map[string]int{}}
 }
 
-func (c *cloud) note(what string) {
+func (c *cloud) note(about string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.calls[what]++
+	c.calls[about]++
 }
 
-func (c *cloud) write(what string, then func()) error {
-	c.note(what)
+func (c *cloud) write(about string, then func()) error {
+	c.note(about)
 	c.mu.Lock()
 	c.busy++
 	c.most = max(c.most, c.busy)
@@ -71,16 +71,16 @@ func (c *cloud) List(_ context.Context, _, group string) ([]lb.PrivateLinkServic
 	c.note("list " + group)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var all []lb.PrivateLinkService
+	var links []lb.PrivateLinkService
 	for _, key := range slices.Sorted(maps.Keys(c.links)) {
 		if strings.EqualFold(c.links[key].ID.ResourceGroup, group) {
-			all = append(all, c.links[key])
+			links = append(links, c.links[key])
 		}
 	}
 	if group == c.closes {
 		return nil, armerror.Classify(armerror.Failure{Status: 403, Codes: []string{"AuthorizationFailed"}}, errors.New("403"))
 	}
-	return all, c.list
+	return links, c.list
 }
 
 func (c *cloud) Get(_ context.Context, id lb.ResourceID) (lb.PrivateLinkService, error) {
@@ -139,18 +139,18 @@ type town struct {
 	bounds    map[string]map[string]string // annotations by Namespace
 }
 
-func (n *town) NamespaceBounds(namespace string) service.NamespaceSettings {
-	return service.ParseNamespaceSettings(namespace, n.bounds[namespace])
+func (tn *town) NamespaceBounds(namespace string) service.NamespaceSettings {
+	return service.ParseNamespaceSettings(namespace, tn.bounds[namespace])
 }
 
-func (n *town) FrontendServices(owners map[string]bool) map[string]desired.FrontendService {
-	all := map[string]desired.FrontendService{}
+func (tn *town) FrontendServices(owners map[string]bool) map[string]desired.FrontendService {
+	services := map[string]desired.FrontendService{}
 	for owner := range owners {
-		if s, ok := n.sharers[owner]; ok {
-			all[owner] = s
+		if s, ok := tn.sharers[owner]; ok {
+			services[owner] = s
 		}
 	}
-	return all
+	return services
 }
 
 // lost is a lease that is lost once is is true.
@@ -184,25 +184,25 @@ func newTown(n int) *town {
 }
 
 // inSync runs a round and returns its calls.
-func (n *town) inSync(t *testing.T) map[string]int {
+func (tn *town) inSync(t *testing.T) map[string]int {
 	t.Helper()
-	n.mu.Lock()
-	clear(n.calls)
-	n.mu.Unlock()
-	n.keeper.Reconcile(t.Context(), n.balancer, n.requests)
-	return maps.Clone(n.calls)
+	tn.mu.Lock()
+	clear(tn.calls)
+	tn.mu.Unlock()
+	tn.keeper.Reconcile(t.Context(), tn.balancer, tn.requests)
+	return maps.Clone(tn.calls)
 }
 
-func wants(t *testing.T, what string, got, want map[string]int) {
+func wants(t *testing.T, about string, got, want map[string]int) {
 	t.Helper()
 	if !maps.Equal(got, want) {
-		t.Errorf("%s costs %v, want %v", what, got, want)
+		t.Errorf("%s costs %v, want %v", about, got, want)
 	}
 }
 
 // Twenty Services cost one list, one subnet read, one subnet write, and twenty parallel writes;
 // another round costs one list. A change costs one write.
-func TestWhatARoundCosts(t *testing.T) {
+func TestRequestsOfARound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, began := newTown(20), time.Now()
 		n.closed = true
@@ -261,7 +261,7 @@ func TestFrontendsAreClearedBeforeTheyGo(t *testing.T) {
 
 // Failures are isolated: a write conflict is retried once after a fresh list, a rejection affects
 // no other frontend, and without the lease nothing is written.
-func TestWhatGoesWrong(t *testing.T) {
+func TestFailures(t *testing.T) {
 	for about, trouble := range map[string]struct {
 		before func(*town)
 		want   map[string]int

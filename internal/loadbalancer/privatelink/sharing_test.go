@@ -15,20 +15,20 @@ import (
 )
 
 // share puts the town's second Service onto the frontend of the first.
-func (n *town) share(link *service.PrivateLink, edit func(*desired.FrontendService)) {
-	n.balancer.Observed.Frontends = n.balancer.Observed.Frontends[:1]
-	n.balancer.Observed.Rules[1].Frontend = "a000"
-	s := n.sharers["a001"]
-	s.Link, n.requests[1].Desired.Link = link, link
+func (tn *town) share(link *service.PrivateLink, edit func(*desired.FrontendService)) {
+	tn.balancer.Observed.Frontends = tn.balancer.Observed.Frontends[:1]
+	tn.balancer.Observed.Rules[1].Frontend = "a000"
+	s := tn.sharers["a001"]
+	s.Link, tn.requests[1].Desired.Link = link, link
 	edit(&s)
-	n.sharers["a001"] = s
+	tn.sharers["a001"] = s
 }
 
 // asksNoMore removes the request of the first Service.
-func (n *town) asksNoMore() {
-	s := n.sharers["a000"]
-	s.Link, n.requests[0].Desired.Link = nil, nil
-	n.sharers["a000"] = s
+func (tn *town) asksNoMore() {
+	s := tn.sharers["a000"]
+	s.Link, tn.requests[0].Desired.Link = nil, nil
+	tn.sharers["a000"] = s
 }
 
 // A Service is not released while another Service freezes its Private Link Service: with its record
@@ -70,13 +70,13 @@ func TestNextOwnerCreatesPrivateLinkService(t *testing.T) {
 		n.inSync(t)
 		n.share(elsewhere, func(s *desired.FrontendService) { s.ResourceGroups = []string{"before"} })
 		n.asksNoMore()
-		all := n.requests
-		n.requests = all[:1]
+		requests := n.requests
+		n.requests = requests[:1]
 		wants(t, "the end of the first one", n.inSync(t), map[string]int{"list rg": 1, "list elsewhere": 1, "list before": 1, "subnet": 1, "delete": 1})
 		if n.requests[0].Err != nil {
 			t.Error(n.requests[0].Err)
 		}
-		n.requests = all[1:]
+		n.requests = requests[1:]
 		if n.inSync(t); n.requests[0].Err != nil || len(n.links) != 1 || slices.Collect(maps.Values(n.links))[0].ID.ResourceGroup != "elsewhere" {
 			t.Errorf("the second one says %v, and there is %v", n.requests[0].Err, n.links)
 		}

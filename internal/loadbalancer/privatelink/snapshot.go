@@ -16,10 +16,10 @@ import (
 
 // resourceGroups starts with the cluster's default.
 func (c *Config) resourceGroups(requests []*Request, services map[string]desired.FrontendService) []string {
-	all := []string{c.Settings.Group.ResourceGroup}
+	groups := []string{c.Settings.Group.ResourceGroup}
 	add := func(name string) {
-		if name != "" && !slices.ContainsFunc(all, func(have string) bool { return strings.EqualFold(have, name) }) {
-			all = append(all, name)
+		if name != "" && !slices.ContainsFunc(groups, func(have string) bool { return strings.EqualFold(have, name) }) {
+			groups = append(groups, name)
 		}
 	}
 	for _, req := range requests {
@@ -35,7 +35,7 @@ func (c *Config) resourceGroups(requests []*Request, services map[string]desired
 			add(name)
 		}
 	}
-	return all
+	return groups
 }
 
 func serviceGroups(s desired.FrontendService) []string {
@@ -47,15 +47,15 @@ func serviceGroups(s desired.FrontendService) []string {
 
 // listLinks treats a missing group as empty.
 func (c *Config) listLinks(ctx context.Context, groups []string) ([]lb.PrivateLinkService, error) {
-	var all []lb.PrivateLinkService
+	var items []lb.PrivateLinkService
 	for _, group := range groups {
 		links, err := c.Azure.List(ctx, c.Settings.Group.SubscriptionID, group)
 		if f := armerror.FromError(err); f != nil && f.Class != armerror.Stale {
 			return nil, fmt.Errorf("private link services of resource group %s: %w", group, err)
 		}
-		all = append(all, links...)
+		items = append(items, links...)
 	}
-	return all, nil
+	return items, nil
 }
 
 // Snapshot caches Private Link Services by resource group, read on first use. It is not safe for
@@ -71,22 +71,22 @@ type listResult struct {
 }
 
 // NewSnapshot returns an empty cache.
-func (k *Reconciler) NewSnapshot() *Snapshot { return &Snapshot{k, map[string]listResult{}} }
+func (rec *Reconciler) NewSnapshot() *Snapshot { return &Snapshot{rec, map[string]listResult{}} }
 
-func (l *Snapshot) listGroup(ctx context.Context, name string) ([]lb.PrivateLinkService, error) {
+func (s *Snapshot) listGroup(ctx context.Context, name string) ([]lb.PrivateLinkService, error) {
 	key := strings.ToLower(name)
-	result, ok := l.lists[key]
+	result, ok := s.lists[key]
 	if !ok {
-		result.all, result.err = l.reconciler.cfg.listLinks(ctx, []string{name})
-		l.lists[key] = result
+		result.all, result.err = s.reconciler.cfg.listLinks(ctx, []string{name})
+		s.lists[key] = result
 	}
 	return result.all, result.err
 }
 
 // CheckReadable returns an error for an unreadable resource group. Such a group must not be recorded: it
 // would block its Service forever.
-func (k *Reconciler) CheckReadable(ctx context.Context, group string) error {
-	if _, err := k.cfg.Azure.List(ctx, k.cfg.Settings.Group.SubscriptionID, group); err != nil {
+func (rec *Reconciler) CheckReadable(ctx context.Context, group string) error {
+	if _, err := rec.cfg.Azure.List(ctx, rec.cfg.Settings.Group.SubscriptionID, group); err != nil {
 		return fmt.Errorf("private link services of resource group %s: %w", group, err)
 	}
 	return nil

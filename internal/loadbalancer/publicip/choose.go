@@ -198,23 +198,23 @@ func setLabel(ip *lb.PublicIP, want service.PublicIP, key string) error {
 }
 
 // ForeignAddresses describes the public IPs in the Service's resource groups that it may not use, by address.
-func (k *Manager) ForeignAddresses(ctx context.Context, key, owner string, spec *service.Spec) (map[netip.Addr]string, error) {
+func (m *Manager) ForeignAddresses(ctx context.Context, key, owner string, spec *service.Spec) (map[netip.Addr]string, error) {
 	groups := map[string]lb.ResourceID{}
-	for _, g := range append([]lb.ResourceID{resourceGroup(k.cfg.Group)}, groupsOf(spec)...) {
+	for _, g := range append([]lb.ResourceID{resourceGroup(m.cfg.Group)}, groupsOf(spec)...) {
 		groups[g.Key()] = g
 	}
 	other := map[netip.Addr]string{}
-	owned, err := k.ownersNow(ctx)
+	owned, err := m.ownersNow(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, g := range slices.Sorted(maps.Keys(groups)) {
-		all, err := k.cfg.Azure.ListPublicIPs(ctx, groups[g].SubscriptionID, groups[g].ResourceGroup)
+		ips, err := m.cfg.Azure.ListPublicIPs(ctx, groups[g].SubscriptionID, groups[g].ResourceGroup)
 		if err != nil {
 			return nil, fmt.Errorf("public IPs of resource group %s: %w", groups[g].ResourceGroup, err)
 		}
-		for _, ip := range all {
-			if of := cmp.Or(k.cfg.userText(ip, key, owner, spec), k.cfg.ownerText(ip, key, spec, owned)); of != "" && ip.Address.IsValid() {
+		for _, ip := range ips {
+			if of := cmp.Or(m.cfg.userText(ip, key, owner, spec), m.cfg.ownerText(ip, key, spec, owned)); of != "" && ip.Address.IsValid() {
 				other[ip.Address] = of
 			}
 		}
@@ -226,11 +226,11 @@ func (k *Manager) ForeignAddresses(ctx context.Context, key, owner string, spec 
 // or a machine. Empty if the Service may: it is free or forwards to this load balancer.
 func (c *Config) userText(ip lb.PublicIP, key, owner string, spec *service.Spec) string {
 	tags := strings.Split(lb.TagValue(ip.Tags, service.TagService), ",")
-	ours := strings.EqualFold(lb.TagValue(ip.Tags, service.TagCluster), c.ClusterName)
+	sameCluster := strings.EqualFold(lb.TagValue(ip.Tags, service.TagCluster), c.ClusterName)
 	switch {
 	case MayUse(spec, ip):
 		return ""
-	case ours && tags[0] != "" && !slices.ContainsFunc(tags, func(tag string) bool { return strings.TrimSpace(tag) == key }):
+	case sameCluster && tags[0] != "" && !slices.ContainsFunc(tags, func(tag string) bool { return strings.TrimSpace(tag) == key }):
 		return "public IP " + ip.ID.Name + ", which was made for Service " + tags[0]
 	case strings.Contains(strings.ToLower(ip.UsedBy), "/networkinterfaces/"):
 		return "public IP " + ip.ID.Name + ", which a machine has"

@@ -47,11 +47,11 @@ func (g *groups) load(ctx context.Context, store GroupStore) error {
 	if store != nil {
 		ctx, cancel := context.WithTimeout(ctx, ownerTimeout)
 		defer cancel()
-		all, err := store.ReadGroups(ctx)
+		groups, err := store.ReadGroups(ctx)
 		if err != nil {
 			return fmt.Errorf("the record of resource groups of public IPs cannot be read: %w", err)
 		}
-		for _, name := range all {
+		for _, name := range groups {
 			names[strings.ToLower(name)] = true
 		}
 	}
@@ -94,88 +94,88 @@ func (c *Config) otherGroup(ip lb.PublicIP) string {
 }
 
 // recordGroups persists the other groups of these writes, before they are sent. It returns those that are not on record.
-func (k *Manager) recordGroups(ctx context.Context, writes []*write) (unrecorded []string, err error) {
+func (m *Manager) recordGroups(ctx context.Context, writes []*write) (unrecorded []string, err error) {
 	names := map[string]bool{}
 	for _, w := range writes {
-		if name := k.cfg.otherGroup(w.next); name != "" && !w.isDelete {
+		if name := m.cfg.otherGroup(w.next); name != "" && !w.isDelete {
 			names[name] = true
 		}
 	}
 	if len(names) == 0 {
 		return nil, nil
 	}
-	k.groups.slot <- struct{}{}
-	defer func() { <-k.groups.slot }()
+	m.groups.slot <- struct{}{}
+	defer func() { <-m.groups.slot }()
 	add := slices.Sorted(maps.Keys(names))
-	if err = k.groups.load(ctx, k.cfg.Groups); err != nil {
+	if err = m.groups.load(ctx, m.cfg.Groups); err != nil {
 		return add, err
 	}
 	for _, name := range add {
-		k.groups.writtenAt[name] = time.Now()
+		m.groups.writtenAt[name] = time.Now()
 	}
-	add = slices.DeleteFunc(add, func(name string) bool { return k.groups.names[name] })
-	return add, k.groups.change(ctx, k.cfg.Groups, add, nil)
+	add = slices.DeleteFunc(add, func(name string) bool { return m.groups.names[name] })
+	return add, m.groups.change(ctx, m.cfg.Groups, add, nil)
 }
 
-func (k *Manager) recordedGroups(ctx context.Context) ([]string, error) {
-	k.groups.slot <- struct{}{}
-	defer func() { <-k.groups.slot }()
-	if err := k.groups.load(ctx, k.cfg.Groups); err != nil {
+func (m *Manager) recordedGroups(ctx context.Context) ([]string, error) {
+	m.groups.slot <- struct{}{}
+	defer func() { <-m.groups.slot }()
+	if err := m.groups.load(ctx, m.cfg.Groups); err != nil {
 		return nil, err
 	}
-	return slices.Sorted(maps.Keys(k.groups.names)), nil
+	return slices.Sorted(maps.Keys(m.groups.names)), nil
 }
 
 // ListAll lists the public IPs of the default resource group and of those on record, and drops groups without public IPs of
 // Weir from the record. A group on record that cannot be read, for example because Weir lost its role there, is logged and
 // left out.
-func (k *Manager) ListAll(ctx context.Context) ([]lb.PublicIP, error) {
-	names, err := k.recordedGroups(ctx)
+func (m *Manager) ListAll(ctx context.Context) ([]lb.PublicIP, error) {
+	names, err := m.recordedGroups(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all, err := k.cfg.Azure.ListPublicIPs(ctx, k.cfg.Group.SubscriptionID, k.cfg.Group.ResourceGroup)
+	own, err := m.cfg.Azure.ListPublicIPs(ctx, m.cfg.Group.SubscriptionID, m.cfg.Group.ResourceGroup)
 	if err != nil {
-		return nil, fmt.Errorf("public IPs of resource group %s: %w", k.cfg.Group.ResourceGroup, err)
+		return nil, fmt.Errorf("public IPs of resource group %s: %w", m.cfg.Group.ResourceGroup, err)
 	}
 	var unused []string
 	for _, name := range names {
-		ips, ok := k.listGroup(ctx, name)
-		ips = slices.DeleteFunc(slices.Clone(ips), func(ip lb.PublicIP) bool { return k.cfg.otherGroup(ip) == "" })
-		if all = append(all, ips...); ok && len(ips) == 0 {
+		ips, ok := m.listGroup(ctx, name)
+		ips = slices.DeleteFunc(slices.Clone(ips), func(ip lb.PublicIP) bool { return m.cfg.otherGroup(ip) == "" })
+		if own = append(own, ips...); ok && len(ips) == 0 {
 			unused = append(unused, name)
 		}
 	}
-	return all, k.forgetGroups(ctx, unused)
+	return own, m.forgetGroups(ctx, unused)
 }
 
 // listGroup lists the public IPs of a group on record; false if it cannot be read.
-func (k *Manager) listGroup(ctx context.Context, name string) ([]lb.PublicIP, bool) {
-	g := resourceGroup(k.cfg.Group)
+func (m *Manager) listGroup(ctx context.Context, name string) ([]lb.PublicIP, bool) {
+	g := resourceGroup(m.cfg.Group)
 	g.ResourceGroup = name
-	ips, err := k.cfg.listPublicIPs(ctx, g)
-	k.groups.slot <- struct{}{}
-	defer func() { <-k.groups.slot }()
+	ips, err := m.cfg.listPublicIPs(ctx, g)
+	m.groups.slot <- struct{}{}
+	defer func() { <-m.groups.slot }()
 	if err == nil {
-		delete(k.groups.unreadable, name)
-	} else if !k.groups.unreadable[name] && ctx.Err() == nil {
-		k.groups.unreadable[name] = true
-		k.cfg.Log.WarnContext(ctx, "Weir made public IPs in a resource group that it cannot read now: those of deleted Services remain until it can. "+
+		delete(m.groups.unreadable, name)
+	} else if !m.groups.unreadable[name] && ctx.Err() == nil {
+		m.groups.unreadable[name] = true
+		m.cfg.Log.WarnContext(ctx, "Weir made public IPs in a resource group that it cannot read now: those of deleted Services remain until it can. "+
 			"Give its identity the role there, or delete them by hand", "resourceGroup", name, "err", err)
 	}
 	return ips, err == nil
 }
 
 // forgetGroups drops groups from the record, unless this process wrote there lately.
-func (k *Manager) forgetGroups(ctx context.Context, names []string) error {
-	k.groups.slot <- struct{}{}
-	defer func() { <-k.groups.slot }()
+func (m *Manager) forgetGroups(ctx context.Context, names []string) error {
+	m.groups.slot <- struct{}{}
+	defer func() { <-m.groups.slot }()
 	names = slices.DeleteFunc(names, func(name string) bool {
-		at, written := k.groups.writtenAt[name]
+		at, written := m.groups.writtenAt[name]
 		return written && time.Since(at) < groupTTL
 	})
 	for _, name := range names {
-		delete(k.groups.writtenAt, name)
+		delete(m.groups.writtenAt, name)
 	}
-	return k.groups.change(ctx, k.cfg.Groups, nil, names)
+	return m.groups.change(ctx, m.cfg.Groups, nil, names)
 }

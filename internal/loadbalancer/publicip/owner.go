@@ -204,11 +204,11 @@ func (r *Round) canLabel(u usage) bool {
 	return u.grant.Label || r.cfg.isManaged(u.ip) && hasNamespaceTag(u.ip, u.namespace)
 }
 
-func (k *Manager) ownersNow(ctx context.Context) (map[string]Owner, error) {
-	k.owners.slot <- struct{}{}
-	defer func() { <-k.owners.slot }()
-	err := k.owners.loadRecord(ctx, k.cfg.Owners)
-	return k.owners.record.Owners, err
+func (m *Manager) ownersNow(ctx context.Context) (map[string]Owner, error) {
+	m.owners.slot <- struct{}{}
+	defer func() { <-m.owners.slot }()
+	err := m.owners.loadRecord(ctx, m.cfg.Owners)
+	return m.owners.record.Owners, err
 }
 
 // ownerText describes a public IP that a Service may not name as an additional address because another

@@ -119,8 +119,8 @@ func TestPublicIPUsers(t *testing.T) {
 	away := errors.New("away")
 	for name, row := range map[string]struct {
 		usage
-		claims bool
-		says   string
+		claims   bool
+		wantText string
 	}{
 		"never used":                      {usage{}, true, ""},
 		"its own":                         {usage{owner: bank}, false, ""},
@@ -142,7 +142,7 @@ func TestPublicIPUsers(t *testing.T) {
 	} {
 		row.ip, row.namespace = exists("bank", "", "20.0.0.1"), "bank"
 		claims, err := row.checkUse()
-		if says := fmt.Sprint(err); claims != row.claims || (err == nil) != (row.says == "") || err != nil && !strings.Contains(says, row.says) {
+		if want := fmt.Sprint(err); claims != row.claims || (err == nil) != (row.wantText == "") || err != nil && !strings.Contains(want, row.wantText) {
 			t.Errorf("%s: %v, %v", name, claims, err)
 		}
 	}
@@ -178,9 +178,9 @@ func TestAPublicIPStaysWithItsNamespace(t *testing.T) {
 	leaves := c.asks("shop/web")
 	leaves.Desired, leaves.IsLeaving = nil, true
 	c.round(t, leaves, bank)
-	again := c.asks("shop/again", brought("vip", ""))
-	if c.round(t, bank, again); again.Err != nil || bank.Err == nil || c.writes != 1 {
-		t.Errorf("recreated: %v; the other: %v; %d writes", again.Err, bank.Err, c.writes)
+	second := c.asks("shop/again", brought("vip", ""))
+	if c.round(t, bank, second); second.Err != nil || bank.Err == nil || c.writes != 1 {
+		t.Errorf("recreated: %v; the other: %v; %d writes", second.Err, bank.Err, c.writes)
 	}
 	byAddress := c.asks("bank/address", service.PublicIP{ID: named("c-x"), Address: c.azure.ips[named("vip").Key()].Address, Family: lb.IPv4})
 	if c.round(t, byAddress); byAddress.Err == nil {
@@ -278,8 +278,8 @@ func TestWithoutTheRecord(t *testing.T) {
 func TestTheRecordIsBounded(t *testing.T) { synctest.Test(t, theRecordIsBounded) }
 
 func theRecordIsBounded(t *testing.T) {
-	mine := exists("c-a1", "shop/web", "20.0.0.9")
-	c := newCity(free("vip"), free("unused"), mine)
+	first := exists("c-a1", "shop/web", "20.0.0.9")
+	c := newCity(free("vip"), free("unused"), first)
 	c.use("c-a1", "a/1")
 	req := c.asks("shop/web", brought("vip", ""))
 	for range 3 {
@@ -312,11 +312,11 @@ func TestAdditionalAddressesOfOwners(t *testing.T) {
 	c := newCity(free("vip"))
 	c.round(t, c.asks("shop/web", brought("vip", "")))
 	others := func(key string) int {
-		all, err := c.keeper.ForeignAddresses(t.Context(), key, "x", &service.Spec{})
+		addresses, err := c.keeper.ForeignAddresses(t.Context(), key, "x", &service.Spec{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return len(all)
+		return len(addresses)
 	}
 	if others("bank/web") != 1 || others("shop/api") != 0 {
 		t.Errorf("bank: %d, shop: %d", others("bank/web"), others("shop/api"))

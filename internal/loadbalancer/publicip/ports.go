@@ -121,24 +121,24 @@ func resourceGroup(id lb.ResourceID) lb.ResourceID {
 }
 
 func (c *Config) requestGroups(req *Request) []lb.ResourceID {
-	all := append([]lb.ResourceID{resourceGroup(c.Group)}, req.LostGroups...)
+	groups := append([]lb.ResourceID{resourceGroup(c.Group)}, req.LostGroups...)
 	for _, name := range req.Groups {
 		g := resourceGroup(c.Group)
 		g.ResourceGroup = name
-		all = append(all, g)
+		groups = append(groups, g)
 	}
-	return append(all, groupsOf(req.Desired)...)
+	return append(groups, groupsOf(req.Desired)...)
 }
 
 func groupsOf(spec *service.Spec) []lb.ResourceID {
 	if spec == nil {
 		return nil
 	}
-	var all []lb.ResourceID
+	var ids []lb.ResourceID
 	for _, f := range spec.Frontends {
 		if f.PublicIP != nil {
-			all = append(all, resourceGroup(f.PublicIP.ID))
+			ids = append(ids, resourceGroup(f.PublicIP.ID))
 		}
 	}
-	return all
+	return ids
 }

@@ -15,7 +15,7 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-func (r *Round) planRemovals(ctx context.Context, requests []*Request) (all []*write) {
+func (r *Round) planRemovals(ctx context.Context, requests []*Request) (writes []*write) {
 	for _, l := range r.searchGroups(requests) {
 		current, err := r.cfg.listPublicIPs(ctx, l.group)
 		if err != nil {
@@ -27,19 +27,19 @@ func (r *Round) planRemovals(ctx context.Context, requests []*Request) (all []*w
 		slices.SortFunc(current, func(a, b lb.PublicIP) int { return strings.Compare(a.ID.Key(), b.ID.Key()) })
 		for _, ip := range current {
 			if removal, ok := r.planRemoval(requests, ip); ok {
-				all = append(all, removal)
+				writes = append(writes, removal)
 			}
 		}
 	}
-	return all
+	return writes
 }
 
 // applyRemovals applies removals, and reads the public IPs again: Azure may report a deletion as successful and keep
 // the resource.
-func (r *Round) applyRemovals(ctx context.Context, all []*write) {
-	r.applyWrites(ctx, all)
+func (r *Round) applyRemovals(ctx context.Context, removals []*write) {
+	r.applyWrites(ctx, removals)
 	deleted := map[lb.ResourceID][]*write{}
-	for _, w := range all {
+	for _, w := range removals {
 		if w.isDelete && w.isDone {
 			deleted[resourceGroup(w.next.ID)] = append(deleted[resourceGroup(w.next.ID)], w)
 		}
@@ -67,16 +67,16 @@ type searchGroup struct {
 }
 
 func (r *Round) searchGroups(requests []*Request) []*searchGroup {
-	var all []*searchGroup
+	var groups []*searchGroup
 	add := func(id lb.ResourceID, req *Request) {
 		g := resourceGroup(id)
-		at := slices.IndexFunc(all, func(l *searchGroup) bool { return l.group.Key() == g.Key() })
+		at := slices.IndexFunc(groups, func(l *searchGroup) bool { return l.group.Key() == g.Key() })
 		if at < 0 {
-			at = len(all)
-			all = append(all, &searchGroup{group: g})
+			at = len(groups)
+			groups = append(groups, &searchGroup{group: g})
 		}
-		if req != nil && !slices.Contains(all[at].by, req) {
-			all[at].by = append(all[at].by, req)
+		if req != nil && !slices.Contains(groups[at].by, req) {
+			groups[at].by = append(groups[at].by, req)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(r.known)) {
@@ -93,7 +93,7 @@ func (r *Round) searchGroups(requests []*Request) []*searchGroup {
 			add(g, req)
 		}
 	}
-	return all
+	return groups
 }
 
 func (r *Round) planRemoval(requests []*Request, ip lb.PublicIP) (*write, bool) {
@@ -145,16 +145,16 @@ func detachService(ip lb.PublicIP, req *Request, cluster string) lb.PublicIP {
 }
 
 // IsOrphan reports whether a public IP is marked as abandoned by its Service.
-func (k *Manager) IsOrphan(ip lb.PublicIP) bool { return k.cfg.isOrphan(ip) }
+func (m *Manager) IsOrphan(ip lb.PublicIP) bool { return m.cfg.isOrphan(ip) }
 
 // Orphans returns the public IPs marked as abandoned by their Services.
-func (r *Round) Orphans() (all []lb.PublicIP) {
+func (r *Round) Orphans() (ips []lb.PublicIP) {
 	for _, ip := range r.known {
 		if r.cfg.isOrphan(ip) {
-			all = append(all, ip)
+			ips = append(ips, ip)
 		}
 	}
-	return all
+	return ips
 }
 
 // IsAbandoned reports whether the Service of a frontend's public IP left it.

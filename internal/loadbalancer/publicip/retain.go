@@ -33,19 +33,19 @@ func (r Retained) String() string {
 
 // ListRetained returns the retained public IPs of a cluster, sorted by Service and name; of all clusters if it is empty.
 func ListRetained(ips []lb.PublicIP, cluster string) []Retained {
-	var all []Retained
+	var retained []Retained
 	for _, ip := range ips {
 		of := lb.TagValue(ip.Tags, service.TagCluster)
 		if !isRetained(ip) || cluster != "" && !strings.EqualFold(of, cluster) {
 			continue
 		}
 		since, _ := time.Parse(time.RFC3339, lb.TagValue(ip.Tags, service.TagRetained))
-		all = append(all, Retained{PublicIP: ip, Cluster: of, Service: lb.TagValue(ip.Tags, service.TagService), Since: since})
+		retained = append(retained, Retained{PublicIP: ip, Cluster: of, Service: lb.TagValue(ip.Tags, service.TagService), Since: since})
 	}
-	slices.SortFunc(all, func(a, b Retained) int {
+	slices.SortFunc(retained, func(a, b Retained) int {
 		return cmp.Or(strings.Compare(a.Service, b.Service), strings.Compare(a.ID.Key(), b.ID.Key()))
 	})
-	return all
+	return retained
 }
 
 func isRetained(ip lb.PublicIP) bool { return lb.TagValue(ip.Tags, service.TagRetained) != "" }

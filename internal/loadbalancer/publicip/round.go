@@ -52,12 +52,12 @@ type write struct {
 
 // BeginRound reads the public IPs of all requests, one list per resource group, and selects those they need. It
 // writes nothing.
-func (k *Manager) BeginRound(ctx context.Context, on lb.LoadBalancerID, requests []*Request) *Round {
-	r := k.newRound(on)
+func (m *Manager) BeginRound(ctx context.Context, on lb.LoadBalancerID, requests []*Request) *Round {
+	r := m.newRound(on)
 	read := map[string]error{}
 	for _, req := range requests {
 		req.Err, req.keys = nil, nil
-		for _, g := range k.cfg.requestGroups(req) {
+		for _, g := range m.cfg.requestGroups(req) {
 			err, done := read[g.Key()]
 			if !done {
 				err = r.readGroup(ctx, g)
@@ -69,36 +69,36 @@ func (k *Manager) BeginRound(ctx context.Context, on lb.LoadBalancerID, requests
 		}
 	}
 	for _, req := range requests {
-		if k.cfg.ReadRules != nil && req.Err == nil && r.mayHaveMultiple(req) {
-			req.Err = k.cfg.ReadRules(ctx, on)
+		if m.cfg.ReadRules != nil && req.Err == nil && r.mayHaveMultiple(req) {
+			req.Err = m.cfg.ReadRules(ctx, on)
 		}
 	}
-	r.pickAll(ctx, &k.owners, requests)
+	r.pickAll(ctx, &m.owners, requests)
 	return r
 }
 
-func (k *Manager) newRound(on lb.LoadBalancerID) *Round {
+func (m *Manager) newRound(on lb.LoadBalancerID) *Round {
 	return &Round{
-		cfg: &k.cfg, recordGroups: k.recordGroups, on: on, known: map[string]lb.PublicIP{}, listedGroups: map[string]bool{}, missingGroups: map[string]bool{}, userProvided: map[string][]*Request{},
-		first: map[string]*write{}, writes: map[string]*write{}, serviceOf: sync.OnceValue(k.cfg.serviceOf),
+		cfg: &m.cfg, recordGroups: m.recordGroups, on: on, known: map[string]lb.PublicIP{}, listedGroups: map[string]bool{}, missingGroups: map[string]bool{}, userProvided: map[string][]*Request{},
+		first: map[string]*write{}, writes: map[string]*write{}, serviceOf: sync.OnceValue(m.cfg.serviceOf),
 	}
 }
 
 // ReadRound returns a round without requests that knows the public IPs of the default resource group and of those on record
 // that it can read.
-func (k *Manager) ReadRound(ctx context.Context, on lb.LoadBalancerID) (*Round, error) {
-	r := k.newRound(on)
-	names, err := k.recordedGroups(ctx)
+func (m *Manager) ReadRound(ctx context.Context, on lb.LoadBalancerID) (*Round, error) {
+	r := m.newRound(on)
+	names, err := m.recordedGroups(ctx)
 	if err != nil {
 		return r, err
 	}
 	for _, name := range names {
-		ips, _ := k.listGroup(ctx, name)
+		ips, _ := m.listGroup(ctx, name)
 		for _, ip := range ips {
 			r.known[ip.ID.Key()] = ip
 		}
 	}
-	return r, r.readGroup(ctx, resourceGroup(k.cfg.Group))
+	return r, r.readGroup(ctx, resourceGroup(m.cfg.Group))
 }
 
 // setZones sets the edge zone of a new public IP, or its availability zones. One from a prefix gets those of the prefix. An
@@ -300,13 +300,13 @@ func (r *Round) AddressAt(place string) string {
 
 // UnwantedAddresses returns the addresses of public IPs made for a Service that it no longer wants.
 func (r *Round) UnwantedAddresses(req *Request) []netip.Addr {
-	var all []netip.Addr
+	var addresses []netip.Addr
 	for _, ip := range r.known {
 		if strings.EqualFold(ManagedOwner(ip, r.cfg.ClusterName), req.Owner) && !r.WillUse(req, ip) {
-			all = append(all, ip.Address)
+			addresses = append(addresses, ip.Address)
 		}
 	}
-	return all
+	return addresses
 }
 
 // RecordRemoved records the public IPs of removed frontends.
@@ -316,15 +316,15 @@ func (r *Round) RecordRemoved(changes []lb.Change) {
 
 // LostGroups returns the resource groups of the public IPs of removed frontends.
 func LostGroups(changes []lb.Change) []lb.ResourceID {
-	all := lostPublicIPs(changes)
-	for i, id := range all {
-		all[i] = resourceGroup(id)
+	ips := lostPublicIPs(changes)
+	for i, id := range ips {
+		ips[i] = resourceGroup(id)
 	}
-	return all
+	return ips
 }
 
 func lostPublicIPs(changes []lb.Change) []lb.ResourceID {
-	var all []lb.ResourceID
+	var ids []lb.ResourceID
 	for _, c := range changes {
 		old, ok := c.Was.(lb.Frontend)
 		if !ok || old.PublicIP == "" {
@@ -334,8 +334,8 @@ func lostPublicIPs(changes []lb.Change) []lb.ResourceID {
 			continue
 		}
 		if id, err := lb.ParseResourceID(old.PublicIP, lb.TypePublicIP); err == nil {
-			all = append(all, id)
+			ids = append(ids, id)
 		}
 	}
-	return all
+	return ids
 }

@@ -27,13 +27,13 @@ type cloud struct {
 func (c *cloud) ListPublicIPs(_ context.Context, _, group string) ([]lb.PublicIP, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var all []lb.PublicIP
+	var ips []lb.PublicIP
 	for _, key := range slices.Sorted(maps.Keys(c.ips)) {
 		if c.ips[key].ID.ResourceGroup == group {
-			all = append(all, c.ips[key])
+			ips = append(ips, c.ips[key])
 		}
 	}
-	return all, nil
+	return ips, nil
 }
 
 func (c *cloud) PutPublicIP(_ context.Context, ip lb.PublicIP) (lb.PublicIP, error) {
@@ -134,7 +134,7 @@ func TestTheOrderOfARound(t *testing.T) {
 }
 
 // An impossible request gets an error with a remedy, and nothing is written.
-func TestWhatCannotBeHad(t *testing.T) {
+func TestUnusablePublicIPs(t *testing.T) {
 	basic := exists("basic", "", "20.0.0.2")
 	basic.SKU = "Basic"
 	taken := exists("taken", "", "20.0.0.3")
@@ -142,11 +142,11 @@ func TestWhatCannotBeHad(t *testing.T) {
 	writing := exists("writing", "", "20.0.0.4")
 	writing.Provisioning = lb.Updating
 	other := exists("c-a1", "shop/other", "20.0.0.5")
-	mine := exists("c-a1", "shop/web", "20.0.0.6")
-	mine.SKU, mine.UsedBy = "Basic", kubernetes.String()+"/frontendIPConfigurations/a1"
+	first := exists("c-a1", "shop/web", "20.0.0.6")
+	first.SKU, first.UsedBy = "Basic", kubernetes.String()+"/frontendIPConfigurations/a1"
 	for name, row := range map[string]struct {
-		want service.PublicIP
-		says string
+		want     service.PublicIP
+		wantText string
 	}{
 		"no such name":                 {brought("nobody", ""), "has no public IP nobody: create it"},
 		"no such address":              {service.PublicIP{ID: named("x"), Address: netip.MustParseAddr("20.9.9.9"), Family: lb.IPv4}, "has no public IP with address 20.9.9.9"},
@@ -159,13 +159,13 @@ func TestWhatCannotBeHad(t *testing.T) {
 	} {
 		of := other
 		if strings.Contains(name, "load balancer") {
-			of = mine
+			of = first
 		}
 		keeper, azure := keeperOf(basic, taken, writing, of)
 		req := requestOf(row.want)
 		round := keeper.BeginRound(t.Context(), kubernetes, []*Request{req})
 		round.WriteRequired(t.Context())
-		if req.Err == nil || !strings.Contains(req.Err.Error(), row.says) || len(azure.said) > 0 {
+		if req.Err == nil || !strings.Contains(req.Err.Error(), row.wantText) || len(azure.said) > 0 {
 			t.Errorf("%s: %v, %q", name, req.Err, azure.said)
 		}
 	}
@@ -173,7 +173,7 @@ func TestWhatCannotBeHad(t *testing.T) {
 
 // A public IP still in use is marked as an orphan; the next round that finds it free deletes it. Those of other
 // clusters are not changed.
-func TestWhatIsLeftGoesWithTheLastThatHasIt(t *testing.T) {
+func TestSharedPublicIPIsDeletedWithItsLastService(t *testing.T) {
 	shared, foreign := exists("c-a1", "shop/web", "20.0.0.1"), exists("d-a1", "shop/web", "20.0.0.2")
 	shared.UsedBy = kubernetes.String() + "/frontendIPConfigurations/a2"
 	foreign.Tags[service.TagCluster] = "d"
@@ -197,7 +197,7 @@ func TestAPublicIPThatIsNotUsed(t *testing.T) {
 		usedBy string
 		edit   func(*Request)
 		unused string
-		said   []string
+		output []string
 	}{
 		"it stays":             {"", nil, "c-a1-IPv4", nil},
 		"it is deleted":        {"", func(r *Request) { r.DeleteUnused = true }, "", []string{"delete c-a1-IPv4"}},
@@ -226,7 +226,7 @@ func TestAPublicIPThatIsNotUsed(t *testing.T) {
 				unused += ip.ID.Name
 			}
 			slices.Sort(azure.said)
-			if unused != tt.unused || !slices.Equal(azure.said, tt.said) || req.Err != nil {
+			if unused != tt.unused || !slices.Equal(azure.said, tt.output) || req.Err != nil {
 				t.Errorf("not used is %q, written is %q; %v", unused, azure.said, req.Err)
 			}
 		})
@@ -245,7 +245,7 @@ func TestMadeForWhateverTheCapitals(t *testing.T) {
 }
 
 // While a Service moves, its old public IP stays, even if Azure does not show it in use.
-func TestWhatMovesKeepsItsPublicIP(t *testing.T) {
+func TestMovedServiceKeepsItsPublicIP(t *testing.T) {
 	keeper, azure := keeperOf(exists("c-a1", "shop/web", "20.0.0.1"))
 	req := &Request{Service: "shop/web", Owner: "a1", Desired: &service.Spec{}, IsMoving: true}
 	round := keeper.BeginRound(t.Context(), kubernetes, []*Request{req})

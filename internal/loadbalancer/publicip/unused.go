@@ -23,13 +23,13 @@ func (u Unused) String() string {
 }
 
 // UnusedIPs returns the public IPs retained for a Service in sync that does not use them.
-func (r *Round) UnusedIPs(req *Request) (all []Unused) {
+func (r *Round) UnusedIPs(req *Request) (unused []Unused) {
 	for _, key := range slices.Sorted(maps.Keys(r.known)) {
 		if ip := r.known[key]; r.isUnused(req, ip) && r.isWanted(req, ip) {
-			all = append(all, Unused{ip})
+			unused = append(unused, Unused{ip})
 		}
 	}
-	return all
+	return unused
 }
 
 func (r *Round) isUnused(req *Request, ip lb.PublicIP) bool {

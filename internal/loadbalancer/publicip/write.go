@@ -47,13 +47,13 @@ func (r *Round) FinishServices(ctx context.Context, requests []*Request) {
 	cancel()
 	within, cancel = context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	all := r.planRemovals(within, requests)
-	for _, w := range all {
+	removals := r.planRemovals(within, requests)
+	for _, w := range removals {
 		for _, req := range w.by {
 			req.Changed = true
 		}
 	}
-	r.applyRemovals(within, all)
+	r.applyRemovals(within, removals)
 }
 
 // RemoveOrphans deletes the public IPs that their Services left, except those to keep.
@@ -69,15 +69,15 @@ func IsConflict(requests []*Request) bool {
 	return slices.ContainsFunc(requests, func(req *Request) bool { return armerror.FromError(req.Err).IsPreconditionFailed() })
 }
 
-func inOrder(writes map[string]*write) (all []*write) {
+func inOrder(writes map[string]*write) (items []*write) {
 	for _, key := range slices.Sorted(maps.Keys(writes)) {
 		w := writes[key]
 		w.by = slices.DeleteFunc(w.by, func(req *Request) bool { return req.Err != nil })
 		if len(w.by) > 0 {
-			all = append(all, w)
+			items = append(items, w)
 		}
 	}
-	return all
+	return items
 }
 
 // applyWrites updates and deletes public IPs concurrently. A failure affects only the Services that need the
@@ -97,10 +97,10 @@ func (r *Round) applyWrites(ctx context.Context, writes []*write) {
 	}
 	var mu sync.Mutex
 	leaseErr := conflict.WithLease(ctx, r.cfg.Lease, func(valid func() bool) {
-		var all errgroup.Group
-		all.SetLimit(maxConcurrent)
+		var group errgroup.Group
+		group.SetLimit(maxConcurrent)
 		for _, w := range writes {
-			all.Go(func() error {
+			group.Go(func() error {
 				observed, err := r.cfg.applyWrite(w.withCauses(ctx), w, valid)
 				mu.Lock()
 				defer mu.Unlock()
@@ -108,7 +108,7 @@ func (r *Round) applyWrites(ctx context.Context, writes []*write) {
 				return nil
 			})
 		}
-		_ = all.Wait() // each request has its own error
+		_ = group.Wait() // each request has its own error
 	})
 	for _, w := range writes {
 		if leaseErr != nil {

@@ -19,12 +19,12 @@ func TestZonesOfANewPublicIP(t *testing.T) {
 	three := map[string][]string{"eastus": {"1", "2", "3"}}
 	key := zones.Choice{IsSet: true, Zones: []string{"1", "2"}, Source: "key"}
 	for about, tt := range map[string]struct {
-		regions map[string][]string
-		key     zones.Choice
-		named   []string
-		prefix  string
-		want    string
-		says    string
+		regions  map[string][]string
+		key      zones.Choice
+		named    []string
+		prefix   string
+		want     string
+		wantText string
 	}{
 		"all of the region":          {regions: three, want: "1 2 3"},
 		"azure.json":                 {regions: three, key: key, want: "1 2"},
@@ -33,10 +33,10 @@ func TestZonesOfANewPublicIP(t *testing.T) {
 		"a prefix":                   {regions: three, key: key, prefix: "/prefix", want: ""},
 		"a prefix and the Service":   {regions: three, prefix: "/prefix", named: []string{"3"}, want: "3"},
 		"a region without zones":     {regions: map[string][]string{"eastus": nil}, want: ""},
-		"zones that are not there":   {regions: three, named: []string{"4"}, says: "annotation weir.dev/zones names zone 4, and region eastus has zones 1, 2, 3"},
+		"zones that are not there":   {regions: three, named: []string{"4"}, wantText: "annotation weir.dev/zones names zone 4, and region eastus has zones 1, 2, 3"},
 		"zones cannot be read":       {want: ""},
 		"named and cannot be read":   {named: []string{"2"}, want: "2"},
-		"azure.json names wrong one": {regions: three, key: zones.Choice{IsSet: true, Zones: []string{"9"}, Source: "key"}, says: "key names zone 9"},
+		"azure.json names wrong one": {regions: three, key: zones.Choice{IsSet: true, Zones: []string{"9"}, Source: "key"}, wantText: "key names zone 9"},
 	} {
 		k, azure := keeperOf()
 		k.cfg.DefaultZones = tt.key
@@ -50,8 +50,8 @@ func TestZonesOfANewPublicIP(t *testing.T) {
 		want.Zones, want.Prefix = tt.named, tt.prefix
 		req := requestOf(want)
 		k.BeginRound(t.Context(), kubernetes, []*Request{req}).WriteRequired(t.Context())
-		if tt.says != "" {
-			if req.Err == nil || !strings.Contains(req.Err.Error(), tt.says) || len(azure.said) > 0 {
+		if tt.wantText != "" {
+			if req.Err == nil || !strings.Contains(req.Err.Error(), tt.wantText) || len(azure.said) > 0 {
 				t.Errorf("%s: %v, %q", about, req.Err, azure.said)
 			}
 			continue
@@ -68,7 +68,7 @@ func TestZonesOfAnExistingPublicIP(t *testing.T) {
 	for about, tt := range map[string]struct {
 		has, named []string
 		want       service.PublicIP
-		says       string
+		wantText   string
 	}{
 		"none, none named":         {nil, nil, own(""), ""},
 		"one, none named":          {[]string{"1"}, nil, own(""), ""},
@@ -89,7 +89,7 @@ func TestZonesOfAnExistingPublicIP(t *testing.T) {
 		if len(azure.said) > 0 || reads > 0 || !slices.Equal(azure.ips[ip.ID.Key()].Zones, tt.has) {
 			t.Errorf("%s: %q, %d reads", about, azure.said, reads)
 		}
-		if (req.Err == nil) != (tt.says == "") || req.Err != nil && !strings.Contains(req.Err.Error(), tt.says) {
+		if (req.Err == nil) != (tt.wantText == "") || req.Err != nil && !strings.Contains(req.Err.Error(), tt.wantText) {
 			t.Errorf("%s: %v", about, req.Err)
 		}
 	}

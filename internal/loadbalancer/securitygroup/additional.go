@@ -43,32 +43,32 @@ func newAddressOwners(nodes []netip.Addr, exposed []ExposedService, known map[st
 		put(n.serving, of.Service, of.Addresses)
 		put(n.naming, of.Service, of.Desired.Access.Additional)
 	}
-	for _, all := range n.naming {
-		slices.Sort(all)
+	for _, owners := range n.naming {
+		slices.Sort(owners)
 	}
 	return n
 }
 
 // otherOwner returns the other owner of an address, or "" if the Service may name it.
-func (n addressOwners) otherOwner(of string, a netip.Addr) string {
+func (o addressOwners) otherOwner(of string, a netip.Addr) string {
 	switch {
-	case n.nodes[a]:
+	case o.nodes[a]:
 		return "a node's"
-	case len(n.serving[a]) > 0 && !slices.Contains(n.serving[a], of):
-		return "that of " + service.DescribeOwner(slices.Min(n.serving[a]))
+	case len(o.serving[a]) > 0 && !slices.Contains(o.serving[a], of):
+		return "that of " + service.DescribeOwner(slices.Min(o.serving[a]))
 	}
 	return ""
 }
 
 // competingService returns another Service that names the address and may have been first, or "".
-func (n addressOwners) competingService(of string, a netip.Addr) string {
-	if n.firstNamed[a] == of {
+func (o addressOwners) competingService(of string, a netip.Addr) string {
+	if o.firstNamed[a] == of {
 		return ""
 	}
-	if first := n.firstNamed[a]; slices.Contains(n.naming[a], first) {
+	if first := o.firstNamed[a]; slices.Contains(o.naming[a], first) {
 		return first
 	}
-	for _, other := range n.naming[a] {
+	for _, other := range o.naming[a] {
 		if other != of {
 			return other
 		}
@@ -76,33 +76,33 @@ func (n addressOwners) competingService(of string, a netip.Addr) string {
 	return ""
 }
 
-func (n addressOwners) isOpened(of string, a netip.Addr) bool {
-	return n.otherOwner(of, a) == "" && n.competingService(of, a) == ""
+func (o addressOwners) isOpened(of string, a netip.Addr) bool {
+	return o.otherOwner(of, a) == "" && o.competingService(of, a) == ""
 }
 
 // filterDemand returns the demand without additional addresses that are not opened for it. Nodes and Services may
 // have changed since it was checked.
-func (n addressOwners) filterDemand(of Demand) Demand {
-	if of.Desired == nil || !slices.ContainsFunc(of.Desired.Access.Additional, func(a netip.Addr) bool { return !n.isOpened(of.Service, a) }) {
+func (o addressOwners) filterDemand(of Demand) Demand {
+	if of.Desired == nil || !slices.ContainsFunc(of.Desired.Access.Additional, func(a netip.Addr) bool { return !o.isOpened(of.Service, a) }) {
 		return of
 	}
 	spec := *of.Desired
-	spec.Access.Additional = slices.DeleteFunc(slices.Clone(spec.Access.Additional), func(a netip.Addr) bool { return !n.isOpened(of.Service, a) })
+	spec.Access.Additional = slices.DeleteFunc(slices.Clone(spec.Access.Additional), func(a netip.Addr) bool { return !o.isOpened(of.Service, a) })
 	of.Desired = &spec
 	return of
 }
 
 // withheldMessage describes the additional addresses that are not opened for a Service, or "".
-func (n addressOwners) withheldMessage(of Demand) string {
+func (o addressOwners) withheldMessage(of Demand) string {
 	if of.Desired == nil {
 		return ""
 	}
 	var texts []string
 	for _, a := range of.Desired.Access.Additional {
-		switch rival := n.competingService(of.Service, a); {
-		case n.otherOwner(of.Service, a) != "":
-			texts = append(texts, fmt.Sprintf("%s is %s", a, n.otherOwner(of.Service, a)))
-		case rival != "" && n.firstNamed[a] == rival:
+		switch rival := o.competingService(of.Service, a); {
+		case o.otherOwner(of.Service, a) != "":
+			texts = append(texts, fmt.Sprintf("%s is %s", a, o.otherOwner(of.Service, a)))
+		case rival != "" && o.firstNamed[a] == rival:
 			texts = append(texts, fmt.Sprintf("%s is named by %s, which was first", a, service.DescribeOwner(rival)))
 		case rival != "":
 			texts = append(texts, fmt.Sprintf("%s is also named by %s, and it is unknown which was first", a, service.DescribeOwner(rival)))
@@ -115,16 +115,16 @@ func (n addressOwners) withheldMessage(of Demand) string {
 }
 
 // ownersByAddress returns the Service of each additional address that the group has.
-func (n addressOwners) ownersByAddress(known map[string]Demand) map[netip.Addr]string {
-	all := map[netip.Addr]string{}
+func (o addressOwners) ownersByAddress(known map[string]Demand) map[netip.Addr]string {
+	owners := map[netip.Addr]string{}
 	for _, of := range known {
 		if of.Desired != nil {
-			for _, a := range n.filterDemand(of).Desired.Access.Additional {
-				all[a] = of.Service
+			for _, a := range o.filterDemand(of).Desired.Access.Additional {
+				owners[a] = of.Service
 			}
 		}
 	}
-	return all
+	return owners
 }
 
 func joinNotes(notes ...string) string {

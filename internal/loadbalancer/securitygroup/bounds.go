@@ -29,26 +29,26 @@ type usageTracker struct {
 }
 
 // recordPlan records a plan, and clears the claims of its Services if it was written.
-func (l *usageTracker) recordPlan(requests []*Request, observed lb.SecurityGroup, p service.SecurityPlan, written bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (u *usageTracker) recordPlan(requests []*Request, observed lb.SecurityGroup, p service.SecurityPlan, written bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	if written {
 		observed.Rules = p.Next
 	}
-	l.observed = observed
-	if l.usage = p.Before; !written {
+	u.observed = observed
+	if u.usage = p.Before; !written {
 		return
 	}
-	l.usage = p.After
+	u.usage = p.After
 	for _, r := range requests {
-		delete(l.claims, r.Owner)
+		delete(u.claims, r.Owner)
 	}
 }
 
-func (l *usageTracker) forgetObserved() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.observed = lb.SecurityGroup{}
+func (u *usageTracker) forgetObserved() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.observed = lb.SecurityGroup{}
 }
 
 // ListObserved returns the group as last read or written; nothing before.
@@ -61,38 +61,38 @@ func (g *Group) ListObserved() []lb.SecurityGroup {
 	return []lb.SecurityGroup{g.usage.observed}
 }
 
-func (l *usageTracker) copyClaims() map[string]service.SecurityClaim {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return maps.Clone(l.claims)
+func (u *usageTracker) copyClaims() map[string]service.SecurityClaim {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return maps.Clone(u.claims)
 }
 
 // reserveClaim checks a claim and reserves capacity for it.
-func (l *usageTracker) reserveClaim(owner string, c service.SecurityClaim, check func(*service.SecurityUsage, map[string]service.SecurityClaim) error) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if claimed, ok := l.claims[owner]; ok && claimed.Includes(c) { // its load balancer may be written already, and the limit may have been lowered
-		l.claims[owner] = c
+func (u *usageTracker) reserveClaim(owner string, c service.SecurityClaim, check func(*service.SecurityUsage, map[string]service.SecurityClaim) error) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if claimed, ok := u.claims[owner]; ok && claimed.Includes(c) { // its load balancer may be written already, and the limit may have been lowered
+		u.claims[owner] = c
 		return nil
 	}
-	delete(l.claims, owner)
-	if l.usage == nil {
+	delete(u.claims, owner)
+	if u.usage == nil {
 		return nil
 	}
-	if err := check(l.usage, l.claims); err != nil {
+	if err := check(u.usage, u.claims); err != nil {
 		return err
 	}
-	if l.claims == nil {
-		l.claims = map[string]service.SecurityClaim{}
+	if u.claims == nil {
+		u.claims = map[string]service.SecurityClaim{}
 	}
-	l.claims[owner] = c
+	u.claims[owner] = c
 	return nil
 }
 
-func (l *usageTracker) hasPlan() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.usage != nil
+func (u *usageTracker) hasPlan() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.usage != nil
 }
 
 // CheckCapacity returns why the group would reject a Service: it exceeds a limit of its namespace, or the group is

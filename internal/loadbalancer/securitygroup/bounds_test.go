@@ -15,12 +15,12 @@ import (
 // written already.
 func TestAPromiseHoldsUntilItIsWritten(t *testing.T) {
 	claim := func(tags ...string) service.SecurityClaim {
-		var all []service.AccessRule
+		var rules []service.AccessRule
 		for _, tag := range tags {
-			all = append(all, service.AccessRule{Access: lb.Allow, Family: lb.IPv4, Protocol: "Tcp", Sources: []string{tag}, Ports: []string{"80"},
+			rules = append(rules, service.AccessRule{Access: lb.Allow, Family: lb.IPv4, Protocol: "Tcp", Sources: []string{tag}, Ports: []string{"80"},
 				Destinations: []netip.Addr{netip.MustParseAddr("192.0.2.1")}})
 		}
-		return service.NewSecurityClaim("shop", all)
+		return service.NewSecurityClaim("shop", rules)
 	}
 	exceeded := errors.New("exceeded")
 	usage := service.ObservedSecurityUsage(service.SecurityInput{})

@@ -19,9 +19,9 @@ import (
 func (g *Group) findConflicts(due []*Request, s planInput, p service.SecurityPlan, observed []lb.SecurityRule) map[string]bool {
 	affected := slices.DeleteFunc(slices.Clone(p.Changes), func(c lb.Change) bool { return !g.isExternallyChanged(c, observed) })
 	stay := map[string]bool{}
-	all := g.knownDemands(due)
-	for _, owner := range slices.Sorted(maps.Keys(all)) {
-		of := all[owner]
+	demands := g.knownDemands(due)
+	for _, owner := range slices.Sorted(maps.Keys(demands)) {
+		of := demands[owner]
 		if p.Rejected[owner] != nil {
 			continue
 		}
@@ -50,13 +50,13 @@ func (g *Group) isExternallyChanged(c lb.Change, observed []lb.SecurityRule) boo
 
 // changesAt returns the changes that affect these addresses.
 func changesAt(at []netip.Addr, changes []lb.Change) []conflict.RevertedPart {
-	var all []conflict.RevertedPart
+	var parts []conflict.RevertedPart
 	for _, c := range changes {
 		if affectsAddresses(c, at) {
-			all = append(all, conflict.NewRevertedPart(c))
+			parts = append(parts, conflict.NewRevertedPart(c))
 		}
 	}
-	return all
+	return parts
 }
 
 // recordConflicts records that the group has the desired rules, and sets the conflicts of the due requests.

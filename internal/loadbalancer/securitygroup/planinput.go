@@ -24,12 +24,12 @@ type nodeSetKey struct {
 }
 
 // backendNodesOf returns the nodes of a load balancer, cached because thousands of Services share them.
-func (s *planInput) backendNodesOf(g *Group, d Demand) backendNodes {
+func (p *planInput) backendNodesOf(g *Group, d Demand) backendNodes {
 	key := nodeSetKey{d.On.Key(), d.needsAnyNode()}
-	b, done := s.nodeCache[key]
+	b, done := p.nodeCache[key]
 	if !done {
 		b.nodes, b.known = g.cfg.Cluster.NodesOf(d.On, key.anywhere)
-		s.nodeCache[key] = b
+		p.nodeCache[key] = b
 	}
 	return b
 }
@@ -117,64 +117,64 @@ func sameAddresses(a, b []netip.Addr) bool {
 }
 
 // addDemand adds the demand of a Service. It is fixed if its nodes are unknown.
-func (s *planInput) addDemand(g *Group, owner string, of Demand, isContested bool) {
-	of = s.owners.filterDemand(of)
-	for _, a := range s.allAddresses(of) {
-		s.destinations[a] = true
+func (p *planInput) addDemand(g *Group, owner string, of Demand, isContested bool) {
+	of = p.owners.filterDemand(of)
+	for _, a := range p.allAddresses(of) {
+		p.destinations[a] = true
 	}
 	if of.Desired == nil {
 		return
 	}
 	if of.ClosesOnly {
-		s.shares = append(s.shares, s.limitedShare(owner, of, isContested))
+		p.shares = append(p.shares, p.limitedShare(owner, of, isContested))
 		return
 	}
-	at := s.backendNodesOf(g, of)
+	at := p.backendNodesOf(g, of)
 	share := service.SecurityShare{
 		Service: owner, Namespace: namespaceOf(of.Service), Fixed: isContested, AccessRules: of.Desired.AccessRules(of.Addresses, at.nodes),
 		Retained: of.Desired.RetainedRules(at.nodes),
-		Places:   s.newPlaces(s.allAddresses(of), of.Desired.NodePorts()), NodePorts: of.Desired.NodePorts(),
+		Places:   p.newPlaces(p.allAddresses(of), of.Desired.NodePorts()), NodePorts: of.Desired.NodePorts(),
 	}
 	if !at.known && len(of.Desired.NodePorts()) > 0 {
 		share.Fixed = true
 	}
 	for _, a := range share.AccessRules {
 		for _, d := range a.Destinations {
-			s.destinations[d] = true
+			p.destinations[d] = true
 		}
 	}
-	s.shares = append(s.shares, share)
+	p.shares = append(p.shares, share)
 }
 
 // limitedShare returns the share of a closing demand.
-func (s *planInput) limitedShare(owner string, of Demand, isContested bool) service.SecurityShare {
+func (p *planInput) limitedShare(owner string, of Demand, isContested bool) service.SecurityShare {
 	return service.SecurityShare{
-		Service: owner, Namespace: namespaceOf(of.Service), Fixed: isContested, Limit: of.Desired.ClientLimit(of.Addresses, slices.Concat(s.nodes, s.formerNodes)),
-		AccessRules: of.Desired.DenyRules(of.Addresses, s.nodes), Places: s.newPlaces(s.allAddresses(of), of.Desired.NodePorts()), NodePorts: of.Desired.NodePorts(),
+		Service: owner, Namespace: namespaceOf(of.Service), Fixed: isContested, Limit: of.Desired.ClientLimit(of.Addresses, slices.Concat(p.nodes, p.formerNodes)),
+		AccessRules: of.Desired.DenyRules(of.Addresses, p.nodes), Places: p.newPlaces(p.allAddresses(of), of.Desired.NodePorts()), NodePorts: of.Desired.NodePorts(),
 	}
 }
 
 // allAddresses returns all addresses of a Service, including former and additional ones.
-func (s *planInput) allAddresses(of Demand) []netip.Addr {
-	all := slices.Concat(of.Addresses, of.Published, of.Former)
+func (p *planInput) allAddresses(of Demand) []netip.Addr {
+	addresses := slices.Concat(of.Addresses, of.Published, of.Former)
 	if of.Desired != nil {
-		all = append(all, s.owners.filterDemand(of).Desired.Access.Additional...)
+		addresses = append(addresses, p.owners.filterDemand(of).Desired.Access.Additional...)
 	}
-	return all
+	return addresses
 }
 
 // newPlaces returns the addresses, and the ports on all nodes.
-func (s *planInput) newPlaces(addresses []netip.Addr, ports []int32) []service.SecurityPlace {
+func (p *planInput) newPlaces(addresses []netip.Addr, ports []int32) []service.SecurityPlace {
 	places := []service.SecurityPlace{{Addresses: addresses}}
 	if len(ports) > 0 {
-		places = append(places, service.SecurityPlace{Addresses: slices.Concat(s.nodes, s.formerNodes), Ports: ports})
+		places = append(places, service.SecurityPlace{Addresses: slices.Concat(p.nodes, p.formerNodes), Ports: ports})
 	}
 	return places
 }
 
-func (s *planInput) mergeInput(observed []lb.SecurityRule) service.SecurityInput {
-	in := service.SecurityInput{Observed: observed, Shares: s.shares, Managed: maps.Clone(s.destinations), Limits: s.limits, Claims: s.claims}
-	for _, n := range slices.Concat(s.nodes, s.formerNodes) {
+func (p *planInput) mergeInput(observed []lb.SecurityRule) service.SecurityInput {
+	in := service.SecurityInput{Observed: observed, Shares: p.shares, Managed: maps.Clone(p.destinations), Limits: p.limits, Claims: p.claims}
+	for _, n := range slices.Concat(p.nodes, p.formerNodes) {
 		in.Managed[n] = true
 	}
 	return in
@@ -182,21 +182,21 @@ func (s *planInput) mergeInput(observed []lb.SecurityRule) service.SecurityInput
 
 // activeDestinations returns the destinations of these Services. Closed ones are left out, because another cluster may use
 // them later.
-func (s *planInput) activeDestinations(known map[string]Demand) map[netip.Addr]bool {
-	all := map[netip.Addr]bool{}
+func (p *planInput) activeDestinations(known map[string]Demand) map[netip.Addr]bool {
+	addresses := map[netip.Addr]bool{}
 	for _, of := range known {
-		for _, a := range s.allAddresses(Demand{Service: of.Service, Desired: of.Desired, Addresses: of.Addresses}) {
-			all[a] = true
+		for _, a := range p.allAddresses(Demand{Service: of.Service, Desired: of.Desired, Addresses: of.Addresses}) {
+			addresses[a] = true
 		}
 	}
-	for _, share := range s.shares {
+	for _, share := range p.shares {
 		for _, a := range share.AccessRules {
 			for _, d := range a.Destinations {
-				all[d] = true
+				addresses[d] = true
 			}
 		}
 	}
-	return all
+	return addresses
 }
 
 // recordNodes records the current nodes and retains former ones that rules still contain.

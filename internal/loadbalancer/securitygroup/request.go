@@ -82,19 +82,19 @@ func (g *Group) accessRules(d Demand) []service.AccessRule {
 }
 
 func (g *Group) knownDemands(due []*Request) map[string]Demand {
-	all := map[string]Demand{}
+	demands := map[string]Demand{}
 	for owner, d := range g.known {
-		all[owner] = d
+		demands[owner] = d
 	}
 	for _, r := range due {
-		all[r.Owner] = r.Demand
+		demands[r.Owner] = r.Demand
 	}
-	for owner, d := range all {
+	for owner, d := range demands {
 		if d.Desired == nil {
-			delete(all, owner)
+			delete(demands, owner)
 		}
 	}
-	return all
+	return demands
 }
 
 // CheckEffective returns why a restricted Service must be rejected because the group is not effective, before

@@ -159,8 +159,8 @@ func (g *Group) handleMissing(requests []*Request) {
 
 func (g *Group) setRejections(requests []*Request, p service.SecurityPlan) {
 	for _, r := range requests {
-		if why := p.Rejected[r.Owner]; why != nil {
-			r.Err = fmt.Errorf("%s: %w", g.displayName(), why)
+		if reason := p.Rejected[r.Owner]; reason != nil {
+			r.Err = fmt.Errorf("%s: %w", g.displayName(), reason)
 		} else if r.Desired != nil && !r.ClosesOnly && r.Desired.NodePorts() != nil {
 			if _, ok := g.cfg.Cluster.NodesOf(r.On, r.needsAnyNode()); !ok {
 				r.Err = errors.New(g.displayName() + ": the nodes behind load balancer " + r.On.Name + " are not known yet")

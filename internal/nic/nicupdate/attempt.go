@@ -108,48 +108,48 @@ func (u *Updater) newAttemptLocked(l *worker, mode readMode) *attempt {
 }
 
 // resultForError returns working if the request was never sent: then the worker waits.
-func (t *attempt) resultForError(m nic.Machine, err error) machineResult {
+func (a *attempt) resultForError(m nic.Machine, err error) machineResult {
 	f := armerror.FromError(err)
-	t.readAt, t.notBefore = ratelimit.MaxTime(t.readAt, t.start), ratelimit.MaxTime(t.notBefore, f.RetryAt)
+	a.readAt, a.notBefore = ratelimit.MaxTime(a.readAt, a.start), ratelimit.MaxTime(a.notBefore, f.RetryAt)
 	switch {
 	case f.Class == armerror.Stale:
-		return t.resultForMissing(m)
+		return a.resultForMissing(m)
 	case f.IsNotSent():
-		t.setBlocked(f.RetryAt, f.Error())
+		a.setBlocked(f.RetryAt, f.Error())
 		return resultWorking
 	}
 	return machineResult{state: stateFailed, err: err}
 }
 
 // resultForMissing returns the result for a missing machine, which is in no pool.
-func (t *attempt) resultForMissing(m nic.Machine) machineResult {
-	if p := t.plan.desired.MachinePools(m); len(p[lb.IPv4])+len(p[lb.IPv6]) > 0 {
+func (a *attempt) resultForMissing(m nic.Machine) machineResult {
+	if p := a.plan.desired.MachinePools(m); len(p[lb.IPv4])+len(p[lb.IPv6]) > 0 {
 		return machineResult{state: stateWaiting, reason: "Azure has no " + m.String(), unusable: true}
 	}
 	return resultDone
 }
 
-func (t *attempt) failPending(err error) {
-	for key, m := range t.machines {
-		if t.pending[key] {
-			if v := t.resultForError(m, err); v != resultWorking {
-				t.results[key] = v
+func (a *attempt) failPending(err error) {
+	for key, m := range a.machines {
+		if a.pending[key] {
+			if v := a.resultForError(m, err); v != resultWorking {
+				a.results[key] = v
 			}
 		}
 	}
 }
 
-func (t *attempt) setBlocked(until time.Time, reason string) {
+func (a *attempt) setBlocked(until time.Time, reason string) {
 	if now := time.Now(); !until.After(now) {
 		until = now.Add(leaseRetryDelay)
 	}
-	t.blockedUntil, t.blockedReason = until, reason
+	a.blockedUntil, a.blockedReason = until, reason
 }
 
 // canWrite checks the lease again, because reads take time.
-func (t *attempt) canWrite() bool {
-	if !t.valid() {
-		t.setBlocked(time.Time{}, reasonLeaseLost)
+func (a *attempt) canWrite() bool {
+	if !a.valid() {
+		a.setBlocked(time.Time{}, reasonLeaseLost)
 		return false
 	}
 	return true
@@ -162,10 +162,10 @@ func isWriteConflict(err error) bool {
 }
 
 // newNotAppliedError is the fault of a write that Azure accepted but does not show.
-func newNotAppliedError(what string) error {
+func newNotAppliedError(change string) error {
 	return &armerror.Fault{
 		Class: armerror.Retriable, Code: "NotShown", Reason: "not_shown",
-		Err: fmt.Errorf("%s: %w", what, errNotApplied),
+		Err: fmt.Errorf("%s: %w", change, errNotApplied),
 	}
 }
 

@@ -21,12 +21,12 @@ func (w *world) EnterResource(id lb.ResourceID) (time.Time, string) {
 }
 
 // call records a call, takes its time, and returns the configured failure.
-func (w *world) call(ctx context.Context, what string, lasts time.Duration) error {
+func (w *world) call(ctx context.Context, about string, lasts time.Duration) error {
 	w.mu.Lock()
-	w.calls = append(w.calls, w.stamp(what))
-	err, onCall := w.fail(what), w.onCall
+	w.calls = append(w.calls, w.stamp(about))
+	err, onCall := w.fail(about), w.onCall
 	w.mu.Unlock()
-	onCall(what)
+	onCall(about)
 	if ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
@@ -40,16 +40,16 @@ func (w *world) call(ctx context.Context, what string, lasts time.Duration) erro
 }
 
 // write is call for a write. It reports an error if another write to the resource is running.
-func (w *world) write(ctx context.Context, what, lane string) error {
+func (w *world) write(ctx context.Context, about, lane string) error {
 	w.mu.Lock()
 	if w.writing[lane] {
-		w.t.Errorf("%s while another write is under way", what)
+		w.t.Errorf("%s while another write is under way", about)
 	}
 	w.writing[lane] = true
 	w.most = max(w.most, len(w.writing))
 	lasts := w.written
 	w.mu.Unlock()
-	err := w.call(ctx, what, lasts)
+	err := w.call(ctx, about, lasts)
 	w.mu.Lock()
 	delete(w.writing, lane)
 	w.mu.Unlock()
@@ -76,7 +76,7 @@ func (w *world) ListInterfaces(ctx context.Context, _, group string) ([]lb.Netwo
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var all []lb.NetworkInterface
+	var interfaces []lb.NetworkInterface
 	for _, i := range w.nics {
 		if i.ID.ResourceGroup != group {
 			continue
@@ -85,9 +85,9 @@ func (w *world) ListInterfaces(ctx context.Context, _, group string) ([]lb.Netwo
 		if w.bare {
 			nic.Etag = ""
 		}
-		all = append(all, nic)
+		interfaces = append(interfaces, nic)
 	}
-	return all, nil
+	return interfaces, nil
 }
 
 func (w *world) GetInterface(ctx context.Context, id lb.ResourceID) (lb.NetworkInterface, error) {
@@ -146,11 +146,11 @@ func (w *world) ListScaleSets(context.Context, string, string) ([]lb.ScaleSet, e
 	if err := w.fail("SETS"); err != nil {
 		return nil, err
 	}
-	var all []lb.ScaleSet
+	var sets []lb.ScaleSet
 	for _, name := range slices.Sorted(maps.Keys(w.sets)) {
-		all = append(all, *w.sets[name])
+		sets = append(sets, *w.sets[name])
 	}
-	return all, nil
+	return sets, nil
 }
 
 func (w *world) GetScaleSet(ctx context.Context, id lb.ResourceID) (lb.ScaleSet, error) {
@@ -184,8 +184,8 @@ func (w *world) PatchModel(ctx context.Context, next lb.ScaleSet) (lb.ScaleSet, 
 }
 
 // answer returns the response to a write that took effect. The caller holds w.mu.
-func (w *world) answer(what string) error {
-	if w.lose(what) {
+func (w *world) answer(about string) error {
+	if w.lose(about) {
 		return armerror.Classify(armerror.Failure{ResultUnknown: true}, errors.New("no answer"))
 	}
 	return nil
@@ -199,11 +199,13 @@ func (w *world) keeps(name string, before, next lb.InterfaceConfiguration) {
 	}
 }
 
-func foreign(said string) string { return only(said, func(pool string) bool { return pool[0] == 'x' }) }
+func foreign(output string) string {
+	return only(output, func(pool string) bool { return pool[0] == 'x' })
+}
 
-func only(said string, keep func(string) bool) string {
+func only(output string, keep func(string) bool) string {
 	var families []string
-	for family := range strings.SplitSeq(said, "|") {
+	for family := range strings.SplitSeq(output, "|") {
 		families = append(families, strings.Join(slices.DeleteFunc(strings.Fields(family), func(p string) bool { return !keep(p) }), " "))
 	}
 	return strings.TrimRight(strings.Join(families, "|"), "|")
@@ -226,17 +228,17 @@ func (w *world) ListInstances(ctx context.Context, set lb.ResourceID) ([]lb.Inst
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var all []lb.Instance
+	var instances []lb.Instance
 	for key, i := range w.insts {
 		if strings.HasPrefix(key, set.Name+"/") {
-			one := *i
+			single := *i
 			if w.bare {
-				one.Etag = ""
+				single.Etag = ""
 			}
-			all = append(all, one)
+			instances = append(instances, single)
 		}
 	}
-	return all, nil
+	return instances, nil
 }
 
 func (w *world) GetInstance(ctx context.Context, set lb.ResourceID, id string) (lb.Instance, error) {

@@ -93,13 +93,13 @@ func TestMachinesOfTheEmulator(t *testing.T) {
 		emu, azure := emulated(t)
 		time.Sleep(time.Hour)
 		emu.ClearCalls()
-		var all []nic.Machine
+		var machines []nic.Machine
 		for _, id := range []string{"virtualMachines/n1", "virtualMachines/n2", "virtualMachineScaleSets/blue/virtualMachines/0", "virtualMachineScaleSets/blue/virtualMachines/1"} {
 			m, err := nic.ParseMachine("azure://" + compute + id)
 			if err != nil {
 				t.Fatal(err)
 			}
-			all = append(all, m)
+			machines = append(machines, m)
 		}
 		var settled atomic.Int32
 		u := nicupdate.New(nicupdate.Config{Azure: azure, Cluster: nodes{}, Parallel: 4, OnPoolIdle: func(lb.PoolID) { settled.Add(1) }, Log: slog.New(slog.DiscardHandler)})
@@ -107,10 +107,10 @@ func TestMachinesOfTheEmulator(t *testing.T) {
 		ended := make(chan struct{})
 		go func() { u.Run(ctx); close(ended) }()
 		p := nic.Pool{ID: poolID, Family: lb.IPv4, Configuration: "kubernetes", AllNodes: true}
-		for n, target := range []nic.Target{{Pool: p}, {Pool: p, ToRemove: all}} {
+		for n, target := range []nic.Target{{Pool: p}, {Pool: p, ToRemove: machines}} {
 			want := 0
 			if n == 0 {
-				target.Members, target.Missing, want = all, all, 4
+				target.Members, target.Missing, want = machines, machines, 4
 			}
 			u.SetTarget(target)
 			time.Sleep(time.Hour)

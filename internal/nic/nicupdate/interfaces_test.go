@@ -45,14 +45,14 @@ func TestManyMachinesJoin(t *testing.T) {
 			names = append(names, fmt.Sprintf("n%03d", n))
 			w.has(names[n], "")
 		}
-		all := strings.Join(names, " ")
+		text := strings.Join(names, " ")
 		for range 100 {
-			w.expect("bring", w.bring("a/k8s", all, ""), "working "+all)
+			w.expect("bring", w.bring("a/k8s", text, ""), "working "+text)
 		}
 		w.wait(10 * time.Minute)
 		w.expect("calls", w.count(), "LIST 1 PUT 200")
 		w.expectSettled("+1m41.1s a/k8s")
-		w.expect("bring", w.bring("a/k8s", all+" n200", ""), "working n200")
+		w.expect("bring", w.bring("a/k8s", text+" n200", ""), "working n200")
 		w.has("n200", "")
 		w.wait(time.Minute)
 		w.expect("calls", w.count(), "LIST 1 PUT 1")
@@ -65,7 +65,7 @@ func TestManyMachinesJoin(t *testing.T) {
 // Two hundred nodes join four load balancers, each with an internal one, in both families: one
 // write each. A scale set takes one model write and one upgrade request. Then a hundred Services
 // come and go.
-func TestWhatTwoHundredNodesCost(t *testing.T) {
+func TestRequestsOfTwoHundredNodes(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.cancel()
 		w.stop()
@@ -83,11 +83,11 @@ func TestWhatTwoHundredNodesCost(t *testing.T) {
 			w.hasSet(fmt.Sprint("set", n), lb.UpgradeManual, fmt.Sprintf("lb%d/outbound", n))
 		}
 		hand := func() {
-			for on, all := range members {
+			for on, names := range members {
 				for _, pool := range []string{on + "/k8s", on + "/k8s-6", on + "-internal/k8s", on + "-internal/k8s-6"} {
-					next := target(pool, strings.Join(all, " "), "")
+					next := target(pool, strings.Join(names, " "), "")
 					next.Configuration = on
-					if w.shows(all[0]) != on+"/outbound" {
+					if w.shows(names[0]) != on+"/outbound" {
 						next.Missing = nil
 					}
 					w.u.SetTarget(next)
@@ -215,7 +215,7 @@ func TestAPoolThatShowsOtherwise(t *testing.T) {
 }
 
 // A machine shown in a pool it must leave is read although it was seen to have left.
-func TestALeaverIsLookedAt(t *testing.T) {
+func TestLeavingMachineIsRead(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "")
 		w.bring("a/k8s", "", "n1")

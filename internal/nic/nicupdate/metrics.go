@@ -32,13 +32,13 @@ func (u *Updater) MachineCounts() (c Counts) {
 }
 
 // recordWrite ignores requests that were never sent.
-func (t *attempt) recordWrite(kind nic.Kind, err error) {
+func (a *attempt) recordWrite(kind nic.Kind, err error) {
 	if err != nil && armerror.FromError(err).IsNotSent() {
 		return
 	}
-	t.hasWrites = true
-	if t.u.cfg.Metrics != nil {
-		t.u.cfg.Metrics.ObserveWrite(kind, err)
+	a.hasWrites = true
+	if a.u.cfg.Metrics != nil {
+		a.u.cfg.Metrics.ObserveWrite(kind, err)
 	}
 }
 

@@ -39,14 +39,14 @@ func (m *meter) note(text string) {
 func (m *meter) take() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	all := strings.Join(m.all, ", ")
+	text := strings.Join(m.all, ", ")
 	m.all = nil
-	return all
+	return text
 }
 
 // Each write is recorded, and how long a machine took since it was requested, failed attempts
 // included. Reads of machines in sync are not recorded.
-func TestWhatIsMeasured(t *testing.T) {
+func TestMetrics(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "")
 		w.has("n2", "a/k8s")

@@ -95,7 +95,7 @@ func (u *Updater) listScaleSets(ctx context.Context, now time.Time, run func(fun
 }
 
 func (u *Updater) refreshScaleSets(ctx context.Context, groups []lb.ResourceID) {
-	var all []lb.ResourceID
+	var ids []lb.ResourceID
 	recheckAt, failed := time.Now().Add(scaleSetsRetryDelay), false
 	for _, group := range groups {
 		if until, _ := u.cfg.Azure.EnterResource(group); !until.IsZero() {
@@ -112,7 +112,7 @@ func (u *Updater) refreshScaleSets(ctx context.Context, groups []lb.ResourceID) 
 		}
 		for _, set := range of {
 			if set.Uniform {
-				all = append(all, set.ID)
+				ids = append(ids, set.ID)
 			}
 		}
 	}
@@ -120,7 +120,7 @@ func (u *Updater) refreshScaleSets(ctx context.Context, groups []lb.ResourceID) 
 	s := &u.scaleSets
 	s.listRunning, s.retryAt = false, recheckAt
 	if !failed {
-		s.ids, s.lastListAt, s.listRequested = all, time.Now(), false
+		s.ids, s.lastListAt, s.listRequested = ids, time.Now(), false
 		for key, p := range u.pools {
 			if len(p.target.Members) == 0 && p.workingCount == 0 {
 				u.idlePools[key] = p.target.ID

@@ -19,16 +19,16 @@ func TestMachinesYieldToALoadBalancer(t *testing.T) {
 			names = append(names, fmt.Sprintf("n%d", n))
 			w.has(names[n], "")
 		}
-		all := strings.Join(names, " ")
+		text := strings.Join(names, " ")
 		w.u.PauseWrites()
-		w.bring("a/k8s", all, "")
+		w.bring("a/k8s", text, "")
 		w.wait(2 * time.Second)
 		w.expect("four are under way", w.count(), "LIST 1 PUT 4")
 		w.u.PauseWrites()
 		w.wait(40 * time.Second)
 		w.u.PauseWrites() // by another writer
 		w.expect("none has begun", w.count(), "")
-		if got := w.bring("a/k8s", all, ""); !strings.Contains(got, "waits n9: a load balancer is written first") {
+		if got := w.bring("a/k8s", text, ""); !strings.Contains(got, "waits n9: a load balancer is written first") {
 			t.Errorf("got %q", got)
 		}
 		w.wait(4 * time.Second)

@@ -30,12 +30,12 @@ func (p *plan) desiredModels(l *worker) string {
 	if l.resourceGroup != "" {
 		return ""
 	}
-	var all []string
+	var models []string
 	for _, pools := range p.desired.ModelCandidates(l.id) {
-		all = append(all, "model "+formatPools(pools))
+		models = append(models, "model "+formatPools(pools))
 	}
-	slices.Sort(all)
-	return "models " + strings.Join(all, "")
+	slices.Sort(models)
+	return "models " + strings.Join(models, "")
 }
 
 func formatPools(p nic.Pools) string {

@@ -15,7 +15,7 @@ import (
 // implement it together. Errors carry a *armerror.Fault. It must be safe for concurrent use.
 type Azure interface {
 	// EnterResource requests admission, see updater.Azure.Enter.
-	EnterResource(id lb.ResourceID) (until time.Time, why string)
+	EnterResource(id lb.ResourceID) (until time.Time, reason string)
 	ListInterfaces(ctx context.Context, subscription, resourceGroup string) ([]lb.NetworkInterface, error)
 	GetInterface(ctx context.Context, id lb.ResourceID) (lb.NetworkInterface, error)
 	// PrimaryInterface returns zero if the virtual machine names none.

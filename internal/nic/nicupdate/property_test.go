@@ -86,11 +86,11 @@ func (p *player) modelShown(name string) []lb.InterfaceConfiguration {
 	return p.sets[name].Interfaces
 }
 
-func poolsIn(said string) []string { return strings.Fields(strings.ReplaceAll(said, "|", " ")) }
+func poolsIn(output string) []string { return strings.Fields(strings.ReplaceAll(output, "|", " ")) }
 
 // ours returns the pools that are not foreign, in order.
-func ours(said string) string {
-	v4, v6, _ := strings.Cut(only(said, func(pool string) bool { return pool[0] != 'x' }), "|")
+func ours(output string) string {
+	v4, v6, _ := strings.Cut(only(output, func(pool string) bool { return pool[0] != 'x' }), "|")
 	a, b := strings.Fields(v4), strings.Fields(v6)
 	slices.Sort(a)
 	slices.Sort(b)

@@ -48,7 +48,7 @@ func TestAChangeThatChangesNothing(t *testing.T) {
 }
 
 // A machine that must leave but is still shown in the pool is read after every change of the pool.
-func TestALeaverThatStays(t *testing.T) {
+func TestLeavingMachineThatStays(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "")
 		w.bring("a/k8s", "", "n1")
@@ -62,7 +62,7 @@ func TestALeaverThatStays(t *testing.T) {
 }
 
 // A machine found in sync is trusted for a growing period.
-func TestHowLongAMachineIsBelieved(t *testing.T) {
+func TestMachineStateExpires(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "a/k8s")
 		w.bring("a/k8s", "n1", "")

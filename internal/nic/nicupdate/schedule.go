@@ -63,7 +63,7 @@ func (u *Updater) isPlanDue(now time.Time) bool {
 	return u.planStale && !u.planDueAt.After(now)
 }
 
-func (l *worker) dueTime() time.Time { return ratelimit.MaxTime(l.due, l.notBefore) }
+func (w *worker) dueTime() time.Time { return ratelimit.MaxTime(w.due, w.notBefore) }
 
 // dueWorkers returns the earliest first.
 func (u *Updater) dueWorkers(now time.Time) []*worker {

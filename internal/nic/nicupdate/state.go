@@ -122,9 +122,9 @@ func (u *Updater) requestUpdate(m *machine, now, at time.Time) {
 
 // requestReads schedules a read of machines in sync, all at the same time, so that one list serves
 // them. It requires u.mu.
-func (u *Updater) requestReads(all []*machine, now time.Time) {
+func (u *Updater) requestReads(machines []*machine, now time.Time) {
 	at, looked := now.Add(batchDelay), map[*worker]int{}
-	for _, m := range all {
+	for _, m := range machines {
 		l, since := m.worker, now.Sub(m.worker.lastReadAt)
 		n := l.readCount
 		switch idle := l.due.IsZero() && !l.running; {
@@ -138,7 +138,7 @@ func (u *Updater) requestReads(all []*machine, now time.Time) {
 		}
 		looked[l] = n
 	}
-	for _, m := range all {
+	for _, m := range machines {
 		u.requestUpdate(m, now, at)
 		m.forceRead, m.worker.readCount = true, looked[m.worker]
 	}

@@ -57,7 +57,7 @@ func (u *Updater) SetTarget(t nic.Target) nic.State {
 		p = &pool{machines: map[string]*machine{}}
 		u.pools[t.ID.Key()] = p
 	}
-	all, checking := !isSamePool(p.target.Pool, t.Pool), false
+	replaced, checking := !isSamePool(p.target.Pool, t.Pool), false
 	empty := len(t.Members)+len(t.ToRemove) == 0
 	switch {
 	case empty && p.isEmpty:
@@ -67,11 +67,11 @@ func (u *Updater) SetTarget(t nic.Target) nic.State {
 	}
 	old := p.roles
 	for key, r := range roles {
-		if r == roleModelCheck && old[key] == roleModelChecked && !all {
+		if r == roleModelCheck && old[key] == roleModelChecked && !replaced {
 			roles[key] = roleModelChecked
 		}
 	}
-	changed := all || !maps.Equal(old, roles)
+	changed := replaced || !maps.Equal(old, roles)
 	p.target, p.roles = t, roles
 	for key, m := range machines {
 		u.addMachine(p, t.ID.Key(), key, m)
@@ -80,7 +80,7 @@ func (u *Updater) SetTarget(t nic.Target) nic.State {
 	var found []*machine // found in sync
 	for key, m := range p.machines {
 		switch {
-		case all || old[key] != roles[key]:
+		case replaced || old[key] != roles[key]:
 			u.requestUpdate(m, now, now.Add(batchDelay))
 			m.forceRead = roles[key] == roleRemoved || roles[key] == roleModelCheck
 		case m.state == stateFailed && m.notified[t.ID.Key()]:
@@ -168,8 +168,8 @@ func (p *pool) buildState(failed []nic.Failure) nic.State {
 		}
 	}
 	slices.SortFunc(s.Working, compareKeys)
-	for _, all := range [][]nic.WaitingMachine{s.Waiting, s.Unavailable} {
-		slices.SortFunc(all, func(a, b nic.WaitingMachine) int { return compareKeys(a.Machine, b.Machine) })
+	for _, machines := range [][]nic.WaitingMachine{s.Waiting, s.Unavailable} {
+		slices.SortFunc(machines, func(a, b nic.WaitingMachine) int { return compareKeys(a.Machine, b.Machine) })
 	}
 	return s
 }

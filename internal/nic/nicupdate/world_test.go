@@ -128,11 +128,11 @@ func machineOf(name string) nic.Machine {
 }
 
 func machines(names string) []nic.Machine {
-	var all []nic.Machine
+	var machines []nic.Machine
 	for name := range strings.FieldsSeq(names) {
-		all = append(all, machineOf(name))
+		machines = append(machines, machineOf(name))
 	}
-	return all
+	return machines
 }
 
 // poolID parses "kubernetes/k8s".
@@ -180,11 +180,11 @@ func told(s nic.State) string {
 }
 
 func named(ms []nic.Machine) []string {
-	var all []string
+	var names []string
 	for _, m := range ms {
-		all = append(all, nameOf(m))
+		names = append(names, nameOf(m))
 	}
-	return all
+	return names
 }
 
 func nameOf(m nic.Machine) string {
@@ -196,11 +196,11 @@ func nameOf(m nic.Machine) string {
 
 // ids parses pool names such as "kubernetes/k8s".
 func ids(pools string) []string {
-	var all []string
+	var ids []string
 	for name := range strings.FieldsSeq(pools) {
-		all = append(all, poolID(name).String())
+		ids = append(ids, poolID(name).String())
 	}
-	return all
+	return ids
 }
 
 func configuration(pools string) lb.InterfaceConfiguration {
@@ -280,10 +280,10 @@ func (w *world) expectShown(name, want string) {
 	}
 }
 
-func (w *world) expect(what, got, want string) {
+func (w *world) expect(about, got, want string) {
 	w.t.Helper()
 	if got != want {
-		w.t.Errorf("%s: got %q, want %q", what, got, want)
+		w.t.Errorf("%s: got %q, want %q", about, got, want)
 	}
 }
 
@@ -319,11 +319,11 @@ func (w *world) count() string {
 	for _, call := range w.take(&w.calls) {
 		n[strings.Fields(call)[1]]++
 	}
-	var all []string
+	var names []string
 	for _, kind := range slices.Sorted(maps.Keys(n)) {
-		all = append(all, fmt.Sprint(kind, " ", n[kind]))
+		names = append(names, fmt.Sprint(kind, " ", n[kind]))
 	}
-	return strings.Join(all, " ")
+	return strings.Join(names, " ")
 }
 
 // failing makes the next calls of a kind fail with an answer.

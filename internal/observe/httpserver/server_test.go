@@ -168,8 +168,8 @@ func TestASecureServer(t *testing.T) {
 	}
 	s := serve(t, Options{Handler: echo, TLS: &tls.Config{Certificates: []tls.Certificate{certificate}}})
 	for _, tt := range []struct {
-		config *tls.Config
-		says   string
+		config   *tls.Config
+		wantText string
 	}{
 		{&tls.Config{NextProtos: []string{"h2", "http/1.1"}}, ""},
 		{&tls.Config{NextProtos: []string{"h2"}}, "no application protocol"},
@@ -178,9 +178,9 @@ func TestASecureServer(t *testing.T) {
 		tt.config.InsecureSkipVerify = true
 		c := tls.Client(dial(t, s), tt.config)
 		switch err := c.HandshakeContext(t.Context()); {
-		case tt.says != "":
-			if err == nil || !strings.Contains(err.Error(), tt.says) {
-				t.Errorf("%v: %v, want %s", tt.config.NextProtos, err, tt.says)
+		case tt.wantText != "":
+			if err == nil || !strings.Contains(err.Error(), tt.wantText) {
+				t.Errorf("%v: %v, want %s", tt.config.NextProtos, err, tt.wantText)
 			}
 		case err != nil:
 			t.Error(err)

@@ -17,9 +17,9 @@ func TestOrphansAreCountedOnCollection(t *testing.T) {
 	metrics.RegisterLeftovers(reg, func() int { return n })
 	for _, want := range []float64{3, 0} {
 		n = int(want)
-		all, err := reg.Gather()
-		if err != nil || len(all) != 1 || all[0].GetName() != "weir_leftovers" || all[0].GetMetric()[0].GetGauge().GetValue() != want {
-			t.Errorf("%v %v, want %v", all, err, want)
+		families, err := reg.Gather()
+		if err != nil || len(families) != 1 || families[0].GetName() != "weir_leftovers" || families[0].GetMetric()[0].GetGauge().GetValue() != want {
+			t.Errorf("%v %v, want %v", families, err, want)
 		}
 	}
 	if problems, err := testutil.GatherAndLint(reg); err != nil || len(problems) > 0 {

@@ -39,15 +39,15 @@ type outOfSyncCollector struct {
 }
 
 // Describe implements prometheus.Collector.
-func (n outOfSyncCollector) Describe(ch chan<- *prometheus.Desc) {
-	ch <- n.each
-	ch <- n.oldest
+func (o outOfSyncCollector) Describe(ch chan<- *prometheus.Desc) {
+	ch <- o.each
+	ch <- o.oldest
 }
 
 // Collect implements prometheus.Collector.
-func (n outOfSyncCollector) Collect(ch chan<- prometheus.Metric) {
+func (o outOfSyncCollector) Collect(ch chan<- prometheus.Metric) {
 	now, oldest := time.Now(), 0.0
-	pools := n.pools()
+	pools := o.pools()
 	slices.SortFunc(pools, func(a, b OutOfSyncPool) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
@@ -56,7 +56,7 @@ func (n outOfSyncCollector) Collect(ch chan<- prometheus.Metric) {
 		if i == 0 {
 			oldest = age
 		}
-		ch <- prometheus.MustNewConstMetric(n.each, prometheus.GaugeValue, age, p.Namespace, p.Name, p.State)
+		ch <- prometheus.MustNewConstMetric(o.each, prometheus.GaugeValue, age, p.Namespace, p.Name, p.State)
 	}
-	ch <- prometheus.MustNewConstMetric(n.oldest, prometheus.GaugeValue, oldest)
+	ch <- prometheus.MustNewConstMetric(o.oldest, prometheus.GaugeValue, oldest)
 }

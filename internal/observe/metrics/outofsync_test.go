@@ -57,12 +57,12 @@ func TestSeriesOfPoolsOutOfSyncAreBounded(t *testing.T) {
 		}
 		return pools
 	})
-	all, err := reg.Gather()
+	series, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
 	names := map[string]bool{}
-	for _, m := range all[0].GetMetric() {
+	for _, m := range series[0].GetMetric() {
 		names[m.GetLabel()[0].GetValue()] = true
 	}
 	if len(names) != 100 || !names["999"] || !names["900"] || names["899"] {

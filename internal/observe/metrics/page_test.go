@@ -41,8 +41,8 @@ func (d described) Register(c prometheus.Collector) error {
 }
 
 // MustRegister implements prometheus.Registerer.
-func (d described) MustRegister(all ...prometheus.Collector) {
-	for _, c := range all {
+func (d described) MustRegister(collectors ...prometheus.Collector) {
+	for _, c := range collectors {
 		_ = d.Register(c)
 	}
 }

@@ -121,13 +121,13 @@ func (l *lane) Enter(lb.LoadBalancerID) (time.Time, string) {
 
 func (*lane) IsNeeded(schedule.Operation) bool { return true }
 func (l *lane) DesiredPool(schedule.Ref) (diff.Desired, error) {
-	var all []netip.Addr
+	var addresses []netip.Addr
 	for _, a := range l.holds {
-		all = append(all, a.IP)
+		addresses = append(addresses, a.IP)
 	}
 	return diff.Desired{
 		Addresses: l.wants, IsOwnAddress: func(netip.Addr) bool { return true },
-		Record: diff.Record{Written: all, Adopted: true},
+		Record: diff.Record{Written: addresses, Adopted: true},
 	}, nil
 }
 func (*lane) Record(context.Context, schedule.Ref, diff.Intent) error { return nil }

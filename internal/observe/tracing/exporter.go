@@ -28,30 +28,30 @@ func newClosableExporter(to sdktrace.SpanExporter, complaints *exportLog) *closa
 }
 
 // ExportSpans implements sdktrace.SpanExporter. It logs errors itself and returns nil.
-func (o *closableExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
-	if o.closing.Err() != nil {
+func (c *closableExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	if c.closing.Err() != nil {
 		return nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(o.closing, cancel)()
-	err := o.exporter.ExportSpans(ctx, spans)
-	if o.closing.Err() != nil {
+	defer context.AfterFunc(c.closing, cancel)()
+	err := c.exporter.ExportSpans(ctx, spans)
+	if c.closing.Err() != nil {
 		err = errors.New("the controller stops, and the collector did not take them in time")
 	}
-	o.log.recordExport(len(spans), err)
+	c.log.recordExport(len(spans), err)
 	return nil
 }
 
 // Shutdown implements sdktrace.SpanExporter. It is called once, after the last export.
-func (o *closableExporter) Shutdown(ctx context.Context) error {
-	err := o.exporter.Shutdown(ctx)
-	o.once.Do(func() { close(o.ended) })
+func (c *closableExporter) Shutdown(ctx context.Context) error {
+	err := c.exporter.Shutdown(ctx)
+	c.once.Do(func() { close(c.ended) })
 	return err
 }
 
 // stopExport cancels the current export and waits for it.
-func (o *closableExporter) stopExport() {
-	o.cancel()
-	<-o.ended
+func (c *closableExporter) stopExport() {
+	c.cancel()
+	<-c.ended
 }

@@ -25,31 +25,31 @@ type exportLog struct {
 	spans int       // lost since the last success
 }
 
-func (c *exportLog) recordExport(spans int, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (e *exportLog) recordExport(spans int, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	if err == nil {
-		if !c.last.IsZero() {
-			c.log.Info("spans are delivered again", "lost", c.spans)
+		if !e.last.IsZero() {
+			e.log.Info("spans are delivered again", "lost", e.spans)
 		}
-		c.last, c.spans = time.Time{}, 0
+		e.last, e.spans = time.Time{}, 0
 		return
 	}
-	c.spans += spans
-	c.warnOnce("spans are lost", err)
+	e.spans += spans
+	e.warnOnce("spans are lost", err)
 }
 
-func (c *exportLog) handleError(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.warnOnce("tracing", err)
+func (e *exportLog) handleError(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.warnOnce("tracing", err)
 }
 
-// warnOnce logs an error unless one was logged recently. The caller holds c.mu.
-func (c *exportLog) warnOnce(what string, err error) {
-	if now := time.Now(); c.last.IsZero() || now.Sub(c.last) >= warnInterval {
-		c.log.Warn(what, "lost", c.spans, "err", truncateLine(c.redact(err.Error())))
-		c.last = now
+// warnOnce logs an error unless one was logged recently. The caller holds e.mu.
+func (e *exportLog) warnOnce(message string, err error) {
+	if now := time.Now(); e.last.IsZero() || now.Sub(e.last) >= warnInterval {
+		e.log.Warn(message, "lost", e.spans, "err", truncateLine(e.redact(err.Error())))
+		e.last = now
 	}
 }
 

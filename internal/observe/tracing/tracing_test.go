@@ -79,9 +79,9 @@ func (c *collector) answer(f func(w http.ResponseWriter, r *http.Request)) {
 }
 
 // spelled formats attributes in order.
-func spelled(all []*commonpb.KeyValue) string {
+func spelled(values []*commonpb.KeyValue) string {
 	var out []string
-	for _, kv := range all {
+	for _, kv := range values {
 		if !strings.HasPrefix(kv.GetKey(), "telemetry.") {
 			out = append(out, fmt.Sprintf("%s=%v", kv.GetKey(), kv.GetValue().GetStringValue()))
 		}
@@ -155,9 +155,9 @@ func TestWithoutACollectorThereIsNothing(t *testing.T) {
 func TestSpansReachTheCollector(t *testing.T) {
 	c := newCollector(t)
 	for _, tt := range []struct {
-		name      string
-		env       map[string]string
-		path, who string
+		name       string
+		env        map[string]string
+		path, user string
 	}{
 		{"of all signals", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": c.URL}, "POST /v1/traces", "service.name=weir service.version=v1.2.3"},
 		{"of traces", map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": c.URL + "/mine", "OTEL_SERVICE_NAME": "weir-east", "OTEL_RESOURCE_ATTRIBUTES": "zone=1", "OTEL_EXPORTER_OTLP_COMPRESSION": "gzip"},
@@ -176,8 +176,8 @@ func TestSpansReachTheCollector(t *testing.T) {
 				t.Fatalf("%v %v\n%s", c.paths, c.heads, log)
 			}
 			of := c.bodies[last].GetResourceSpans()[0]
-			if got := spelled(of.GetResource().GetAttributes()); got != tt.who {
-				t.Errorf("sent by %s, want %s", got, tt.who)
+			if got := spelled(of.GetResource().GetAttributes()); got != tt.user {
+				t.Errorf("sent by %s, want %s", got, tt.user)
 			}
 			span := of.GetScopeSpans()[0].GetSpans()[0]
 			if got := spelled(span.GetAttributes()); span.GetName() != "HTTP GET" || got != "weir.operation=get long="+strings.Repeat("x", maxValueLength) {
@@ -229,7 +229,7 @@ func TestThePathOfTheCollectorIsNotLogged(t *testing.T) {
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = fmt.Fprintf(w, "nobody knows %s, or %s", r.URL.EscapedPath(), r.URL.Path)
 	})
-	for name, tt := range map[string]struct{ variable, url, says string }{
+	for name, tt := range map[string]struct{ variable, url, wantText string }{
 		"of all signals":  {"OTEL_EXPORTER_OTLP_ENDPOINT", c.URL + "/in/canary-1%2B", "403"},
 		"of traces":       {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", c.URL + "/canary-2?key=canary-3", "403"},
 		"nobody is there": {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://127.0.0.1:1/canary-4/v1/traces", "refused"},
@@ -239,7 +239,7 @@ func TestThePathOfTheCollectorIsNotLogged(t *testing.T) {
 			tracing.span("lost")
 			tracing.flush(t)
 			tracing.Shutdown(time.Second)
-			if text := log.String(); strings.Contains(text, "canary") || !strings.Contains(text, "127.0.0.1:") || !strings.Contains(text, tt.says) {
+			if text := log.String(); strings.Contains(text, "canary") || !strings.Contains(text, "127.0.0.1:") || !strings.Contains(text, tt.wantText) {
 				t.Error(text)
 			}
 		})

@@ -120,8 +120,8 @@ func TestLawAdminStates(t *testing.T) {
 		for _, ip := range got.managedDown {
 			after[ip] = struct{}{}
 		}
-		if again := computeChange(got.Next, wanted, managedSets{written: after, down: after}, ""); !again.IsEmpty() || again.hasExtraRecords || !slices.Equal(sortIPs(again.managedDown), sortIPs(got.managedDown)) {
-			t.Fatalf("applied twice: %+v", again)
+		if second := computeChange(got.Next, wanted, managedSets{written: after, down: after}, ""); !second.IsEmpty() || second.hasExtraRecords || !slices.Equal(sortIPs(second.managedDown), sortIPs(got.managedDown)) {
+			t.Fatalf("applied twice: %+v", second)
 		}
 	})
 }

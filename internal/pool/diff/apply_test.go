@@ -59,17 +59,17 @@ func TestApply(t *testing.T) {
 func TestApplyLaws(t *testing.T) {
 	pool := func(t *rapid.T, label string) []lb.Address {
 		ips := rapid.SliceOfDistinct(rapid.IntRange(1, 12), rapid.ID[int]).Draw(t, label)
-		var all []lb.Address
+		var addresses []lb.Address
 		for i, n := range ips {
 			name := fmt.Sprintf("n%d", n)
 			if rapid.Bool().Draw(t, "renamed") {
 				name = fmt.Sprintf("x%d", i)
 			}
-			if !slices.ContainsFunc(all, func(a lb.Address) bool { return a.Name == name }) {
-				all = append(all, lb.Address{Name: name, IP: netip.AddrFrom4([4]byte{10, 0, 0, byte(n)})})
+			if !slices.ContainsFunc(addresses, func(a lb.Address) bool { return a.Name == name }) {
+				addresses = append(addresses, lb.Address{Name: name, IP: netip.AddrFrom4([4]byte{10, 0, 0, byte(n)})})
 			}
 		}
-		return all
+		return addresses
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		observed, wanted := lb.Pool{Addresses: pool(t, "observed")}, pool(t, "wanted")
@@ -81,7 +81,7 @@ func TestApplyLaws(t *testing.T) {
 
 		want := sortedIPs(wanted)
 		for _, a := range observed.Addresses {
-			if _, ours := written[a.IP]; !ours && !slices.Contains(want, a.IP) {
+			if _, own := written[a.IP]; !own && !slices.Contains(want, a.IP) {
 				want = append(want, a.IP)
 			}
 		}
@@ -99,8 +99,8 @@ func TestApplyLaws(t *testing.T) {
 		for _, a := range wanted {
 			written[a.IP] = struct{}{}
 		}
-		if again := computeChange(got.Next, wanted, managedSets{written: written}, ""); !again.IsEmpty() {
-			t.Fatalf("applied twice: +%d -%d", len(again.addedIPs), len(again.removedIPs))
+		if second := computeChange(got.Next, wanted, managedSets{written: written}, ""); !second.IsEmpty() {
+			t.Fatalf("applied twice: +%d -%d", len(second.addedIPs), len(second.removedIPs))
 		}
 	})
 }

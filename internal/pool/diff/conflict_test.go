@@ -9,7 +9,7 @@ import (
 )
 
 // A single revert may be a manual edit: a repeated one is reported.
-func TestWhatIsUndoneOnceIsNoContest(t *testing.T) {
+func TestSingleRevertIsNoConflict(t *testing.T) {
 	undone := []netip.Addr{netip.MustParseAddr("10.0.0.1")}
 	for times, want := range map[int][]netip.Addr{minReverts - 1: nil, minReverts: undone, minReverts + 1: undone} {
 		if got := (conflictState{reverted: undone, revertCount: times}).ConflictingIPs(); !slices.Equal(got, want) {
@@ -61,13 +61,13 @@ func TestMemberRemovedByWeirIsNoConflict(t *testing.T) {
 }
 
 // Machines are deleted one by one, each shortly before its node: none is removed twice.
-func TestWhatGoesOnceEachIsNoContest(t *testing.T) {
-	one, two := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+func TestSingleRemovalsAreNoConflict(t *testing.T) {
+	single, two := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
 	without := func(ip netip.Addr) Result {
-		return Result{Outcome: Written, Change: Change{addedIPs: []netip.Addr{ip}}, written: []netip.Addr{one, two}}
+		return Result{Outcome: Written, Change: Change{addedIPs: []netip.Addr{ip}}, written: []netip.Addr{single, two}}
 	}
-	c := conflictState{managed: []netip.Addr{one, two}}
-	if c = c.recordAttempt(without(one), nil, false).recordAttempt(without(two), nil, false); c.ConflictingIPs() != nil {
+	c := conflictState{managed: []netip.Addr{single, two}}
+	if c = c.recordAttempt(without(single), nil, false).recordAttempt(without(two), nil, false); c.ConflictingIPs() != nil {
 		t.Errorf("%v is contested", c.ConflictingIPs())
 	}
 	if c = c.recordAttempt(without(two), nil, false); !slices.Equal(c.ConflictingIPs(), []netip.Addr{two}) {

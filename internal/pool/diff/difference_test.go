@@ -28,7 +28,7 @@ func some(ips ...int) (m MemberList) {
 
 // A pool that was read reports missing, surplus and foreign members, sorted and unique; an unread
 // one reports nothing.
-func TestHowAPoolDiffers(t *testing.T) {
+func TestPoolDifferences(t *testing.T) {
 	written := Record{Adopted: true, Written: []netip.Addr{nodeIP(1), nodeIP(2), nodeIP(3)}}
 	for _, tt := range []struct {
 		about          string
@@ -55,24 +55,24 @@ func TestHowAPoolDiffers(t *testing.T) {
 }
 
 // The number of listed members is limited, the count is not.
-func TestHowManyMembersAreNamed(t *testing.T) {
-	var all []int
+func TestNamedMembersAreBounded(t *testing.T) {
+	var items []int
 	for i := range MaxListed + 7 {
-		all = append(all, i)
+		items = append(items, i)
 	}
-	slices.Reverse(all)
+	slices.Reverse(items)
 	r := NewResult(Memory{}, false)
-	if _, _, err := r.PrepareAddresses(lb.Pool{}, Desired{Addresses: poolOf(all...).Addresses, IsOwnAddress: func(netip.Addr) bool { return false }}, false); err != nil {
+	if _, _, err := r.PrepareAddresses(lb.Pool{}, Desired{Addresses: poolOf(items...).Addresses, IsOwnAddress: func(netip.Addr) bool { return false }}, false); err != nil {
 		t.Fatal(err)
 	}
-	if m := r.Difference().Missing; m.Count != len(all) || len(m.Listed) != MaxListed || m.Listed[0] != nodeIP(0) || m.Listed[MaxListed-1] != nodeIP(MaxListed-1) {
+	if m := r.Difference().Missing; m.Count != len(items) || len(m.Listed) != MaxListed || m.Listed[0] != nodeIP(0) || m.Listed[MaxListed-1] != nodeIP(MaxListed-1) {
 		t.Errorf("%d, named %v", m.Count, m.Listed)
 	}
 }
 
 // For a pool of network interfaces, joining and leaving machines are listed by node address, and
 // foreign ones counted.
-func TestHowAPoolOfInterfacesDiffers(t *testing.T) {
+func TestInterfacePoolDifferences(t *testing.T) {
 	pool := lb.Pool{NIC: true, Addresses: []lb.Address{
 		{Interface: "nic-n1", Machine: machineOf("n1").Key()}, {Interface: "theirs", Machine: machineOf("theirs").Key()},
 	}}

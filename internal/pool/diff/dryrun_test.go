@@ -23,10 +23,10 @@ func TestRehearseMembers(t *testing.T) {
 	}
 	addresses := lb.Pool{ID: lb.PoolID{Name: "kubernetes"}, Addresses: []lb.Address{{IP: ips["n1"]}}}
 	for _, tt := range []struct {
-		about          string
-		observed       lb.Pool
-		wanted, ours   string
-		is, next, fail string
+		about            string
+		observed         lb.Pool
+		wanted, own      string
+		want, next, fail string
 	}{
 		{"in sync", nics("n1 n2"), "n1 n2", "n1 n2", "n1 n2", "n1 n2", ""},
 		{"one joins", nics("n1"), "n1 n2", "n1 n2", "n1", "n1 n2", ""},
@@ -38,7 +38,7 @@ func TestRehearseMembers(t *testing.T) {
 		{"addresses", addresses, "n1", "n1", "", "", "pool kubernetes holds IP addresses"},
 	} {
 		want := Desired{
-			IsOwnAddress: func(ip netip.Addr) bool { return strings.Contains(tt.ours, "n"+ip.String()[len(ip.String())-1:]) },
+			IsOwnAddress: func(ip netip.Addr) bool { return strings.Contains(tt.own, "n"+ip.String()[len(ip.String())-1:]) },
 			AddressOf:    func(machine string) (netip.Addr, bool) { ip, ok := ips[machine]; return ip, ok },
 		}
 		for name := range strings.FieldsSeq(tt.wanted) {
@@ -52,14 +52,14 @@ func TestRehearseMembers(t *testing.T) {
 			continue
 		}
 		names := func(p lb.Pool) string {
-			var all []string
+			var members []string
 			for _, a := range p.Addresses {
-				all = append(all, a.Name)
+				members = append(members, a.Name)
 			}
-			return strings.Join(all, " ")
+			return strings.Join(members, " ")
 		}
-		if err != nil || names(before) != tt.is || names(next) != tt.next {
-			t.Errorf("%s: %q becomes %q, %v; want %q, %q", tt.about, names(before), names(next), err, tt.is, tt.next)
+		if err != nil || names(before) != tt.want || names(next) != tt.next {
+			t.Errorf("%s: %q becomes %q, %v; want %q, %q", tt.about, names(before), names(next), err, tt.want, tt.next)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // What the final read shows of overtaken writes: before, written, shown.
-func TestWhatAnOvertakenWriteShows(t *testing.T) {
+func TestOvertakenWrites(t *testing.T) {
 	const one, two, both, other = "n1=10.0.0.1", "n2=10.0.0.2", "n1=10.0.0.1 n2=10.0.0.2", "vm=10.9.9.9"
 	for about, tt := range map[string]struct {
 		pools      [][3]string

@@ -50,16 +50,16 @@ type Unusable struct {
 }
 
 // IsInSync reports whether the pool has exactly its machines.
-func (h *MachineTarget) IsInSync() bool {
-	return len(h.addresses)+len(h.Target.ToRemove)+len(h.waitReasons) == 0
+func (t *MachineTarget) IsInSync() bool {
+	return len(t.addresses)+len(t.Target.ToRemove)+len(t.waitReasons) == 0
 }
 
-func (h *MachineTarget) removeUnusable(unusable []nic.WaitingMachine) (nodes []Unusable) {
+func (t *MachineTarget) removeUnusable(unusable []nic.WaitingMachine) (nodes []Unusable) {
 	reason := make(map[string]string, len(unusable))
 	for _, w := range unusable {
 		reason[w.Machine.Key()] = w.Reason
 	}
-	h.addresses = slices.DeleteFunc(h.addresses, func(machines []memberMachine) bool {
+	t.addresses = slices.DeleteFunc(t.addresses, func(machines []memberMachine) bool {
 		if slices.ContainsFunc(machines, func(m memberMachine) bool { return reason[m.Key()] == "" }) {
 			return false
 		}
@@ -72,14 +72,14 @@ func (h *MachineTarget) removeUnusable(unusable []nic.WaitingMachine) (nodes []U
 }
 
 // Fingerprint is equal for equal targets, and never zero.
-func (h *MachineTarget) Fingerprint() uint64 {
+func (t *MachineTarget) Fingerprint() uint64 {
 	keys := func(machines []nic.Machine) (keys []string) {
 		for _, m := range machines {
 			keys = append(keys, m.Key())
 		}
 		return keys
 	}
-	return hashText("%q %t %q %q", h.Target.Configuration, h.Target.AllNodes, keys(h.Target.Members), keys(h.Target.ToRemove))
+	return hashText("%q %t %q %q", t.Target.Configuration, t.Target.AllNodes, keys(t.Target.Members), keys(t.Target.ToRemove))
 }
 
 // hashText never returns zero.
@@ -171,18 +171,18 @@ type memberMachine struct {
 
 // findMachines returns the wanted machines, and the addresses of nodes with an unknown machine: members with these
 // addresses stay.
-func findMachines(want Desired) (all []memberMachine, unknown map[netip.Addr]bool) {
-	all, unknown = make([]memberMachine, 0, len(want.Addresses)+len(want.SharedAddresses)), map[netip.Addr]bool{}
+func findMachines(want Desired) (machines []memberMachine, unknown map[netip.Addr]bool) {
+	machines, unknown = make([]memberMachine, 0, len(want.Addresses)+len(want.SharedAddresses)), map[netip.Addr]bool{}
 	for _, ip := range want.UnresolvedIPs {
 		unknown[ip] = true
 	}
 	for _, a := range slices.Concat(want.Addresses, want.SharedAddresses) {
 		m, err := want.Machines.Lookup(a.Name)
-		if all = append(all, memberMachine{a.Name, a.IP, m, err}); err != nil {
+		if machines = append(machines, memberMachine{a.Name, a.IP, m, err}); err != nil {
 			unknown[a.IP] = true
 		}
 	}
-	return all, unknown
+	return machines, unknown
 }
 
 func findRemoved(present []lb.Address, want Desired, machines []memberMachine, unknown map[netip.Addr]bool, managed managedSets) (leaving []lb.Address) {
@@ -275,9 +275,9 @@ func newMachineTarget(id lb.PoolID, want Desired, present, leaving []lb.Address,
 		}
 		h.Target.ToRemove = append(h.Target.ToRemove, m)
 	}
-	for _, all := range []*[]nic.Machine{&h.Target.Members, &h.Target.ToRemove, &h.Target.Missing} {
-		slices.SortFunc(*all, func(a, b nic.Machine) int { return cmp.Compare(a.Key(), b.Key()) })
-		*all = slices.CompactFunc(*all, func(a, b nic.Machine) bool { return a.Key() == b.Key() })
+	for _, machines := range []*[]nic.Machine{&h.Target.Members, &h.Target.ToRemove, &h.Target.Missing} {
+		slices.SortFunc(*machines, func(a, b nic.Machine) int { return cmp.Compare(a.Key(), b.Key()) })
+		*machines = slices.CompactFunc(*machines, func(a, b nic.Machine) bool { return a.Key() == b.Key() })
 	}
 	return h
 }
@@ -390,12 +390,12 @@ func (r *Result) RecordMachines(state nic.State) {
 	}
 }
 
-func (h *MachineTarget) progressMessage(working []nic.Machine, waits []string) string {
+func (t *MachineTarget) progressMessage(working []nic.Machine, waits []string) string {
 	moving, n := map[string]bool{}, 0
-	for _, m := range h.Target.ToRemove {
+	for _, m := range t.Target.ToRemove {
 		moving[m.Key()] = true
 	}
-	for _, m := range slices.Concat(h.addresses...) {
+	for _, m := range slices.Concat(t.addresses...) {
 		moving[m.Key()] = true
 	}
 	for _, m := range working {
@@ -403,14 +403,14 @@ func (h *MachineTarget) progressMessage(working []nic.Machine, waits []string) s
 			n++
 		}
 	}
-	all := max(len(h.Target.Members)+len(h.Target.ToRemove), n)
+	total := max(len(t.Target.Members)+len(t.Target.ToRemove), n)
 	var text []string
 	if n > 0 {
 		verb := "are"
 		if n == 1 {
 			verb = "is"
 		}
-		text = append(text, fmt.Sprintf("%d of %s %s being written", n, humanize.FormatCount(all, "machine"), verb))
+		text = append(text, fmt.Sprintf("%d of %s %s being written", n, humanize.FormatCount(total, "machine"), verb))
 	}
 	if len(waits) > 0 {
 		verb := "wait: "
@@ -422,10 +422,10 @@ func (h *MachineTarget) progressMessage(working []nic.Machine, waits []string) s
 	if len(text) > 0 {
 		return strings.Join(text, "; ")
 	}
-	if n := len(h.addresses); n > 0 {
+	if n := len(t.addresses); n > 0 {
 		text = append(text, humanize.FormatCount(n, "machine")+" joined")
 	}
-	if n := len(h.Target.ToRemove); n > 0 {
+	if n := len(t.Target.ToRemove); n > 0 {
 		text = append(text, humanize.FormatCount(n, "machine")+" left")
 	}
 	if len(text) > 0 {
@@ -436,21 +436,21 @@ func (h *MachineTarget) progressMessage(working []nic.Machine, waits []string) s
 
 // summarizeFailures is retriable if any is. Deleted machines and shutdowns prove nothing about the pool, and a
 // machine's Retry-After does not delay others.
-func (h *MachineTarget) summarizeFailures(all []nic.Failure) *MemberProgress {
-	all = slices.Clone(all)
+func (t *MachineTarget) summarizeFailures(failures []nic.Failure) *MemberProgress {
+	failures = slices.Clone(failures)
 	rank := func(f nic.Failure) int {
 		return slices.Index([]armerror.Class{armerror.Terminal, armerror.Retriable, armerror.Stale, armerror.Shutdown}, armerror.FromError(f.Err).Class)
 	}
-	slices.SortStableFunc(all, func(a, b nic.Failure) int {
+	slices.SortStableFunc(failures, func(a, b nic.Failure) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Machine.Key(), b.Machine.Key()))
 	})
-	first := max(0, slices.IndexFunc(all, func(f nic.Failure) bool { return armerror.FromError(f.Err).Class == armerror.Retriable }))
-	worst := *armerror.FromError(all[first].Err)
-	messages, codes := make([]string, len(all)), make([]string, len(all))
-	for i, f := range all {
+	first := max(0, slices.IndexFunc(failures, func(f nic.Failure) bool { return armerror.FromError(f.Err).Class == armerror.Retriable }))
+	worst := *armerror.FromError(failures[first].Err)
+	messages, codes := make([]string, len(failures)), make([]string, len(failures))
+	for i, f := range failures {
 		messages[i], codes[i] = prefixMachine(f.Machine, f.Err.Error()), armerror.FromError(f.Err).Code
 	}
-	prefix := fmt.Sprintf("%d of %s failed: ", len(all), humanize.FormatCount(max(len(h.Target.Members)+len(h.Target.ToRemove), len(all)), "machine"))
+	prefix := fmt.Sprintf("%d of %s failed: ", len(failures), humanize.FormatCount(max(len(t.Target.Members)+len(t.Target.ToRemove), len(failures)), "machine"))
 	worst.Err = errors.New(formatFailures(prefix, messages, codes))
 	worst.RetryAt, worst.MayBeApplied, worst.OperationFailed = time.Time{}, false, false
 	switch worst.Class {

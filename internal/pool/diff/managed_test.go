@@ -18,7 +18,7 @@ import (
 
 // What Weir manages: on takeover the nodes that a pool holds, and Down only where the node leaves and no other client
 // writes the pool; later what is on record.
-func TestWhatIsManaged(t *testing.T) {
+func TestManagedMembers(t *testing.T) {
 	observed := lb.Pool{Addresses: addresses("n1=10.0.0.1/Down n2=10.0.0.2/Down n3=10.0.0.3 vm=10.9.9.9/Down")}
 	for about, tt := range map[string]struct {
 		recorded, exclusive, states bool
@@ -73,7 +73,7 @@ func TestRecordedDownWithoutAdminStates(t *testing.T) {
 }
 
 // What another client reverts, seen by an attempt that did not succeed, is not counted.
-func TestAFailedAttemptTellsNothingOfAConflict(t *testing.T) {
+func TestFailedAttemptReportsNoConflict(t *testing.T) {
 	state := conflictState{managed: nodeIPs(1), reverted: nodeIPs(1), revertCount: 2}
 	failed := Result{Outcome: Retriable, Change: Change{addedIPs: nodeIPs(1)}}
 	if got := state.recordAttempt(failed, nil, true); got.revertCount != 2 || !slices.Equal(got.ConflictingIPs(), nodeIPs(1)) || !slices.Equal(got.managed, nodeIPs(1)) {
@@ -136,9 +136,9 @@ func TestTargetsOfPools(t *testing.T) {
 		r := NewResult(Memory{}, false)
 		write, intent, err := r.PrepareMembers(pool, want, true)
 		target := r.MachineTarget
-		names := func(all []nic.Machine) string {
-			text := make([]string, len(all))
-			for i, m := range all {
+		names := func(machines []nic.Machine) string {
+			text := make([]string, len(machines))
+			for i, m := range machines {
 				text[i] = path.Base(m.Key())
 			}
 			return strings.Join(text, " ")
@@ -153,7 +153,7 @@ func TestTargetsOfPools(t *testing.T) {
 }
 
 // What identifies a membership, its machines and its interfaces.
-func TestWhatIdentifiesAMembership(t *testing.T) {
+func TestMembershipKeys(t *testing.T) {
 	prepare := func(present, wanted string, change func(*Desired)) Result {
 		pool, want := memberWorld(present, wanted)
 		want.Record = Record{Adopted: true, Written: nodeIPs(1, 2)}

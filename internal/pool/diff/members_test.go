@@ -34,7 +34,7 @@ func machineOf(node string) nic.Machine {
 
 // The interface of a deleted node leaves if its address is recorded. From a pool with outbound
 // rules that Weir did not make, nothing leaves.
-func TestWhoseInterfacesLeave(t *testing.T) {
+func TestLeavingInterfaces(t *testing.T) {
 	pool := lb.Pool{NIC: true, Addresses: []lb.Address{
 		{Interface: "nic-n1", IP: nodeIP(1), Machine: machineOf("n1").Key()}, {Interface: "nic-n2", IP: nodeIP(2), Machine: machineOf("n2").Key()},
 	}}
@@ -144,12 +144,12 @@ func TestLawOfMembers(t *testing.T) {
 		if intent != nil {
 			want.Record = Record{Written: intent.Written, Down: intent.Down, Adopted: true}
 		}
-		again := NewResult(Memory{}, false)
-		if write, _, err = again.PrepareMembers(next, want, adminState); err != nil || !again.MachineTarget.IsInSync() {
-			t.Fatalf("not in sync: %v, %v", again.MachineTarget, err)
+		second := NewResult(Memory{}, false)
+		if write, _, err = second.PrepareMembers(next, want, adminState); err != nil || !second.MachineTarget.IsInSync() {
+			t.Fatalf("not in sync: %v, %v", second.MachineTarget, err)
 		}
-		if write && !slices.ContainsFunc(again.Change.MarkedDown, func(ip netip.Addr) bool { return !present[int(ip.As4()[3])] }) && !again.Change.hasExtraRecords {
-			t.Fatalf("admin states are written twice: %+v", again.Change)
+		if write && !slices.ContainsFunc(second.Change.MarkedDown, func(ip netip.Addr) bool { return !present[int(ip.As4()[3])] }) && !second.Change.hasExtraRecords {
+			t.Fatalf("admin states are written twice: %+v", second.Change)
 		}
 	})
 }
@@ -174,11 +174,11 @@ func TestMachineMessages(t *testing.T) {
 	refused := nic.Failure{Machine: many[80], Err: armerror.Classify(armerror.Failure{Status: 403, Codes: []string{"AuthorizationFailed"}}, fmt.Errorf("no"))}
 	stops := nic.Failure{Machine: many[81], Err: armerror.Classify(armerror.Failure{IsShutdown: true}, fmt.Errorf("stops"))}
 	for _, tt := range []struct {
-		about string
-		state nic.State
-		want  Outcome
-		code  string
-		says  string
+		about    string
+		state    nic.State
+		want     Outcome
+		code     string
+		wantText string
 	}{
 		{"one waits", nic.State{Waiting: waits[:1]}, Postponed, "NotReady", "waiting: 1 waits: virtual machine vm000 is xxx"},
 		{"many wait", nic.State{Working: many[:3], Waiting: waits}, Postponed, "NotReady", "waiting: 3 of 200 machines are being written; 60 wait: virtual machine vm000"},
@@ -196,7 +196,7 @@ func TestMachineMessages(t *testing.T) {
 		r := Result{MachineTarget: &MachineTarget{Target: nic.Target{Pool: nic.Pool{Members: many}}, addresses: joins}}
 		r.RecordMachines(tt.state)
 		got := r.MemberProgress
-		if got.Outcome != tt.want || got.Fault.Code != tt.code || !strings.Contains(got.Fault.Error(), tt.says) || len(got.Fault.Error()) > 1000 {
+		if got.Outcome != tt.want || got.Fault.Code != tt.code || !strings.Contains(got.Fault.Error(), tt.wantText) || len(got.Fault.Error()) > 1000 {
 			t.Errorf("%s: %s %s %q", tt.about, got.Outcome, got.Fault.Code, got.Fault.Error())
 		}
 		if !got.Fault.RetryAt.IsZero() {

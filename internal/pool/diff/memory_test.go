@@ -37,7 +37,7 @@ func TestDownIsReportedOnce(t *testing.T) {
 }
 
 // What is stored of a write between attempts.
-func TestWhatIsStoredOfAWrite(t *testing.T) {
+func TestRecordAfterAWrite(t *testing.T) {
 	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	m := Memory{MayRevert: true}
 	failed := Result{Outcome: Retriable, pendingWrites: pendingWrites{pendingEtag: "2", unchangedEtag: "1"}}
@@ -53,7 +53,7 @@ func TestWhatIsStoredOfAWrite(t *testing.T) {
 }
 
 // What an attempt records before it writes addresses.
-func TestWhatIsRecordedBeforeAWrite(t *testing.T) {
+func TestRecordBeforeAWrite(t *testing.T) {
 	observed := lb.Pool{Etag: "1", Addresses: addresses("n1=10.0.0.1 vm=10.9.9.9")}
 	want := Desired{Addresses: addresses("n1=10.0.0.1/Down n2=10.0.0.2"), Record: Record{Adopted: true, Written: nodeIPs(1)}}
 	r := NewResult(Memory{PendingEtag: "0"}, true)

@@ -22,7 +22,7 @@ func nodeIPs(nodes ...int) (ips []netip.Addr) {
 }
 
 // When a pool that is in sync is written again.
-func TestWhatIsRewritten(t *testing.T) {
+func TestRewrittenMembers(t *testing.T) {
 	for about, tt := range map[string]struct {
 		before      pendingWrites
 		observed    lb.Pool
@@ -56,7 +56,7 @@ func TestWhatIsRewritten(t *testing.T) {
 }
 
 // What the etag after a write shows of lost ones.
-func TestWhatANewEtagExcludes(t *testing.T) {
+func TestNewEtagExcludesLostWrites(t *testing.T) {
 	for about, tt := range map[string]struct {
 		during, ignores, changes bool
 		etag, unchanged          string
@@ -82,7 +82,7 @@ func TestWhatANewEtagExcludes(t *testing.T) {
 }
 
 // Since when a lost write may land, and when that ends.
-func TestHowLongALostWriteMayLand(t *testing.T) {
+func TestLostWriteTTL(t *testing.T) {
 	since, now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), time.Date(2026, 11, 1, 12, 30, 0, 0, time.UTC)
 	members := addresses("n1=10.0.0.1")
 	for about, tt := range map[string]struct {
@@ -135,7 +135,7 @@ func TestTheFirstRecordOfAnAttempt(t *testing.T) {
 }
 
 // What remains of a write after an attempt with an error.
-func TestHowAnAttemptEnds(t *testing.T) {
+func TestAttemptEffects(t *testing.T) {
 	fault := func(a armerror.Failure) error { return armerror.Classify(a, errors.New("Azure refuses")) }
 	sent := pendingWrites{pendingEtag: "2", previousEtag: "1", hasWritten: true}
 	for about, tt := range map[string]struct {
@@ -183,13 +183,13 @@ func TestTheReadAfterAWrite(t *testing.T) {
 	r.Addresses, r.firstRecord, r.ChangesMembers = addresses("n1=10.0.0.1"), &first, true
 	for status, conflict := range map[int]bool{412: true, 400: false} {
 		for _, landed := range []bool{false, true} {
-			again := r.ForSecondTry(NewResult(Memory{PendingEtag: "0"}, false), armerror.Classify(armerror.Failure{Status: status, MayBeApplied: landed}, errors.New("x")))
+			second := r.ForSecondTry(NewResult(Memory{PendingEtag: "0"}, false), armerror.Classify(armerror.Failure{Status: status, MayBeApplied: landed}, errors.New("x")))
 			want := map[bool]string{true: "1", false: "0"}[landed]
-			if again.HadConflict != conflict || again.pendingEtag != want || again.previousEtag != want || again.hasWritten != landed {
-				t.Errorf("%d, landed %t: %+v", status, landed, again)
+			if second.HadConflict != conflict || second.pendingEtag != want || second.previousEtag != want || second.hasWritten != landed {
+				t.Errorf("%d, landed %t: %+v", status, landed, second)
 			}
-			if again.Observed != 2 || len(again.Addresses) != 1 || again.firstRecord != &first || again.ChangesMembers {
-				t.Errorf("%d: %+v", status, again)
+			if second.Observed != 2 || len(second.Addresses) != 1 || second.firstRecord != &first || second.ChangesMembers {
+				t.Errorf("%d: %+v", status, second)
 			}
 		}
 	}

@@ -144,8 +144,8 @@ func DryRunMembers(observed lb.Pool, want Desired) (before, next lb.Pool, err er
 			a.IP, a.Name, present[ip] = ip, cmp.Or(names[ip], a.Name), true
 		}
 		before.Addresses = append(before.Addresses, a)
-		ours := ofNode && (slices.Contains(want.Record.Written, ip) || want.IsOwnAddress(ip))
-		if _, wanted := names[ip]; wanted || !ours {
+		managed := ofNode && (slices.Contains(want.Record.Written, ip) || want.IsOwnAddress(ip))
+		if _, wanted := names[ip]; wanted || !managed {
 			next.Addresses = append(next.Addresses, a)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 // A kept member remains, with its desired admin state, and is not restored if another client
 // removed it.
-func TestWhatIsKeptStaysWhereItIs(t *testing.T) {
+func TestKeptMembersKeepTheirOrder(t *testing.T) {
 	a, b, c := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.3")
 	machine := func(n int) string {
 		return fmt.Sprintf("/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/n%d", n)

@@ -23,10 +23,10 @@ func TestStatesThatAzureForgets(t *testing.T) {
 
 // A machine outside the cluster does not hide those after it.
 func TestUnattachedInterfaceHidesNoOther(t *testing.T) {
-	ours := netip.MustParseAddr("10.0.0.1")
+	own := netip.MustParseAddr("10.0.0.1")
 	c := computeStates(lb.Pool{Addresses: []lb.Address{{Machine: "somebody-elses"}, {Machine: "ours"}}}, Desired{
-		Addresses: []lb.Address{{IP: ours, AdminState: lb.Down}},
-		AddressOf: func(machine string) (netip.Addr, bool) { return ours, machine == "ours" },
+		Addresses: []lb.Address{{IP: own, AdminState: lb.Down}},
+		AddressOf: func(machine string) (netip.Addr, bool) { return own, machine == "ours" },
 	}, nil)
 	if got := c.Next.Addresses; got[0].AdminState != "" || got[1].AdminState != lb.Down {
 		t.Errorf("got %+v", got)

@@ -91,12 +91,12 @@ func TestInstancesWhoseNodesAreGone(t *testing.T) {
 		if got := keysOf(r.MachineTarget.Target.ToRemove); got != tt.leaves || len(r.MachineTarget.Target.Missing) > 0 {
 			t.Errorf("%s: %q leave, want %q", tt.about, got, tt.leaves)
 		}
-		ours, remains := r.CurrentRecord(), strings.Fields(tt.remains)
-		if len(ours.Written) != len(remains) || len(ours.Instances) != len(remains) {
-			t.Errorf("%s: on record %v %v, want %v", tt.about, ours.Written, ours.Instances, remains)
+		own, remains := r.CurrentRecord(), strings.Fields(tt.remains)
+		if len(own.Written) != len(remains) || len(own.Instances) != len(remains) {
+			t.Errorf("%s: on record %v %v, want %v", tt.about, own.Written, own.Instances, remains)
 		}
 		for _, name := range remains {
-			if ip := ours.Instances[instanceOf(name).Key()]; !slices.Contains(ours.Written, ip) {
+			if ip := own.Instances[instanceOf(name).Key()]; !slices.Contains(own.Written, ip) {
 				t.Errorf("%s: %s is not on record", tt.about, name)
 			}
 		}
@@ -124,8 +124,8 @@ func TestInstancesThatAreKept(t *testing.T) {
 	if got := keysOf(r.MachineTarget.Target.Members); got != "n1 n2" {
 		t.Errorf("members %s", got)
 	}
-	if ours := r.CurrentRecord(); len(ours.Written) != 2 || len(ours.Instances) != 2 {
-		t.Errorf("on record %+v", ours)
+	if own := r.CurrentRecord(); len(own.Written) != 2 || len(own.Instances) != 2 {
+		t.Errorf("on record %+v", own)
 	}
 }
 
@@ -146,17 +146,17 @@ func TestAnInstanceIsOnRecordBeforeItJoins(t *testing.T) {
 // A pool is in sync without machines that cannot join, and counts and messages reflect that. If
 // several machines have one address, one that can join suffices.
 func TestMachinesThatCannotJoin(t *testing.T) {
-	gone := func(names string) (all []nic.WaitingMachine) {
+	gone := func(names string) (machines []nic.WaitingMachine) {
 		for name := range strings.FieldsSeq(names) {
-			all = append(all, nic.WaitingMachine{Machine: instanceOf(name), Reason: "Azure has no " + instanceOf(name).String()})
+			machines = append(machines, nic.WaitingMachine{Machine: instanceOf(name), Reason: "Azure has no " + instanceOf(name).String()})
 		}
-		return all
+		return machines
 	}
-	working := func(names string) (all []nic.Machine) {
+	working := func(names string) (machines []nic.Machine) {
 		for name := range strings.FieldsSeq(names) {
-			all = append(all, instanceOf(name))
+			machines = append(machines, instanceOf(name))
 		}
-		return all
+		return machines
 	}
 	const twin = "n4" // has the address of n3
 	for _, tt := range []struct {

@@ -23,8 +23,8 @@ func TestTheMemberOfADeletedNodeIsDownBeforeItLeaves(t *testing.T) {
 	of := func(nodes ...membership.Node) membership.Set {
 		return membership.OfNodes(slices.Values(nodes), lb.IPv4)
 	}
-	both, one, draining, none := of(newNode("n1", "10.0.0.1"), newNode("n2", "10.0.0.2")), of(newNode("n1", "10.0.0.1")), of(drains), of()
-	starts := one
+	both, single, draining, none := of(newNode("n1", "10.0.0.1"), newNode("n2", "10.0.0.2")), of(newNode("n1", "10.0.0.1")), of(drains), of()
+	starts := single
 	starts.Starting = starts.Addresses
 	served := membership.OfService([]membership.Slice{newSlice(lb.IPv4, readyOn("n1"), readyOn("n3"))}, cluster{newNode("n1", "10.0.0.1")}.findNode, lb.IPv4)
 	notServed := membership.OfService([]membership.Slice{newSlice(lb.IPv4, readyOn("n1"))}, cluster{newNode("n1", "10.0.0.1")}.findNode, lb.IPv4)
@@ -37,7 +37,7 @@ func TestTheMemberOfADeletedNodeIsDownBeforeItLeaves(t *testing.T) {
 		written string
 		down    map[string]time.Time
 		want    string
-		again   int // -1: never
+		second  int // -1: never
 	}
 	for name, steps := range map[string][]step{
 		"others are up": {
@@ -49,17 +49,17 @@ func TestTheMemberOfADeletedNodeIsDownBeforeItLeaves(t *testing.T) {
 		"it was Down before": {{100, both, "10.0.0.1 10.0.0.3", map[string]time.Time{"10.0.0.3": seconds(2)}, "n1 n2", -1}},
 		"no other is up": {
 			{0, none, "10.0.0.3", nil, "10.0.0.3", 600},
-			{5, one, "10.0.0.3", nil, "10.0.0.3 n1", 600},             // is to join
+			{5, single, "10.0.0.3", nil, "10.0.0.3 n1", 600},          // is to join
 			{8, starts, "10.0.0.1 10.0.0.3", nil, "10.0.0.3 n1", 600}, // has joined, and starts
-			{20, one, "10.0.0.1 10.0.0.3", nil, "10.0.0.3 n1", 30},    // serves
-			{29, one, "10.0.0.1 10.0.0.3", nil, "10.0.0.3 n1", 30},
-			{30, one, "10.0.0.1 10.0.0.3", nil, "10.0.0.3(Down: deleted) n1", 600},
+			{20, single, "10.0.0.1 10.0.0.3", nil, "10.0.0.3 n1", 30}, // serves
+			{29, single, "10.0.0.1 10.0.0.3", nil, "10.0.0.3 n1", 30},
+			{30, single, "10.0.0.1 10.0.0.3", nil, "10.0.0.3(Down: deleted) n1", 600},
 		},
 		"the others go again": {
 			{0, none, "10.0.0.3", nil, "10.0.0.3", 600},
-			{1, one, "10.0.0.1 10.0.0.3", nil, "10.0.0.3 n1", 11},
+			{1, single, "10.0.0.1 10.0.0.3", nil, "10.0.0.3 n1", 11},
 			{2, draining, "10.0.0.2 10.0.0.3", nil, "10.0.0.3 n2(Down: out-of-service)", 600},
-			{20, one, "10.0.0.1 10.0.0.3", map[string]time.Time{"10.0.0.1": seconds(2)}, "10.0.0.3 n1", 600}, // not restored yet
+			{20, single, "10.0.0.1 10.0.0.3", map[string]time.Time{"10.0.0.1": seconds(2)}, "10.0.0.3 n1", 600}, // not restored yet
 			{599, draining, "10.0.0.2 10.0.0.3", nil, "10.0.0.3 n2(Down: out-of-service)", 600},
 			{600, draining, "10.0.0.2 10.0.0.3", nil, "n2(Down: out-of-service)", -1},
 		},
@@ -73,8 +73,8 @@ func TestTheMemberOfADeletedNodeIsDownBeforeItLeaves(t *testing.T) {
 			kept, next, recheckAt := s.set.RetainDeleted(records, onRecord(s.written, s.down), hasNode, seconds(s.at))
 			records = next
 			wantAgain := time.Time{}
-			if s.again >= 0 {
-				wantAgain = seconds(s.again)
+			if s.second >= 0 {
+				wantAgain = seconds(s.second)
 			}
 			if got := formatSet(kept); got != s.want || !recheckAt.Equal(wantAgain) {
 				t.Errorf("%s: at %d: %s, again at %v; want %s and %v", name, s.at, got, recheckAt, s.want, wantAgain)

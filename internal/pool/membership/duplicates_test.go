@@ -50,10 +50,10 @@ func TestNodesWithOneAddressOnTwoLoadBalancers(t *testing.T) {
 		return func(n *membership.Node) { n.IPs = []netip.Addr{netip.MustParseAddr(address)} }
 	}
 	for _, tt := range []struct {
-		about    string
-		nodes    []membership.Node
-		one, two string // members
-		left     string // excluded from the first load balancer
+		about       string
+		nodes       []membership.Node
+		single, two string // members
+		left        string // excluded from the first load balancer
 	}{
 		{"the first by name", []membership.Node{placedNode("b", "one"), placedNode("a", "two")}, "", "a", "node b: its address 10.0.0.1 is also that of node a, which is on load balancer two and counts: it is the first by name"},
 		{"the other order", []membership.Node{placedNode("a", "one"), placedNode("b", "two")}, "a", "", ""},
@@ -69,18 +69,18 @@ func TestNodesWithOneAddressOnTwoLoadBalancers(t *testing.T) {
 	} {
 		sets := setsByLoadBalancer(tt.nodes, "one", "two")
 		spell := func(set membership.Set) string {
-			var all []string
+			var nodes []string
 			for _, a := range set.Addresses {
 				name := a.Name
 				if a.AdminState == lb.Down {
 					name += "(Down)"
 				}
-				all = append(all, name)
+				nodes = append(nodes, name)
 			}
-			return strings.Join(all, " ")
+			return strings.Join(nodes, " ")
 		}
-		if one, two := spell(sets["one"]), spell(sets["two"]); one != tt.one || two != tt.two {
-			t.Errorf("%s: on one %q, on two %q; want %q and %q", tt.about, one, two, tt.one, tt.two)
+		if item, two := spell(sets["one"]), spell(sets["two"]); item != tt.single || two != tt.two {
+			t.Errorf("%s: on one %q, on two %q; want %q and %q", tt.about, item, two, tt.single, tt.two)
 		}
 		if nonMembers := sets["one"].NonMembers; tt.left != "" && (len(nonMembers) != 1 || !strings.HasPrefix(nonMembers[0].String(), tt.left)) {
 			t.Errorf("%s: left out of one are %v", tt.about, nonMembers)
@@ -142,10 +142,10 @@ func TestLawNodesWithOneAddressAcrossLoadBalancers(t *testing.T) {
 }
 
 func addressesIn(set membership.Set) string {
-	var all []string
+	var addresses []string
 	for _, a := range set.Addresses {
-		all = append(all, a.IP.String())
+		addresses = append(addresses, a.IP.String())
 	}
-	slices.Sort(all)
-	return strings.Join(all, " ")
+	slices.Sort(addresses)
+	return strings.Join(addresses, " ")
 }

@@ -78,7 +78,7 @@ func TestJoinEarly(t *testing.T) {
 		mode      membership.EarlyJoin
 		endpoints []membership.Endpoint
 		want      string
-		again     time.Duration
+		retry     time.Duration
 	}{
 		{"no probe tells", 0, membership.JoinWhenReady, []membership.Endpoint{readyOn("n1"), notReady("n2")}, "n1=10.0.0.1", 0},
 		{"it starts", time.Minute, membership.JoinWhileStarting, []membership.Endpoint{readyOn("n1"), notReady("n2")}, "n1=10.0.0.1 n2=10.0.0.2", 10 * time.Minute},
@@ -93,8 +93,8 @@ func TestJoinEarly(t *testing.T) {
 		{"its pod is gone", 43 * time.Minute, membership.JoinWhileStarting, []membership.Endpoint{readyOn("n1")}, "n1=10.0.0.1", 0},
 		{"the next one starts ten minutes later", 53 * time.Minute, membership.JoinWhileStarting, []membership.Endpoint{readyOn("n1"), notReady("n2")}, "n1=10.0.0.1 n2=10.0.0.2", 63 * time.Minute},
 	} {
-		if got, recheckAfter := at(tt.after, tt.mode, "", tt.endpoints...); got != tt.want || recheckAfter != tt.again {
-			t.Fatalf("%s: %s, again %s\nwant %s, %s", tt.name, got, recheckAfter, tt.want, tt.again)
+		if got, recheckAfter := at(tt.after, tt.mode, "", tt.endpoints...); got != tt.want || recheckAfter != tt.retry {
+			t.Fatalf("%s: %s, again %s\nwant %s, %s", tt.name, got, recheckAfter, tt.want, tt.retry)
 		}
 	}
 	starts = nil

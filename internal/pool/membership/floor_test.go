@@ -38,21 +38,21 @@ func parseSet(text string) membership.Set {
 }
 
 func drainNames(drains []membership.Drain) string {
-	all := make([]string, len(drains))
+	names := make([]string, len(drains))
 	for i, d := range drains {
-		all[i] = d.Node
+		names[i] = d.Node
 	}
-	return strings.Join(all, " ")
+	return strings.Join(names, " ")
 }
 
 func down(s membership.Set) string {
-	var all []string
+	var names []string
 	for _, a := range s.Addresses {
 		if a.AdminState == lb.Down {
-			all = append(all, a.Name)
+			names = append(names, a.Name)
 		}
 	}
-	return strings.Join(all, " ")
+	return strings.Join(names, " ")
 }
 
 func TestAnnouncedEvictionsLeaveAFloor(t *testing.T) {

@@ -63,8 +63,8 @@ func (s Set) RetainRemoved(record MemberRecord, node func(netip.Addr) (Node, boo
 			n.Name = ip.String()
 		}
 		down, isDown := record.Down[ip]
-		if why := n.DrainReason; why != "" {
-			down.Reason, isDown = why, true
+		if reason := n.DrainReason; reason != "" {
+			down.Reason, isDown = reason, true
 		} else if known && n.Excluded == "" {
 			isDown = false // no longer draining
 		}

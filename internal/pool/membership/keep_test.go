@@ -62,7 +62,7 @@ func TestALabelledNodeThatServesIsDownBeforeItLeaves(t *testing.T) {
 		"of a Service": membership.OfService([]membership.Slice{newSlice(lb.IPv4, readyOn("n1"), readyOn("n2"), servingTerminating("n3"), readyOn("n4"), readyOn("n5"))}, nodes.findNode, lb.IPv4),
 	} {
 		for _, tt := range []struct {
-			what    string
+			about   string
 			has     membership.MemberRecord
 			now     time.Time
 			want    string
@@ -75,10 +75,10 @@ func TestALabelledNodeThatServesIsDownBeforeItLeaves(t *testing.T) {
 		} {
 			kept, recheckAt := set.RetainLeaving(tt.has, tt.now)
 			if got := formatSet(kept); got != tt.want || !recheckAt.Equal(tt.againAt) {
-				t.Errorf("%s: %s: %s, again at %v; want %s and %v", name, tt.what, got, recheckAt, tt.want, tt.againAt)
+				t.Errorf("%s: %s: %s, again at %v; want %s and %v", name, tt.about, got, recheckAt, tt.want, tt.againAt)
 			}
 			if len(kept.Retained) != len(kept.Draining) || kept.RetainedStale != 0 {
-				t.Errorf("%s: %s: kept %v", name, tt.what, kept.Retained)
+				t.Errorf("%s: %s: kept %v", name, tt.about, kept.Retained)
 			}
 		}
 	}

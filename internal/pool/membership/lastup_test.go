@@ -38,7 +38,7 @@ func TestKeepLastUp(t *testing.T) {
 		down         string
 		starting     string
 		want, lastUp string
-		again        int // -1: never
+		second       int // -1: never
 	}
 	for name, steps := range map[string][]step{
 		"another is up": {
@@ -81,8 +81,8 @@ func TestKeepLastUp(t *testing.T) {
 			kept, next, recheckAt := set.KeepLastUp(records, onRecord(address.Replace(s.written), down), seconds(s.at))
 			records = next
 			wantAgain := time.Time{}
-			if s.again >= 0 {
-				wantAgain = seconds(s.again)
+			if s.second >= 0 {
+				wantAgain = seconds(s.second)
 			}
 			if got := formatSet(kept); got != s.want || drainNames(kept.LastUp) != s.lastUp || !recheckAt.Equal(wantAgain) {
 				t.Errorf("%s: at %d: %s, last up %q, again at %v; want %s, %q and %v", name, s.at, got, drainNames(kept.LastUp), recheckAt, s.want, s.lastUp, wantAgain)

@@ -146,16 +146,16 @@ type Drain struct {
 }
 
 // String returns "node: why".
-func (a NonMember) String() string { return fmt.Sprintf("node %s: %s", a.Node, a.Reason) }
+func (n NonMember) String() string { return fmt.Sprintf("node %s: %s", n.Node, n.Reason) }
 
 // DescribeMissing describes the first few absent nodes not excluded by a label, each in at most the given bytes. The
 // last text includes the number of further nodes.
 func (s Set) DescribeMissing(few, bytes int, cut func(string, int) string) (texts []string) {
-	all := slices.DeleteFunc(slices.Clone(s.NonMembers), func(a NonMember) bool { return a.ByLabel })
-	for _, a := range all[:min(len(all), few)] {
+	missing := slices.DeleteFunc(slices.Clone(s.NonMembers), func(a NonMember) bool { return a.ByLabel })
+	for _, a := range missing[:min(len(missing), few)] {
 		texts = append(texts, cut(a.String(), bytes))
 	}
-	if n := len(all) - few; n > 0 {
+	if n := len(missing) - few; n > 0 {
 		texts[few-1] += fmt.Sprintf(" and %d more", n)
 	}
 	return texts
@@ -307,9 +307,9 @@ func (b *builder) buildSet() Set {
 			continue
 		}
 		doubles = true
-		all := append([]Node{m.node}, m.duplicates...)
-		slices.SortFunc(all, compareDuplicates)
-		m.node, m.duplicates = all[0], all[1:]
+		nodes := append([]Node{m.node}, m.duplicates...)
+		slices.SortFunc(nodes, compareDuplicates)
+		m.node, m.duplicates = nodes[0], nodes[1:]
 		for _, n := range m.duplicates {
 			b.addNonMember(n.Name, fmt.Sprintf("its address %s is also that of node %s", m.ip, m.node.Name))
 			if n.Machine != m.node.Machine {
@@ -362,8 +362,8 @@ func PreferredNode(nodes []Node) (Node, bool) {
 	}), true
 }
 
-func (b *builder) addNonMember(node, why string) {
-	b.set.NonMembers = append(b.set.NonMembers, NonMember{Node: node, Reason: why})
+func (b *builder) addNonMember(node, reason string) {
+	b.set.NonMembers = append(b.set.NonMembers, NonMember{Node: node, Reason: reason})
 }
 
 // Fingerprint hashes addresses, machines and admin states. It detects an unchanged membership without
@@ -393,11 +393,11 @@ func (s Set) Fingerprint() uint64 {
 
 // UnnamedAddresses returns addresses without node names.
 func UnnamedAddresses(ips []netip.Addr) []lb.Address {
-	all := make([]lb.Address, len(ips))
+	addresses := make([]lb.Address, len(ips))
 	for i, ip := range ips {
-		all[i].IP = ip
+		addresses[i].IP = ip
 	}
-	return all
+	return addresses
 }
 
 func sortedKeys(m map[string]struct{}) []string {

@@ -235,8 +235,8 @@ var states = map[string]func(*membership.Node){
 func TestNodesWithOneAddress(t *testing.T) {
 	ip := netip.MustParseAddr("10.0.0.1")
 	names := []string{"a", "b", "c"}
-	var all func(of []membership.Node, rest []string)
-	all = func(of []membership.Node, rest []string) {
+	var nodes func(of []membership.Node, rest []string)
+	nodes = func(of []membership.Node, rest []string) {
 		assertOneAddress(t, of, ip)
 		if len(rest) == 0 {
 			return
@@ -244,11 +244,11 @@ func TestNodesWithOneAddress(t *testing.T) {
 		for _, state := range slices.Sorted(maps.Keys(states)) {
 			n := newNode(rest[0], ip.String())
 			states[state](&n)
-			all(append(slices.Clone(of), n), rest[1:])
+			nodes(append(slices.Clone(of), n), rest[1:])
 		}
-		all(of, rest[1:]) // deleted
+		nodes(of, rest[1:]) // deleted
 	}
-	all(nil, names)
+	nodes(nil, names)
 }
 
 func assertOneAddress(t *testing.T, nodes []membership.Node, ip netip.Addr) {

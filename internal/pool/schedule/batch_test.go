@@ -13,7 +13,7 @@ import (
 
 // Overlapping writes are in turn order, and none ranks before a pool that has waited for an
 // interval and is written separately.
-func TestWhichPoolsGoOneAfterTheOther(t *testing.T) {
+func TestOrderOfOverlappingWrites(t *testing.T) {
 	at := seconds(1000)
 	change := func(name string, since time.Duration) Group {
 		return Group{Pool: lb.PoolKey(name), Namespace: "a", hasNewChange: true, FirstQueued: at.Add(-since)}
@@ -39,7 +39,7 @@ func TestWhichPoolsGoOneAfterTheOther(t *testing.T) {
 }
 
 // A pool that waits for its pace is not written with others: it would cost a write.
-func TestWhatWaitsForItsPaceWaits(t *testing.T) {
+func TestPacedPoolWaits(t *testing.T) {
 	at := seconds(1000)
 	due := Group{Pool: "due", hasNewChange: true, FirstQueued: at.Add(-time.Minute)}
 	paced := Group{Pool: "paced", hasNewChange: true, FirstQueued: at.Add(-time.Second), HoldFor: 20 * time.Second, history: History{LastChange: at.Add(-5 * time.Second)}}

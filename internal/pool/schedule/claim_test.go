@@ -15,7 +15,7 @@ import (
 )
 
 // Which of two claims ranks first, and why.
-func TestWhichPoolGoesFirst(t *testing.T) {
+func TestOrderOfPools(t *testing.T) {
 	now := start
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
 	removal := Impact{Serving: 9, Stopping: 1}
@@ -103,18 +103,18 @@ func TestLawNoCallerStarves(t *testing.T) {
 				continue
 			}
 			seen := map[string]bool{}
-			var all []*pass
+			var passes []*pass
 			for _, p := range of {
 				seen[p.namespace] = true
-				all = append(all, p)
+				passes = append(passes, p)
 			}
 			line.SetNamespaces(keys(seen))
 			line.UpdateRound(keys(seen))
-			for _, p := range all {
+			for _, p := range passes {
 				p.order, p.inNextRound = line.OrderOf(p.namespace), line.InNextRound(p.namespace)
-				p.countDown(all, namespaces, now, interval)
+				p.countDown(passes, namespaces, now, interval)
 			}
-			next := slices.MinFunc(all, func(a, b *pass) int {
+			next := slices.MinFunc(passes, func(a, b *pass) int {
 				if a.isBefore(b.claim, now, interval) {
 					return -1
 				}
@@ -134,7 +134,7 @@ func TestLawNoCallerStarves(t *testing.T) {
 
 // countDown starts when a claim is overdue: it may wait for earlier ones of its namespace, the
 // current round, and itself.
-func (p *pass) countDown(all []*pass, namespaces int, now time.Time, interval time.Duration) {
+func (p *pass) countDown(passes []*pass, namespaces int, now time.Time, interval time.Duration) {
 	if p.kind == kindRepeatedChanges && now.Sub(p.ready) >= interval { // written before it was ready
 		p.kind = kindChanges
 	}
@@ -142,7 +142,7 @@ func (p *pass) countDown(all []*pass, namespaces int, now time.Time, interval ti
 		return
 	}
 	p.rounds = 1
-	for _, o := range all {
+	for _, o := range passes {
 		if o != p && o.namespace == p.namespace && !o.ready.After(p.ready) {
 			p.rounds++
 		}
@@ -166,12 +166,12 @@ func (p *pass) waitsFor(t *rapid.T, other *pass, namespaces int) {
 }
 
 func keys(of map[string]bool) []string {
-	var all []string
+	var keys []string
 	for k := range of {
-		all = append(all, k)
+		keys = append(keys, k)
 	}
-	slices.Sort(all)
-	return all
+	slices.Sort(keys)
+	return keys
 }
 
 func aPool(n int) lb.PoolKey { return lb.PoolKey(fmt.Sprintf("p%d", n)) }

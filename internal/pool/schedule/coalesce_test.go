@@ -7,13 +7,13 @@ import "testing"
 // A change for the same Service absorbs the fill, and keeps its urgency.
 func TestAFillCoalesces(t *testing.T) {
 	op := Operation{Ref: Ref{Name: "web"}, Pool: web, Service: ServiceName{Name: "web"}, QueuedAt: seconds(0)}
-	all := MergeOperations([]Operation{op}, op.Subject().NewFill(seconds(1)))
-	if len(all) != 1 || !all[0].FillsPool || !all[0].QueuedAt.Equal(seconds(0)) || !all[0].ChangedAt.Equal(seconds(1)) {
-		t.Errorf("%+v", all)
+	operations := MergeOperations([]Operation{op}, op.Subject().NewFill(seconds(1)))
+	if len(operations) != 1 || !operations[0].FillsPool || !operations[0].QueuedAt.Equal(seconds(0)) || !operations[0].ChangedAt.Equal(seconds(1)) {
+		t.Errorf("%+v", operations)
 	}
 	nobodys := Operation{Ref: op.Ref, Pool: web, FillsPool: true, QueuedAt: seconds(0)}
-	if all = MergeOperations([]Operation{nobodys}, op); len(all) != 1 || !all[0].FillsPool || all[0].Service != op.Service {
-		t.Errorf("%+v", all)
+	if operations = MergeOperations([]Operation{nobodys}, op); len(operations) != 1 || !operations[0].FillsPool || operations[0].Service != op.Service {
+		t.Errorf("%+v", operations)
 	}
 }
 
@@ -38,11 +38,11 @@ func TestAChangeTakesThePlaceOfARemoval(t *testing.T) {
 // The number of waiting changes survives merging.
 func TestChangesAreCounted(t *testing.T) {
 	nobodys := Operation{Ref: Ref{Name: "web"}, Pool: web, QueuedAt: seconds(0)}
-	one, other := nobodys, nobodys
-	one.Service, other.Service = ServiceName{Name: "web"}, ServiceName{Name: "other"}
-	all := MergeOperations(nil, nobodys, nobodys, one, one, other)
-	if g := NewGroup("p", all, History{}); len(all) != 2 || g.ChangeCount != 5 {
-		t.Errorf("%d operations stand for %d changes", len(all), g.ChangeCount)
+	single, other := nobodys, nobodys
+	single.Service, other.Service = ServiceName{Name: "web"}, ServiceName{Name: "other"}
+	operations := MergeOperations(nil, nobodys, nobodys, single, single, other)
+	if g := NewGroup("p", operations, History{}); len(operations) != 2 || g.ChangeCount != 5 {
+		t.Errorf("%d operations stand for %d changes", len(operations), g.ChangeCount)
 	}
 }
 
@@ -60,11 +60,11 @@ func TestMergedOperationsKeepWhatIsUrgent(t *testing.T) {
 			for _, of := range []string{"neither", "older", "newer", "both"} {
 				a, b := older, newer
 				*set(&a), *set(&b) = of == "older" || of == "both", of == "newer" || of == "both"
-				all := MergeOperations([]Operation{a}, b)
-				if len(all) != 1 || *set(&all[0]) != (of != "neither") || all[0].Service != service {
-					t.Fatalf("%s, set in %s: %+v", about, of, all)
+				operations := MergeOperations([]Operation{a}, b)
+				if len(operations) != 1 || *set(&operations[0]) != (of != "neither") || operations[0].Service != service {
+					t.Fatalf("%s, set in %s: %+v", about, of, operations)
 				}
-				if got := all[0]; !got.QueuedAt.Equal(seconds(1)) || !got.ChangedAt.Equal(seconds(2)) || got.Impact != newer.Impact {
+				if got := operations[0]; !got.QueuedAt.Equal(seconds(1)) || !got.ChangedAt.Equal(seconds(2)) || got.Impact != newer.Impact {
 					t.Errorf("%s: %+v", about, got)
 				}
 			}
@@ -77,13 +77,13 @@ func TestAdminOperationsMerge(t *testing.T) {
 	member := Operation{Ref: Ref{Name: "web"}, Pool: web}
 	failed := Operation{Ref: Ref{Name: "web"}, Pool: web, Admin: true, QueuedAt: seconds(1), ChangedAt: seconds(2), FailedAttempts: 3, retryAt: seconds(9), Impact: Impact{Stopping: 1}}
 	newer := Operation{Ref: Ref{Name: "web"}, Pool: web, Admin: true, QueuedAt: seconds(5), ChangedAt: seconds(4), Impact: Impact{Stopping: 2}}
-	all := MergeOperations([]Operation{member, failed}, newer)
-	if len(all) != 2 || all[0].Admin || all[1].FailedAttempts != 3 || !all[1].retryAt.Equal(seconds(9)) || !all[1].QueuedAt.Equal(seconds(1)) || !all[1].ChangedAt.Equal(seconds(2)) || all[1].Impact != newer.Impact {
-		t.Errorf("%+v", all)
+	operations := MergeOperations([]Operation{member, failed}, newer)
+	if len(operations) != 2 || operations[0].Admin || operations[1].FailedAttempts != 3 || !operations[1].retryAt.Equal(seconds(9)) || !operations[1].QueuedAt.Equal(seconds(1)) || !operations[1].ChangedAt.Equal(seconds(2)) || operations[1].Impact != newer.Impact {
+		t.Errorf("%+v", operations)
 	}
 	newer.Ref.UID = "of the next object"
-	if all = MergeOperations([]Operation{failed}, newer); len(all) != 1 || all[0].FailedAttempts != 0 || !all[0].QueuedAt.Equal(seconds(5)) {
-		t.Errorf("another object: %+v", all)
+	if operations = MergeOperations([]Operation{failed}, newer); len(operations) != 1 || operations[0].FailedAttempts != 0 || !operations[0].QueuedAt.Equal(seconds(5)) {
+		t.Errorf("another object: %+v", operations)
 	}
 	if reset := failed.ResetRetries(); reset.RetryCount != 0 || !reset.retryAt.IsZero() || reset.FailedAttempts != 3 {
 		t.Errorf("%+v", reset)

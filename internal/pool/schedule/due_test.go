@@ -144,7 +144,7 @@ func TestAdmit(t *testing.T) {
 }
 
 // Debouncing does not cut Retry-After short.
-func TestAPoolThatIsParkedJoinsNoCompany(t *testing.T) {
+func TestParkedPoolIsNotDebounced(t *testing.T) {
 	at := seconds(1000)
 	g := Group{hasNewChange: true, FirstQueued: at.Add(-100 * time.Millisecond)}
 	if !g.isDebouncing(at, interval) {
@@ -249,7 +249,7 @@ func TestGroupsSummarize(t *testing.T) {
 }
 
 // When a pace may delay a change, and which kind a paced change is.
-func TestWhatNeedsAPace(t *testing.T) {
+func TestPacedOperations(t *testing.T) {
 	now := seconds(1000)
 	recent, old := History{LastChange: now.Add(-interval / 2)}, History{LastChange: now.Add(-interval)}
 	change := []Operation{{ChangedAt: now, QueuedAt: now}}

@@ -182,17 +182,17 @@ const (
 type Debouncer struct{ since, last time.Time }
 
 // AddCheck records a check.
-func (c *Debouncer) AddCheck(now time.Time) {
-	if now.Sub(c.last) > CheckDebounce {
-		c.since = now
+func (d *Debouncer) AddCheck(now time.Time) {
+	if now.Sub(d.last) > CheckDebounce {
+		d.since = now
 	}
-	c.last = now
+	d.last = now
 }
 
 // ReadyAt returns when the debouncing ends; zero is now.
-func (c Debouncer) ReadyAt() time.Time {
-	if c.last.Equal(c.since) {
+func (d Debouncer) ReadyAt() time.Time {
+	if d.last.Equal(d.since) {
 		return time.Time{} // all came at once
 	}
-	return ratelimit.MinTime(c.last.Add(CheckDebounce), c.since.Add(MaxCheckDebounce))
+	return ratelimit.MinTime(d.last.Add(CheckDebounce), d.since.Add(MaxCheckDebounce))
 }

@@ -72,7 +72,7 @@ func TestHistoryAfterAnAttempt(t *testing.T) {
 }
 
 // What a pool showed before an uncounted write is kept until the write is counted.
-func TestWhatWasShownBeforeAnUncountedWrite(t *testing.T) {
+func TestObservationBeforeAnUncountedWrite(t *testing.T) {
 	for owed, want := range map[bool]uint64{false: 8, true: 7} {
 		r := diff.Result{Outcome: diff.Retriable, InterfaceHash: 8}
 		if h := (History{UncountedWrite: owed, UncountedHash: 7}).AfterMachineWrite(&r); h.UncountedHash != want {
@@ -123,8 +123,8 @@ func TestTheWaitForMachinesEnds(t *testing.T) {
 	if !woken || !next.WaitUntil.Equal(seconds(11)) {
 		t.Errorf("woken %t, until %s", woken, next.WaitUntil)
 	}
-	if again, woken := next.EndMachineWait(); woken || !again.WaitUntil.Equal(next.WaitUntil) {
-		t.Errorf("woken again, until %s", again.WaitUntil)
+	if second, woken := next.EndMachineWait(); woken || !second.WaitUntil.Equal(next.WaitUntil) {
+		t.Errorf("woken again, until %s", second.WaitUntil)
 	}
 	other := History{WaitUntil: seconds(70)}
 	if h, woken := other.EndMachineWait(); woken || !h.WaitUntil.Equal(other.WaitUntil) {
@@ -132,7 +132,7 @@ func TestTheWaitForMachinesEnds(t *testing.T) {
 	}
 }
 
-func TestWhatIsRecordedOfATarget(t *testing.T) {
+func TestHistoryAfterTarget(t *testing.T) {
 	now := seconds(0)
 	target := &diff.MachineTarget{}
 	h := History{}.AfterTarget(diff.Result{TargetSet: true, MachineTarget: target, Unusable: []diff.Unusable{{}}}, now)

@@ -10,7 +10,7 @@ import (
 )
 
 // Which pool ranks first, and why.
-func TestWhichPoolHasMostToLose(t *testing.T) {
+func TestOrderByImpact(t *testing.T) {
 	for _, tt := range []struct {
 		about          string
 		first, then    Impact
@@ -44,19 +44,19 @@ func TestWhichPoolHasMostToLose(t *testing.T) {
 
 // For any pools, writing them in this order loses no more flows than any other order, if all writes
 // take the same time.
-func TestLawOfWhatIsLost(t *testing.T) {
+func TestLawOfImpact(t *testing.T) {
 	stake := rapid.Custom(func(t *rapid.T) Impact {
 		few := rapid.IntRange(0, 4)
 		return Impact{few.Draw(t, "stays"), few.Draw(t, "leaves"), few.Draw(t, "returns")}
 	})
 	// what is lost in an order, if each pool has one flow per write.
 	loses := func(order []Impact) float64 {
-		all := 0.0
+		total := 0.0
 		for i, s := range order {
 			part, of := s.lossRatio()
-			all += float64(i+1) * float64(part) / float64(of)
+			total += float64(i+1) * float64(part) / float64(of)
 		}
-		return all
+		return total
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		pools := rapid.SliceOfN(stake, 2, 6).Draw(t, "pools")

@@ -146,30 +146,30 @@ type Impact struct {
 
 // lossRatio returns the share of new flows lost until the change is written. All pools weigh the same, because their
 // traffic is unknown. If no member serves yet, everything is lost; if none will, a write saves nothing.
-func (s Impact) lossRatio() (part, total int) {
-	switch before, after := s.Serving+s.Stopping, s.Serving+s.Starting; {
+func (i Impact) lossRatio() (part, total int) {
+	switch before, after := i.Serving+i.Stopping, i.Serving+i.Starting; {
 	case after == 0:
 		return 0, 1
 	case before == 0:
 		return 1, 1
 	default:
-		return s.Stopping, before
+		return i.Stopping, before
 	}
 }
 
-func (s Impact) servingMembers() int {
-	if s.Stopping == 0 && s.Starting == 0 {
+func (i Impact) servingMembers() int {
+	if i.Stopping == 0 && i.Starting == 0 {
 		return math.MaxInt
 	}
-	return s.Serving
+	return i.Serving
 }
 
 // compareImpact puts the highest loss first, because all writes take about the same time; then more leaving nodes,
 // because a node waits for the last of its pools; then fewer serving members.
-func (s Impact) compareImpact(other Impact) int {
-	part, total := s.lossRatio()
+func (i Impact) compareImpact(other Impact) int {
+	part, total := i.lossRatio()
 	otherPart, otherTotal := other.lossRatio()
-	return cmp.Or(cmp.Compare(otherPart*total, part*otherTotal), cmp.Compare(other.Stopping, s.Stopping), cmp.Compare(s.servingMembers(), other.servingMembers()))
+	return cmp.Or(cmp.Compare(otherPart*total, part*otherTotal), cmp.Compare(other.Stopping, i.Stopping), cmp.Compare(i.servingMembers(), other.servingMembers()))
 }
 
 // SelectWrites returns the pools to write together, in turn order, up to one that is overdue and has to be

@@ -14,7 +14,7 @@ import (
 
 // The pool with the highest loss ranks first, before changes and overdue claims; a flapping or
 // failed one does not.
-func TestWhichAdminStatesGoFirst(t *testing.T) {
+func TestOrderOfAdminStates(t *testing.T) {
 	at := seconds(1000)
 	admin := func(leaves, tries int) *Operation {
 		return &Operation{Admin: true, Impact: Impact{Serving: 1, Stopping: leaves}, FailedAttempts: tries, QueuedAt: at}
@@ -30,13 +30,13 @@ func TestWhichAdminStatesGoFirst(t *testing.T) {
 	}
 	var order []string
 	for len(groups) > 0 {
-		var all []Group
+		var items []Group
 		for _, name := range slices.Backward(slices.Sorted(maps.Keys(groups))) { // so that the last name comes first
 			g := groups[name]
 			g.Pool = lb.PoolKey(name)
-			all = append(all, g)
+			items = append(items, g)
 		}
-		pick, ok, _ := SelectPool(all, at, interval)
+		pick, ok, _ := SelectPool(items, at, interval)
 		if !ok {
 			t.Fatalf("nothing is ready of %v", groups)
 		}

@@ -43,19 +43,19 @@ var meaning = map[diff.Outcome]string{
 }
 
 // String describes an action for the documentation.
-func (d resultAction) String() string {
+func (r resultAction) String() string {
 	parts := []string{"dropped"}
-	if d.requeue {
+	if r.requeue {
 		parts[0] = "queued again"
 	}
-	if d.backOff {
+	if r.backOff {
 		parts[0] += " after a back-off of its own"
 	}
-	if d.consumeRetry {
+	if r.consumeRetry {
 		parts = append(parts, "one retry consumed")
 	}
-	if d.notify != notifyNone {
-		parts = append(parts, "event "+string(d.notify))
+	if r.notify != notifyNone {
+		parts = append(parts, "event "+string(r.notify))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -134,11 +134,11 @@ func ResolveOperations(outcome, ofMembers diff.Outcome, retryAt time.Time, ops [
 	return v
 }
 
-func (v *Result) preferRetrying() {
-	for _, op := range v.Requeue {
-		if at := slices.Index(v.Notifications[NotifyFailed], op.Service); at >= 0 && op.IsMember() {
-			v.Notifications[NotifyFailed] = slices.Delete(v.Notifications[NotifyFailed], at, at+1)
-			v.addNotification(NotifyRetrying, op.Service)
+func (r *Result) preferRetrying() {
+	for _, op := range r.Requeue {
+		if at := slices.Index(r.Notifications[NotifyFailed], op.Service); at >= 0 && op.IsMember() {
+			r.Notifications[NotifyFailed] = slices.Delete(r.Notifications[NotifyFailed], at, at+1)
+			r.addNotification(NotifyRetrying, op.Service)
 		}
 	}
 }
@@ -169,18 +169,18 @@ func (p PoolStatus) findAction(outcome diff.Outcome, op Operation, maxRetries in
 	return d
 }
 
-func (v *Result) resolveAdmin(outcome diff.Outcome, d resultAction, op *Operation, past PoolStatus) {
-	v.AdminSince = op.ChangedAt
-	v.AdminDone = outcome == diff.Written || outcome == diff.Unchanged
+func (r *Result) resolveAdmin(outcome diff.Outcome, d resultAction, op *Operation, past PoolStatus) {
+	r.AdminSince = op.ChangedAt
+	r.AdminDone = outcome == diff.Written || outcome == diff.Unchanged
 	if d.backOff {
 		op.FailedAttempts++
 		op.retryAt = past.Now.Add(ratelimit.Exponential{Initial: time.Second, Max: past.MaxBackoff}.DelayAfter(op.FailedAttempts))
-		v.AdminFailed = op.FailedAttempts == 1
+		r.AdminFailed = op.FailedAttempts == 1
 	}
 }
 
-func (v *Result) addNotification(w Notification, to ServiceName) {
-	if w != notifyNone && to != (ServiceName{}) && !slices.Contains(v.Notifications[w], to) {
-		v.Notifications[w] = append(v.Notifications[w], to)
+func (r *Result) addNotification(w Notification, to ServiceName) {
+	if w != notifyNone && to != (ServiceName{}) && !slices.Contains(r.Notifications[w], to) {
+		r.Notifications[w] = append(r.Notifications[w], to)
 	}
 }

@@ -19,11 +19,11 @@ func ofNamespace(namespace, pool string) Group {
 }
 
 func namesOf(groups []Group) []string {
-	var all []string
+	var names []string
 	for _, g := range groups {
-		all = append(all, string(g.Pool))
+		names = append(names, string(g.Pool))
 	}
-	return all
+	return names
 }
 
 func TestTurn(t *testing.T) {

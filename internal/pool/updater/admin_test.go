@@ -197,15 +197,15 @@ func spellAdmin(r Report) string {
 func (w *world) puts() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var all []string
+	var names []string
 	for _, call := range w.calls {
 		if at, name, ok := strings.Cut(call, " PUT "); ok {
 			name, _, _ = strings.Cut(name, " ")
-			all = append(all, name+" "+at)
+			names = append(names, name+" "+at)
 		}
 	}
 	w.calls = nil
-	return strings.Join(all, ", ")
+	return strings.Join(names, ", ")
 }
 
 // One write covers the draining nodes and the debounced change.

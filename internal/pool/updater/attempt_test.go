@@ -96,7 +96,7 @@ func TestRequestsOfAttempt(t *testing.T) {
 	wait := armerror.Failure{Status: 412, RetryAt: time.Now().Add(time.Hour)}
 	for name, tt := range map[string]struct {
 		set                func(o *outside)
-		leaseEnds, nobody  bool
+		leaseEnds, none    bool
 		asks               string
 		outcome            diff.Outcome
 		overtaken, nowhole bool
@@ -107,7 +107,7 @@ func TestRequestsOfAttempt(t *testing.T) {
 		"nobody knows what it has to hold": {set: func(o *outside) { o.unsure = true }, asks: "GET", outcome: diff.Postponed},
 		"the ledger does not answer":       {set: fails("RECORD", armerror.Failure{Status: 409}), asks: "GET RECORD", outcome: diff.Postponed},
 		"the lease ends":                   {leaseEnds: true, asks: "GET RECORD", outcome: diff.Postponed},
-		"nobody is left to write it for":   {nobody: true, asks: "GET RECORD", outcome: diff.Postponed},
+		"nobody is left to write it for":   {none: true, asks: "GET RECORD", outcome: diff.Postponed},
 		"another client wrote":             {set: fails("PUT", overtaken), asks: "GET RECORD PUT GET RECORD PUT", outcome: diff.Written, overtaken: true},
 		"Azure names a time":               {set: fails("PUT", wait), asks: "GET RECORD PUT", outcome: diff.Retriable},
 		"an interface joins":               {set: fails("PUT", ofInterface), asks: "GET RECORD PUT GET", outcome: diff.Retriable},
@@ -126,7 +126,7 @@ func TestRequestsOfAttempt(t *testing.T) {
 			if tt.nowhole {
 				c.LoadBalancers = nil
 			}
-			r := c.updatePool(t.Context(), o.try(!tt.leaseEnds, !tt.nobody), schedule.History{})
+			r := c.updatePool(t.Context(), o.try(!tt.leaseEnds, !tt.none), schedule.History{})
 			if got := strings.Join(o.calls, " "); got != tt.asks || r.Outcome != tt.outcome || r.HadConflict != tt.overtaken {
 				t.Errorf("%s: %s, overtaken %t: %v", got, r.Outcome, r.HadConflict, r.Fault)
 			}
@@ -154,7 +154,7 @@ func TestTheSecondReadWaitsForTheOthersEnd(t *testing.T) {
 }
 
 // The reasons for not writing consume no retry.
-func TestWhyAWriteIsNotMade(t *testing.T) {
+func TestBlockedWrites(t *testing.T) {
 	for _, err := range []error{errLeaseLost, errNotNeeded, errMachineMembers} {
 		if !errors.Is(err, diff.ErrNotReady) {
 			t.Errorf("%v costs a retry", err)

@@ -97,10 +97,10 @@ func (w *whole) drainAll(pools []lb.PoolID, members string) {
 	w.lanes.Add(ops...)
 }
 
-func (w *whole) expect(what, got, want string) {
+func (w *whole) expect(about, got, want string) {
 	w.t.Helper()
 	if got != want {
-		w.t.Errorf("%s\ngot  %s\nwant %s", what, got, want)
+		w.t.Errorf("%s\ngot  %s\nwant %s", about, got, want)
 	}
 }
 
@@ -126,26 +126,26 @@ func (w *whole) all(pools []lb.PoolID, members string) {
 func (w *whole) entries(id lb.PoolID) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	all := strings.Fields(spell(w.pools[id.Key()].Addresses))
-	slices.Sort(all)
-	return strings.Join(all, " ")
+	fields := strings.Fields(spell(w.pools[id.Key()].Addresses))
+	slices.Sort(fields)
+	return strings.Join(fields, " ")
 }
 
 // final returns the last notifications of a pool, without those of checks.
 func (w *whole) final(id lb.PoolID) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var all []string
+	var names []string
 	for _, r := range w.reports {
 		if r.Ref.Name != id.Name || r.Resync {
 			continue
 		}
 		for range r.Updated {
-			all = append(all, "Updated")
+			names = append(names, "Updated")
 		}
 		for range r.Failed {
-			all = append(all, "Failed")
+			names = append(names, "Failed")
 		}
 	}
-	return strings.Join(all, " ")
+	return strings.Join(names, " ")
 }

@@ -16,40 +16,40 @@ import (
 // sharedReadTimeout is a little more than the minute that a slow Azure takes. After it each pool is read separately.
 const sharedReadTimeout = 75 * time.Second
 
-// sharedReadTTL limits how long one read is used while other work is due: each new status is a request to the API
+// sharedReadTTL limits the use of one read while other work is due: each changed status costs a request to the API
 // server.
 const sharedReadTTL = time.Second
 
-// checkPools checks pools by one read. Those out of sync get their own attempts. The caller holds l.slot and the lease.
-func (l *worker) checkPools(ctx context.Context, due []lb.PoolKey) {
+// checkPools checks pools by one read. Those out of sync get their own attempts. The caller holds w.slot and the lease.
+func (w *worker) checkPools(ctx context.Context, due []lb.PoolKey) {
 	var updates []poolUpdate
 	for _, key := range due {
-		if p, ok := l.takeUpdate(key); ok {
+		if p, ok := w.takeUpdate(key); ok {
 			updates = append(updates, p)
 		}
 	}
-	l.reportWaits(blocker{cause: CauseBehind}, time.Now()) // those not in the batch
+	w.reportWaits(blocker{cause: CauseBehind}, time.Now()) // those not in the batch
 	timeoutCtx, cancel := context.WithTimeout(ctx, diff.AttemptDeadline)
 	defer cancel()
-	b, err := l.readLoadBalancer(timeoutCtx)
+	b, err := w.readLoadBalancer(timeoutCtx)
 	if err != nil {
 		b = lb.LoadBalancer{} // no pool was read
 	}
-	index, read := l.indexPools(b), time.Now()
+	index, read := w.indexPools(b), time.Now()
 	for i, p := range updates {
-		if time.Since(read) > sharedReadTTL && len(l.queue.selectPools(schedule.SelectWaiting, time.Now())) > 0 {
+		if time.Since(read) > sharedReadTTL && len(w.queue.selectPools(schedule.SelectWaiting, time.Now())) > 0 {
 			for _, p := range updates[i:] {
-				l.queue.requeueBatch(p.takenUpdate)
+				w.queue.requeueBatch(p.takenUpdate)
 			}
 			return
 		}
-		if at, found := index[p.pool]; found && l.isInSync(timeoutCtx, &p, b.Pools[at]) {
-			l.finishUpdate(ctx, timeoutCtx, p, nil)
+		if at, found := index[p.pool]; found && w.isInSync(timeoutCtx, &p, b.Pools[at]) {
+			w.finishUpdate(ctx, timeoutCtx, p, nil)
 		} else {
 			for i := range p.ops {
 				p.ops[i].OutOfSync = true
 			}
-			l.requeueUpdate(p, false, func(h *schedule.History) {
+			w.requeueUpdate(p, false, func(h *schedule.History) {
 				h.NeedsRead = true                                                               // a resync has no operation to carry the flag
 				if f := armerror.FromError(err); f != nil && f.Code != armerror.CodeRetryAfter { // its pools may not be throttled
 					h.NotBefore = ratelimit.MaxTime(h.NotBefore, f.RetryAt)
@@ -60,33 +60,33 @@ func (l *worker) checkPools(ctx context.Context, due []lb.PoolKey) {
 }
 
 // readLoadBalancer also delays overlapping updates by a Retry-After: they end with this read.
-func (l *worker) readLoadBalancer(ctx context.Context) (lb.LoadBalancer, error) {
+func (w *worker) readLoadBalancer(ctx context.Context) (lb.LoadBalancer, error) {
 	timeoutCtx, cancel := context.WithTimeout(ctx, sharedReadTimeout)
 	defer cancel()
-	b, err := l.cfg.LoadBalancers.GetLoadBalancer(timeoutCtx, l.id)
+	b, err := w.cfg.LoadBalancers.GetLoadBalancer(timeoutCtx, w.id)
 	if f := armerror.FromError(err); f != nil {
-		l.overlapAfter = ratelimit.MaxTime(l.overlapAfter, f.RetryAt)
+		w.overlapAfter = ratelimit.MaxTime(w.overlapAfter, f.RetryAt)
 	}
 	return b, err
 }
 
-func (l *worker) isInSync(ctx context.Context, p *poolUpdate, observed lb.Pool) bool {
-	want, err := l.cfg.desiredPool(p.ops[0].Ref)
+func (w *worker) isInSync(ctx context.Context, p *poolUpdate, observed lb.Pool) bool {
+	want, err := w.cfg.desiredPool(p.ops[0].Ref)
 	if err == nil && want.Machines != nil { // the membership has to be handed over, too
-		write, _, err := l.cfg.prepareMembers(ctx, observed, want, &p.result)
+		write, _, err := w.cfg.prepareMembers(ctx, observed, want, &p.result)
 		return err == nil && !write && p.result.MachineTarget.IsInSync() && p.result.MachineTarget.Fingerprint() == p.history.TargetHash
 	}
 	if err != nil || observed.NIC || p.result.RecordRead(observed, false) != nil {
 		return false
 	}
-	write, _, err := p.result.PrepareAddresses(observed, want, l.cfg.AdminState)
+	write, _, err := p.result.PrepareAddresses(observed, want, w.cfg.AdminState)
 	return !write && err == nil
 }
 
 // The caller holds q.mu.
-func (q *queue) scheduleCheck(key lb.PoolKey, w *poolEntry, now time.Time) {
-	w.resyncAt = w.history.NextCheckAt(key, now, q.resyncPeriod)
-	q.nextResync = ratelimit.MinTime(q.nextResync, w.resyncAt)
+func (q *queue) scheduleCheck(key lb.PoolKey, p *poolEntry, now time.Time) {
+	p.resyncAt = p.history.NextCheckAt(key, now, q.resyncPeriod)
+	q.nextResync = ratelimit.MinTime(q.nextResync, p.resyncAt)
 }
 
 // markDueChecks takes O(pools) per due time. The caller holds q.mu.
@@ -95,14 +95,14 @@ func (q *queue) markDueChecks(now time.Time) {
 		return
 	}
 	q.nextResync = time.Time{}
-	for key, w := range q.pools {
-		if !w.resyncAt.IsZero() && !w.resyncAt.After(now) {
-			w.resyncDue = !w.inFlight
-			w.resyncDueSince = now
-			q.setOps(key, w, w.ops)
-			w.resyncAt = schedule.NextResync(key, now, q.resyncPeriod)
+	for key, p := range q.pools {
+		if !p.resyncAt.IsZero() && !p.resyncAt.After(now) {
+			p.resyncDue = !p.inFlight
+			p.resyncDueSince = now
+			q.setOps(key, p, p.ops)
+			p.resyncAt = schedule.NextResync(key, now, q.resyncPeriod)
 		}
-		q.nextResync = ratelimit.MinTime(q.nextResync, w.resyncAt)
+		q.nextResync = ratelimit.MinTime(q.nextResync, p.resyncAt)
 	}
 }
 
@@ -111,10 +111,10 @@ func (q *queue) markDueChecks(now time.Time) {
 func (q *queue) checkOthers(isWritten func(lb.PoolKey) bool, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for key, w := range q.pools {
+	for key, p := range q.pools {
 		if !isWritten(key) {
-			w.requestCheck(now)
-			q.setOps(key, w, w.ops)
+			p.requestCheck(now)
+			q.setOps(key, p, p.ops)
 		}
 	}
 }

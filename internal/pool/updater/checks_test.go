@@ -30,13 +30,13 @@ func inLookedAtWorld(t *testing.T, n int, explanation func(w *whole, pools []lb.
 	})
 }
 
-func (w *world) reads() (all int) {
+func (w *world) reads() (total int) {
 	for _, call := range w.calls {
 		if strings.Contains(call, " GET ") {
-			all++
+			total++
 		}
 	}
-	return all
+	return total
 }
 
 // All pools of a load balancer are checked by one read per period.

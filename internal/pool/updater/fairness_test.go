@@ -88,7 +88,7 @@ func TestRetryAfterOutlivesTheOperation(t *testing.T) {
 	}
 }
 
-func TestWhatAnEarlierProcessWasAskedHoldsForThisOne(t *testing.T) {
+func TestPersistedRetryAfterIsHonored(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "")
 		w.wanted["web"] = addresses("n1=10.0.0.1")
@@ -230,7 +230,7 @@ func TestResumeEndsTheWaitForOurOwnSide(t *testing.T) {
 }
 
 // A requested retry skips Weir's own delays with all retries left, but not Retry-After.
-func TestPeopleAskForARetry(t *testing.T) {
+func TestRequestedRetry(t *testing.T) {
 	for name, tt := range map[string]struct {
 		met    func() armerror.Failure
 		within time.Duration // until the retry
@@ -263,7 +263,7 @@ func TestPeopleAskForARetry(t *testing.T) {
 
 // Repeated requests do not bypass the backoff of admin states, which have no pace: one per interval
 // takes effect.
-func TestPeopleAskForRetriesAllTheTime(t *testing.T) {
+func TestFrequentRetryRequests(t *testing.T) {
 	writes := func(t *testing.T, asks bool) (n int) {
 		inAdminWorld(t, func(w *world) {
 			w.pool(web, "n1=10.0.0.1")
@@ -285,9 +285,9 @@ func TestPeopleAskForRetriesAllTheTime(t *testing.T) {
 		})
 		return n
 	}
-	alone, asked := writes(t, false), writes(t, true)
-	t.Logf("%d writes in ten minutes, %d where somebody asks each second", alone, asked)
-	if limit := alone + 2*int(10*time.Minute/interval); asked <= alone || asked > limit {
-		t.Errorf("%d writes in ten minutes, want more than %d and at most %d", asked, alone, limit)
+	alone, requested := writes(t, false), writes(t, true)
+	t.Logf("%d writes in ten minutes, %d where somebody asks each second", alone, requested)
+	if limit := alone + 2*int(10*time.Minute/interval); requested <= alone || requested > limit {
+		t.Errorf("%d writes in ten minutes, want more than %d and at most %d", requested, alone, limit)
 	}
 }

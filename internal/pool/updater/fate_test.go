@@ -162,10 +162,10 @@ func TestALaneThatIsHeldDoesNotEnd(t *testing.T) {
 		}
 		unlock()
 		w.lanes.Forget(web)
-		again, err := w.lanes.Lock(w.t.Context(), web.LoadBalancer)
+		second, err := w.lanes.Lock(w.t.Context(), web.LoadBalancer)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again()
+		second()
 	})
 }

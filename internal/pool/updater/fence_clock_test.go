@@ -28,11 +28,11 @@ func (w *world) deleted(id lb.PoolID) {
 func TestARecordOutlivesNoPostponement(t *testing.T) {
 	inDriftingWorld(t, 3, period, func(w *world) {
 		w.keeps = true
-		asked := 0
+		requested := 0
 		w.set(func() {
 			w.fail = func(call string, _ lb.PoolID) error {
 				if call == "READ LEDGER" {
-					if asked++; asked > 1 && asked%2 == 0 { // before each conclusive check
+					if requested++; requested > 1 && requested%2 == 0 { // before each conclusive check
 						return errors.New("no answer")
 					}
 				}

@@ -89,7 +89,7 @@ func TestWithoutANewEtagTheRecordStays(t *testing.T) {
 }
 
 // What lands late is found by the check and removed, because it is recorded.
-func TestWhatLandsAfterAllIsTakenBackByALook(t *testing.T) {
+func TestLateWriteIsRevertedByAResync(t *testing.T) {
 	for landsAfter, within := range map[time.Duration]time.Duration{30 * time.Second: 2 * time.Minute, 5 * time.Minute: 6 * time.Minute} {
 		inDriftingWorld(t, 3, period, func(w *world) {
 			w.keeps = true

@@ -228,8 +228,8 @@ func TestALeaseThatIsLostBeforeTheWriteMeansNoWrite(t *testing.T) {
 // sync.
 func TestNoWriteWithoutTheLease(t *testing.T) {
 	inLeasedWorld(t, func(w *world, l *oneLease) {
-		one, two := poolID("one", "first"), poolID("two", "second")
-		w.pool(one, "")
+		single, two := poolID("one", "first"), poolID("two", "second")
+		w.pool(single, "")
 		w.pool(two, "")
 		writes := 0
 		w.set(func() {
@@ -245,14 +245,14 @@ func TestNoWriteWithoutTheLease(t *testing.T) {
 			}
 		})
 		for i := range 300 {
-			w.change(one, fmt.Sprintf("n%d=10.0.%d.%d", i, i/256, i%256))
+			w.change(single, fmt.Sprintf("n%d=10.0.%d.%d", i, i/256, i%256))
 			w.change(two, fmt.Sprintf("n%d=10.1.%d.%d", i, i/256, i%256))
 			w.wait(1100 * time.Millisecond)
 			l.set(func() { l.lost = i%3 != 0 })
 		}
 		l.set(func() { l.lost = false })
 		w.wait(3 * interval)
-		w.expectPool(one, "n299=10.0.1.43")
+		w.expectPool(single, "n299=10.0.1.43")
 		w.expectPool(two, "n299=10.1.1.43")
 		postponed := slices.ContainsFunc(w.reports, func(r Report) bool { return r.Outcome == diff.Postponed })
 		if !postponed || writes < 4 {

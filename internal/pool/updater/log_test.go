@@ -44,8 +44,8 @@ func TestFailuresInTheLog(t *testing.T) {
 				got = append(got, field)
 			}
 		}
-		if is := strings.Join(got, " "); is != tt.want {
-			t.Errorf("%s: %s, want %s", name, is, tt.want)
+		if current := strings.Join(got, " "); current != tt.want {
+			t.Errorf("%s: %s, want %s", name, current, tt.want)
 		}
 	}
 	if h := (schedule.History{}).AfterAttempt(diff.Retriable, fault, schedule.Cause{}, at, at, time.Second); h.LastFailure != same.LastFailure {

@@ -170,7 +170,7 @@ func TestLooksAtMachines(t *testing.T) {
 }
 
 // A released pool is forgotten by the machine updater: no machine joins or leaves for it.
-func TestAPoolIsLetGo(t *testing.T) {
+func TestReleasedPool(t *testing.T) {
 	inMemberWorld(t, Config{MaxRetries: 3}, func(w *world) {
 		w.nics(web, "n1 other n5")
 		w.change(web, "n1=10.0.0.1")

@@ -37,7 +37,7 @@ func TestMachinesJoinAPool(t *testing.T) {
 }
 
 // A deleted pool is released: machines that reference it would be rejected in all other pools.
-func TestAPoolThatIsGoneIsLetGo(t *testing.T) {
+func TestMissingPoolIsReleased(t *testing.T) {
 	inMemberWorld(t, Config{MaxRetries: 3}, func(w *world) {
 		w.nics(web, "")
 		w.change(web, "n1=10.0.0.1")

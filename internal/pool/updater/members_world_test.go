@@ -71,8 +71,8 @@ func (m *machineLanes) desired() *diff.Machines {
 	}
 	homeless := maps.Clone(m.homeless)
 	return &diff.Machines{Family: lb.IPv4, Configuration: "kubernetes", Every: true, Lookup: func(node string) (nic.Machine, error) {
-		if why := homeless[node]; why != "" {
-			return nic.Machine{}, errors.New(why)
+		if reason := homeless[node]; reason != "" {
+			return nic.Machine{}, errors.New(reason)
 		}
 		return machineOf(node), nil
 	}}
@@ -149,9 +149,9 @@ func (m *machineLanes) bring(pool nic.Target) nic.State {
 	return state
 }
 
-func names(all []nic.Machine) string {
-	short := make([]string, len(all))
-	for i, m := range all {
+func names(machines []nic.Machine) string {
+	short := make([]string, len(machines))
+	for i, m := range machines {
 		short[i] = m.VM.Name
 	}
 	return fmt.Sprint(short)

@@ -22,10 +22,10 @@ func TestTheNextProcessRepeatsNothing(t *testing.T) {
 	refused := armerror.Failure{Status: 403, Codes: []string{"AuthorizationFailed"}}
 	busy := armerror.Failure{Status: 409, Codes: []string{"AnotherOperationInProgress"}}
 	for _, tt := range []struct {
-		name  string
-		told  schedule.LastNotification
-		meets armerror.Failure
-		want  []string
+		name     string
+		reported schedule.LastNotification
+		meets    armerror.Failure
+		want     []string
 	}{
 		{"Failed, for the same", schedule.LastNotification{IsFailure: true, FailureReason: "Terminal AuthorizationFailed"}, refused, []string{"web Terminal"}},
 		{"Failed after a spent budget, for the same: one silent attempt", schedule.LastNotification{IsFailure: true, FailureReason: "Retriable AnotherOperationInProgress"}, busy, []string{"web Retriable"}},
@@ -36,7 +36,7 @@ func TestTheNextProcessRepeatsNothing(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			inWorld(t, 1, func(w *world) {
 				w.failing("PUT", -1, tt.meets)
-				w.takenOver(tt.told)
+				w.takenOver(tt.reported)
 				w.wait(2 * time.Minute)
 				w.expectReports(tt.want...)
 			})
@@ -48,7 +48,7 @@ func TestTheNextProcessRepeatsNothing(t *testing.T) {
 func TestNextProcessReportsRecovery(t *testing.T) {
 	for _, tt := range []struct {
 		name, holds string
-		told        schedule.LastNotification
+		reported    schedule.LastNotification
 		want        string
 	}{
 		{"Retrying, and the write had landed", "n1=10.0.0.1", schedule.LastNotification{IsFailure: true}, "web Unchanged Updated:web"},
@@ -58,11 +58,11 @@ func TestNextProcessReportsRecovery(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inDriftingWorld(t, 1, period, func(w *world) {
-				w.takenOver(tt.told)
+				w.takenOver(tt.reported)
 				w.set(func() { w.pool(web, tt.holds) })
 				w.wait(10 * time.Second)
 				w.expectReports(tt.want)
-				w.lanes.Add(schedule.Operation{Ref: schedule.Ref{Name: web.Name}, Pool: web, Service: schedule.ServiceName{Name: web.Name}, LastNotification: tt.told}) // outdated
+				w.lanes.Add(schedule.Operation{Ref: schedule.Ref{Name: web.Name}, Pool: web, Service: schedule.ServiceName{Name: web.Name}, LastNotification: tt.reported}) // outdated
 				w.wait(time.Minute)
 				w.expectReports("web Unchanged")
 			})

@@ -36,30 +36,30 @@ var faults = map[string]*armerror.Failure{
 
 // meets makes the next write of a pool meet an error, and lets another client write pool number other once a
 // write was accepted; -1 is none.
-func (w *piped) meets(what string, at lb.PoolID, other int, pools []lb.PoolID) (hasMet, hasWritten *bool) {
+func (pd *piped) meets(about string, at lb.PoolID, other int, pools []lb.PoolID) (hasMet, hasWritten *bool) {
 	hasMet, hasWritten = new(bool), new(bool)
-	answer := faults[what]
-	w.set(func() {
-		w.begins = func(id lb.PoolID) error {
+	answer := faults[about]
+	pd.set(func() {
+		pd.begins = func(id lb.PoolID) error {
 			if id != at || *hasMet || answer == nil {
 				return nil
 			}
 			*hasMet = true
 			f := armerror.Classify(*answer, errors.New("met"))
 			if answer.OperationFailed {
-				w.failing[id.Name] = f
+				pd.failing[id.Name] = f
 				return nil
 			}
 			return f
 		}
-		w.accepted = func(lb.PoolID) {
+		pd.accepted = func(lb.PoolID) {
 			if other < 0 || *hasWritten {
 				return
 			}
 			*hasWritten = true
-			p := w.pools[pools[other].Key()]
+			p := pd.pools[pools[other].Key()]
 			p.Addresses = append(slices.Clone(p.Addresses), addresses("vm2=10.9.9.8")...)
-			w.retag()
+			pd.retag()
 		}
 	})
 	return hasMet, hasWritten
@@ -140,22 +140,22 @@ func TestLawOfOverlappingWrites(t *testing.T) {
 }
 
 // expectCheap expects that no retry was consumed, and that each pool was written twice at most.
-func (w *piped) expectCheap(t interface {
+func (pd *piped) expectCheap(t interface {
 	Errorf(format string, args ...any)
 }) {
-	w.set(func() {
-		for _, r := range w.reports {
+	pd.set(func() {
+		for _, r := range pd.reports {
 			if r.RetriesUsed > 0 {
 				t.Errorf("%s: %d retries", r.Ref.Name, r.RetriesUsed)
 			}
 		}
 		writes := map[string]int{}
-		for _, c := range w.calls {
+		for _, c := range pd.calls {
 			var at, call, name string
 			_, _ = fmt.Sscan(c, &at, &call, &name)
 			if call == "BEGIN" || call == "PUT" {
 				if writes[name]++; writes[name] > 2 {
-					t.Errorf("%s is written more than twice: %q", name, w.calls)
+					t.Errorf("%s is written more than twice: %q", name, pd.calls)
 				}
 			}
 		}

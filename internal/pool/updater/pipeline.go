@@ -21,16 +21,16 @@ import (
 const sendTimeout = diff.AttemptDeadline / 2
 
 // updatePipelined sends each write once Azure has accepted the one before, awaits the end, and settles all by one read
-// of the load balancer. The caller holds l.slot and the lease.
-func (l *worker) updatePipelined(ctx context.Context, due []lb.PoolKey, valid func() bool) {
-	all, cancel := context.WithTimeout(ctx, diff.AttemptDeadline)
-	timeoutCtx, sent := context.WithTimeout(all, sendTimeout)
+// of the load balancer. The caller holds w.slot and the lease.
+func (w *worker) updatePipelined(ctx context.Context, due []lb.PoolKey, valid func() bool) {
+	runCtx, cancel := context.WithTimeout(ctx, diff.AttemptDeadline)
+	timeoutCtx, sent := context.WithTimeout(runCtx, sendTimeout)
 	defer sent()
-	p := pipelinedUpdate{worker: l, ctx: ctx, attemptCtx: all, sendCtx: timeoutCtx, valid: valid, awaitsEach: l.overlap.AwaitsEach()}
+	p := pipelinedUpdate{worker: w, ctx: ctx, attemptCtx: runCtx, sendCtx: timeoutCtx, valid: valid, awaitsEach: w.overlap.AwaitsEach()}
 	defer func() { cancel(); p.pending.Wait() }()
 	p.sendAll(due)
-	l.reportWaits(blocker{cause: CauseBehind}, time.Now()) // those not in the batch
-	p.sendCtx = all
+	w.reportWaits(blocker{cause: CauseBehind}, time.Now()) // those not in the batch
+	p.sendCtx = runCtx
 	p.waitAndResolve()
 }
 
@@ -57,18 +57,18 @@ type sentWrite struct {
 
 // sendAll sends for up to an interval, which bounds the wait of urgent changes.
 func (p *pipelinedUpdate) sendAll(due []lb.PoolKey) {
-	l, attempted := p.worker, map[lb.PoolKey]bool{}
+	w, attempted := p.worker, map[lb.PoolKey]bool{}
 	p.startedAt = time.Now()
-	end := p.startedAt.Add(l.cfg.Interval)
-	for len(due) > 0 && len(p.sentWrites) < l.overlap.Limit() {
+	end := p.startedAt.Add(w.cfg.Interval)
+	for len(due) > 0 && len(p.sentWrites) < w.overlap.Limit() {
 		if len(attempted) > 0 {
-			if blocked := l.checkGate(); time.Now().After(end) || !p.valid() || !blocked.retryAt.IsZero() {
+			if blocked := w.checkGate(); time.Now().After(end) || !p.valid() || !blocked.retryAt.IsZero() {
 				return
 			}
 		}
 		key := due[0]
 		attempted[key] = true
-		if update, ok := l.takeUpdate(key); ok && !p.sendOne(update) {
+		if update, ok := w.takeUpdate(key); ok && !p.sendOne(update) {
 			return
 		}
 		due = p.nextDue(attempted)
@@ -157,27 +157,27 @@ func (p *pipelinedUpdate) newWaiter(accepted AcceptedWrite) func() (lb.Pool, err
 // handleUnsent handles a write that was not accepted, and reports whether the next may be sent. A rejection because of
 // Weir's own previous write does not count as an attempt. Failures that a retry may fix are left to a separate write.
 func (p *pipelinedUpdate) handleUnsent(update poolUpdate, err error) (next bool) {
-	l, f := p.worker, armerror.FromError(err)
+	w, f := p.worker, armerror.FromError(err)
 	switch {
 	case errors.Is(err, errMachineMembers), update.hasRead && update.observed.NIC && err == nil:
-		l.updateSeparately(update, false)
+		w.updateSeparately(update, false)
 		return true
 	case diff.IsOverlapRejection(f) && update.needsWrite && p.wasRunning(update.observed): // a rejected read proves nothing
-		l.setOverlap(p.ctx, l.overlap.AfterFailure())
-		l.requeueUpdate(update, f.MayBeApplied, func(h *schedule.History) { h.NotBefore = ratelimit.MaxTime(h.NotBefore, f.RetryAt) })
+		w.setOverlap(p.ctx, w.overlap.AfterFailure())
+		w.requeueUpdate(update, f.MayBeApplied, func(h *schedule.History) { h.NotBefore = ratelimit.MaxTime(h.NotBefore, f.RetryAt) })
 		return false
 	case f != nil && (f.Code == armerror.CodeParentFailed || f.Code == codeInterfaceMember) && f.RetryAt.IsZero():
-		l.updateSeparately(update, f.MayBeApplied)
+		w.updateSeparately(update, f.MayBeApplied)
 		return false
 	}
-	l.finishUpdate(p.ctx, p.ctx, update, err)
+	w.finishUpdate(p.ctx, p.ctx, update, err)
 	return err == nil || f.Class == armerror.Stale || update.result.Outcome == diff.Rejected || isNotReady(err)
 }
 
 // waitAndResolve waits for the last write, or for all if one may be rolled back. Only the read that follows decides: a
 // superseded write has not failed, and an earlier success proves nothing.
 func (p *pipelinedUpdate) waitAndResolve() {
-	l := p.worker
+	w := p.worker
 	if len(p.sentWrites) == 0 {
 		return
 	}
@@ -189,14 +189,14 @@ func (p *pipelinedUpdate) waitAndResolve() {
 			err = last.result.VerifyWrite(shown)
 		}
 		if err == nil {
-			l.setOverlap(p.ctx, l.overlap.AfterSuccess(1, 0))
+			w.setOverlap(p.ctx, w.overlap.AfterSuccess(1, 0))
 		}
-		l.finishUpdate(p.ctx, p.ctx, last.poolUpdate, err)
+		w.finishUpdate(p.ctx, p.ctx, last.poolUpdate, err)
 		return
 	}
 	f := armerror.FromError(err)
 	if f != nil && !f.OperationFailed { // its result is unknown
-		l.finishUpdate(p.ctx, p.ctx, last.poolUpdate, err)
+		w.finishUpdate(p.ctx, p.ctx, last.poolUpdate, err)
 		p.sentWrites = p.sentWrites[:n]
 	}
 	trusted, isCutShort := false, false
@@ -225,8 +225,8 @@ func (p *pipelinedUpdate) waitForEnds() (trusted, isCutShort bool) {
 	for {
 		select {
 		case <-all:
-			return !slices.ContainsFunc(p.sentWrites, func(w sentWrite) bool {
-				_, err := w.waitForEnd()
+			return !slices.ContainsFunc(p.sentWrites, func(write sentWrite) bool {
+				_, err := write.waitForEnd()
 				return err != nil && !armerror.FromError(err).IsSuperseded()
 			}), false
 		case <-time.After(endPollInterval):
@@ -239,10 +239,10 @@ func (p *pipelinedUpdate) waitForEnds() (trusted, isCutShort bool) {
 
 // requeueAll requeues each pool unless it has newer operations: Azure may still roll back even one that is in sync.
 func (p *pipelinedUpdate) requeueAll() {
-	for _, w := range p.sentWrites {
-		p.worker.requeueUpdate(w.poolUpdate, false, func(h *schedule.History) {
-			h.Writes.MayRevert, h.UncountedWrite = true, h.UncountedWrite || w.result.Outcome == diff.Written
-			if len(w.entry.ops) == 0 {
+	for _, write := range p.sentWrites {
+		p.worker.requeueUpdate(write.poolUpdate, false, func(h *schedule.History) {
+			h.Writes.MayRevert, h.UncountedWrite = true, h.UncountedWrite || write.result.Outcome == diff.Written
+			if len(write.entry.ops) == 0 {
 				h.MustBeAlone, h.LastAdmin = true, time.Now()
 			}
 		})
@@ -256,30 +256,30 @@ func (p *pipelinedUpdate) hasUrgent() bool {
 // resolveAll ends the attempts of all pools by one read. trusted is false after a failure without detail or an unknown
 // result.
 func (p *pipelinedUpdate) resolveAll(trusted bool) {
-	l := p.worker
+	w := p.worker
 	b, err := p.readIdle()
 	if p.ctx.Err() != nil {
 		return
 	}
 	trusted = trusted && b.Provisioning != lb.Failed
-	atRest, index := err == nil && !isUpdating(b), l.indexPools(b)
+	atRest, index := err == nil && !isUpdating(b), w.indexPools(b)
 	if !trusted || atRest && p.recordObserved(b, index) {
-		l.queue.checkOthers(func(key lb.PoolKey) bool {
-			return slices.ContainsFunc(p.sentWrites, func(w sentWrite) bool { return w.pool == key })
+		w.queue.checkOthers(func(key lb.PoolKey) bool {
+			return slices.ContainsFunc(p.sentWrites, func(write sentWrite) bool { return write.pool == key })
 		}, time.Now())
 	}
 	isForeign := err == nil && !atRest && !p.hasUrgent() // another client's write does not end
-	for _, w := range p.sentWrites {
-		at, found := index[w.pool]
-		if trusted && atRest && found && w.isAppliedIn(b.Pools[at]) {
-			w.recordApplied(b.Pools[at])
-			l.finishUpdate(p.ctx, p.ctx, w.poolUpdate, nil)
+	for _, write := range p.sentWrites {
+		at, found := index[write.pool]
+		if trusted && atRest && found && write.isAppliedIn(b.Pools[at]) {
+			write.recordApplied(b.Pools[at])
+			w.finishUpdate(p.ctx, p.ctx, write.poolUpdate, nil)
 			continue
 		}
-		l.requeueUpdate(w.poolUpdate, false, func(h *schedule.History) {
-			h.UncountedWrite = h.UncountedWrite || w.result.Outcome == diff.Written
+		w.requeueUpdate(write.poolUpdate, false, func(h *schedule.History) {
+			h.UncountedWrite = h.UncountedWrite || write.result.Outcome == diff.Written
 			if isForeign {
-				h.WaitUntil = ratelimit.MaxTime(h.WaitUntil, time.Now().Add(l.cfg.Interval))
+				h.WaitUntil = ratelimit.MaxTime(h.WaitUntil, time.Now().Add(w.cfg.Interval))
 			}
 			if f := armerror.FromError(err); f != nil && !f.RetryAt.IsZero() {
 				h.NotBefore = ratelimit.MaxTime(h.NotBefore, f.RetryAt)
@@ -312,35 +312,35 @@ func (p *pipelinedUpdate) sleepUnlessUrgent(d time.Duration) bool {
 
 // recordObserved learns from what became of overtaken writes, and reports whether Azure has discarded any.
 func (p *pipelinedUpdate) recordObserved(b lb.LoadBalancer, index map[lb.PoolKey]int) bool {
-	l := p.worker
+	w := p.worker
 	kept, lost := 0, 0
-	for _, w := range p.sentWrites {
-		at, found := index[w.pool]
-		if !found || !w.wasOvertaken {
+	for _, write := range p.sentWrites {
+		at, found := index[write.pool]
+		if !found || !write.wasOvertaken {
 			continue
 		}
-		switch c := w.result.Change; {
+		switch c := write.result.Change; {
 		case c.IsEmpty():
 		case !c.IsAppliedIn(b.Pools[at]):
 			lost++
-		case p.hasProof(w):
+		case p.hasProof(write):
 			kept++
 		}
 	}
 	if lost > 0 {
-		l.setOverlap(p.ctx, l.overlap.AfterFailure())
+		w.setOverlap(p.ctx, w.overlap.AfterFailure())
 	} else if kept > 0 {
-		l.setOverlap(p.ctx, l.overlap.AfterSuccess(len(p.sentWrites), kept))
+		w.setOverlap(p.ctx, w.overlap.AfterSuccess(len(p.sentWrites), kept))
 	}
 	return lost > 0
 }
 
 // hasProof reports whether a write certainly ran when Azure accepted the next: it was superseded, or Azure heeds etags.
-func (p *pipelinedUpdate) hasProof(w sentWrite) bool {
+func (p *pipelinedUpdate) hasProof(write sentWrite) bool {
 	if !p.awaitsEach || p.worker.cfg.Behaviour.PoolIfMatch == behavior.Enforced {
 		return true
 	}
-	_, err := w.waitForEnd()
+	_, err := write.waitForEnd()
 	return armerror.FromError(err).IsSuperseded()
 }
 

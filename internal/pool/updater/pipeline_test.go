@@ -48,31 +48,31 @@ type runningWrite struct {
 	rollback func()
 }
 
-// overtake applies the answer to the running write. The caller holds w.mu.
-func (w *piped) overtake() error {
-	if running := w.running; !time.Now().Before(running.ends) {
+// overtake applies the answer to the running write. The caller holds pd.mu.
+func (pd *piped) overtake() error {
+	if running := pd.running; !time.Now().Before(running.ends) {
 		return nil
 	}
-	switch w.answer {
+	switch pd.answer {
 	case behavior.Lock:
 		return locked()
 	case behavior.Conflict:
 		return armerror.Classify(armerror.Failure{Status: 409, Codes: []string{"AnotherOperationInProgress"}}, errors.New("conflict"))
 	case behavior.SupersedeDiscard:
-		w.running.rollback()
+		pd.running.rollback()
 	case behavior.SupersedeDiscardLate:
-		running := w.running
+		running := pd.running
 		go func() {
 			time.Sleep(time.Until(running.ends))
-			w.set(running.rollback)
+			pd.set(running.rollback)
 		}()
 	}
 	return nil
 }
 
 // GetLoadBalancer returns the shared etag.
-func (w *piped) GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.LoadBalancer, error) {
-	b, err := w.whole.GetLoadBalancer(ctx, id)
+func (pd *piped) GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.LoadBalancer, error) {
+	b, err := pd.whole.GetLoadBalancer(ctx, id)
 	if len(b.Pools) > 0 {
 		b.Etag = b.Pools[0].Etag
 	}
@@ -92,95 +92,95 @@ func inPipedWorld(t *testing.T, n int, configure func(*Config), explanation func
 	})
 }
 
-// retag gives all pools a new etag. The caller holds w.mu.
-func (w *piped) retag() string {
-	w.version++
-	for _, p := range w.pools {
-		p.Etag = strconv.Itoa(w.version)
+// retag gives all pools a new etag. The caller holds pd.mu.
+func (pd *piped) retag() string {
+	pd.version++
+	for _, p := range pd.pools {
+		p.Etag = strconv.Itoa(pd.version)
 	}
-	return strconv.Itoa(w.version)
+	return strconv.Itoa(pd.version)
 }
 
 // PutPool changes the shared etag.
-func (w *piped) PutPool(ctx context.Context, p lb.Pool) (lb.Pool, error) {
-	shown, err := w.whole.PutPool(ctx, p)
+func (pd *piped) PutPool(ctx context.Context, p lb.Pool) (lb.Pool, error) {
+	shown, err := pd.whole.PutPool(ctx, p)
 	if err == nil {
-		w.set(func() { shown.Etag = w.retag() })
+		pd.set(func() { shown.Etag = pd.retag() })
 	}
 	return shown, err
 }
 
-func (w *piped) Begin(_ context.Context, p lb.Pool) (AcceptedWrite, error) {
-	time.Sleep(w.readTime)
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (pd *piped) Begin(_ context.Context, p lb.Pool) (AcceptedWrite, error) {
+	time.Sleep(pd.readTime)
+	pd.mu.Lock()
+	defer pd.mu.Unlock()
 	name := p.ID.Name
-	w.calls = append(w.calls, fmt.Sprintf("+%s BEGIN %s", time.Since(w.start), name))
-	stored := w.pools[p.ID.Key()]
-	if stored.Etag != p.Etag && !w.ignoresEtags {
+	pd.calls = append(pd.calls, fmt.Sprintf("+%s BEGIN %s", time.Since(pd.start), name))
+	stored := pd.pools[p.ID.Key()]
+	if stored.Etag != p.Etag && !pd.ignoresEtags {
 		return AcceptedWrite{}, armerror.Classify(armerror.Failure{Status: 412}, errors.New("etag"))
 	}
-	if w.begins != nil {
-		if err := w.begins(p.ID); err != nil {
+	if pd.begins != nil {
+		if err := pd.begins(p.ID); err != nil {
 			return AcceptedWrite{}, err
 		}
 	}
-	if err := w.overtake(); err != nil {
+	if err := pd.overtake(); err != nil {
 		return AcceptedWrite{}, err
 	}
 	before := stored.Addresses
 	stored.Addresses = p.Addresses
-	w.newest++
-	version, begun := w.newest, AcceptedWrite{Completed: w.noop[name], Etag: w.retag()}
-	ends := time.Now().Add(w.writeTime)
-	w.running = runningWrite{version, ends, func() { // another client's member is kept
+	pd.newest++
+	version, begun := pd.newest, AcceptedWrite{Completed: pd.noop[name], Etag: pd.retag()}
+	ends := time.Now().Add(pd.writeTime)
+	pd.running = runningWrite{version, ends, func() { // another client's member is kept
 		others := slices.DeleteFunc(slices.Clone(stored.Addresses), func(a lb.Address) bool { return a.Name != "vm2" || slices.Contains(before, a) })
 		stored.Addresses = append(slices.Clone(before), others...)
 	}}
 	begun.Wait = func(ctx context.Context, looks bool) (lb.Pool, error) {
 		if !looks {
-			ends = ends.Add(w.endsAfter)
+			ends = ends.Add(pd.endsAfter)
 		}
 		select {
 		case <-time.After(time.Until(ends)):
 		case <-ctx.Done():
 			return lb.Pool{}, ctx.Err()
 		}
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.calls = append(w.calls, fmt.Sprintf("+%s END %s", time.Since(w.start), name))
-		switch err := w.failing[name]; {
-		case version == w.newest:
-			w.retag()
+		pd.mu.Lock()
+		defer pd.mu.Unlock()
+		pd.calls = append(pd.calls, fmt.Sprintf("+%s END %s", time.Since(pd.start), name))
+		switch err := pd.failing[name]; {
+		case version == pd.newest:
+			pd.retag()
 			return *stored, err
-		case err == nil && !w.endsInOrder:
+		case err == nil && !pd.endsInOrder:
 			return *stored, armerror.Classify(armerror.Failure{OperationFailed: true, Codes: []string{"Canceled", "CanceledAndSupersededDueToAnotherOperation"}}, errors.New("superseded"))
 		default:
 			return *stored, err
 		}
 	}
-	if w.accepted != nil {
-		w.accepted(p.ID)
+	if pd.accepted != nil {
+		pd.accepted(p.ID)
 	}
 	return begun, nil
 }
 
 // sent returns the calls since the last time, without times.
-func (w *piped) sent() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var all []string
-	for _, c := range w.calls {
+func (pd *piped) sent() string {
+	pd.mu.Lock()
+	defer pd.mu.Unlock()
+	var names []string
+	for _, c := range pd.calls {
 		if f := strings.Fields(c); f[1] != "RECORD" {
-			all = append(all, f[1]+" "+f[2])
+			names = append(names, f[1]+" "+f[2])
 		}
 	}
-	w.calls = nil
-	return strings.Join(all, ", ")
+	pd.calls = nil
+	return strings.Join(names, ", ")
 }
 
 // overlap returns the state of the load balancer's worker.
-func (w *piped) overlap() schedule.Overlap { return w.lanes.listWorkers()[0].overlap }
+func (pd *piped) overlap() schedule.Overlap { return pd.lanes.listWorkers()[0].overlap }
 
 const (
 	sentAll = "GET p1, BEGIN p1, GET p2, BEGIN p2, GET p3, BEGIN p3"
@@ -271,7 +271,7 @@ func TestAfterACutEachPoolIsWrittenAgain(t *testing.T) {
 }
 
 // A write that overtook nothing teaches nothing.
-func TestWhatOvertakesNothingProvesNothing(t *testing.T) {
+func TestNonOverlappingWritesProveNothing(t *testing.T) {
 	for about, configure := range map[string]func(w *piped, c *Config){
 		"the writes change nothing":  func(w *piped, _ *Config) { w.noop["p1"], w.noop["p2"], w.noop["p3"] = true, true, true },
 		"all but the first do":       func(w *piped, _ *Config) { w.noop["p2"], w.noop["p3"] = true, true },
@@ -307,8 +307,8 @@ func TestFailureOfFinalReadHasNoService(t *testing.T) {
 	})
 }
 
-// moves starts or ends another client's write of a pool. The caller holds w.mu.
-func (w *piped) moves(id lb.PoolID, state lb.Provisioning) { w.pools[id.Key()].Provisioning = state }
+// moves starts or ends another client's write of a pool. The caller holds pd.mu.
+func (pd *piped) moves(id lb.PoolID, state lb.Provisioning) { pd.pools[id.Key()].Provisioning = state }
 
 // While another client's write does not end, pools are not attempted separately for another
 // interval, unless a node drains.
@@ -386,20 +386,20 @@ func locked() error {
 	return armerror.Classify(armerror.Failure{Status: 429, Codes: []string{"RetryableError", "RetryableErrorDueToAnotherOperation"}}, errors.New("locked"))
 }
 
-// refused makes Azure reject the next write of a pool. The caller holds w.mu.
-func (w *piped) refused(pool lb.PoolID) {
-	w.begins = func(id lb.PoolID) error {
+// refused makes Azure reject the next write of a pool. The caller holds pd.mu.
+func (pd *piped) refused(pool lb.PoolID) {
+	pd.begins = func(id lb.PoolID) error {
 		if id != pool {
 			return nil
 		}
-		w.begins = nil
+		pd.begins = nil
 		return locked()
 	}
 }
 
 // A rejection because another write is running counts as no attempt if that write was Weir's, and
 // as a normal one otherwise.
-func TestWhoseWriteALockIsFor(t *testing.T) {
+func TestLockOwners(t *testing.T) {
 	for _, others := range []bool{false, true} {
 		inPipedWorld(t, 3, always, func(w *piped, pools []lb.PoolID) {
 			w.set(func() {
@@ -516,7 +516,7 @@ func TestRunningEchoIsReported(t *testing.T) {
 }
 
 // If Azure rolls back overtaken writes, all pools of the load balancer are checked.
-func TestWhatIsTakenBackHasAllPoolsLookedAt(t *testing.T) {
+func TestRevertedWriteResyncsAllPools(t *testing.T) {
 	inPipedWorld(t, 4, always, func(w *piped, pools []lb.PoolID) {
 		w.all(pools[3:], "n9=10.0.0.9")
 		w.sent()

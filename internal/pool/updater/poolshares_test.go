@@ -55,8 +55,8 @@ func TestPoolsBeyondTheShareOfTheirNamespace(t *testing.T) {
 				t.Errorf("%+v", w)
 			}
 		}
-		if again := l.queue.changedWaits(blocker{}, time.Now()); len(again) > 0 {
-			t.Errorf("reported again: %+v", again)
+		if second := l.queue.changedWaits(blocker{}, time.Now()); len(second) > 0 {
+			t.Errorf("reported again: %+v", second)
 		}
 		admin, gone := change("shop", "s1"), change("shop", "s2")
 		admin.Admin, gone.Exempt = true, true
@@ -89,11 +89,11 @@ func TestPoolsBeyondTheShareOfTheirNamespace(t *testing.T) {
 func TestTheOldestChangeHasTheRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, _, change := shopAndBlog()
-		l.queue.deferChanges = func(_ string, due int, now time.Time) (all []ratelimit.Deferral) {
+		l.queue.deferChanges = func(_ string, due int, now time.Time) (deferrals []ratelimit.Deferral) {
 			for range due - 1 {
-				all = append(all, ratelimit.Deferral{Until: now.Add(time.Minute)})
+				deferrals = append(deferrals, ratelimit.Deferral{Until: now.Add(time.Minute)})
 			}
-			return all
+			return deferrals
 		}
 		for _, pool := range []string{"c", "b", "a"} {
 			l.queue.enqueue(time.Now(), change("shop", pool))

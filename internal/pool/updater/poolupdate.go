@@ -28,17 +28,17 @@ type poolUpdate struct {
 }
 
 // takeUpdate takes a pool from the queue; false if it needs no attempt.
-func (l *worker) takeUpdate(key lb.PoolKey) (poolUpdate, bool) {
+func (w *worker) takeUpdate(key lb.PoolKey) (poolUpdate, bool) {
 	start := time.Now()
-	t := l.queue.takeBatch(key, start)
-	t.ops = l.cfg.filterNeeded(t.ops)
+	t := w.queue.takeBatch(key, start)
+	t.ops = w.cfg.filterNeeded(t.ops)
 	switch {
 	case len(t.ops) == 0:
-		l.queue.finishBatch(t, nil, t.history, nil, nil)
+		w.queue.finishBatch(t, nil, t.history, nil, nil)
 	case schedule.CauseOf(t.ops, false) == (schedule.Cause{}): // only operations that are not due
-		l.queue.requeueBatch(t)
+		w.queue.requeueBatch(t)
 	default:
-		return poolUpdate{takenUpdate: t, startedAt: start, result: l.cfg.newResult(t.history)}, true
+		return poolUpdate{takenUpdate: t, startedAt: start, result: w.cfg.newResult(t.history)}, true
 	}
 	return poolUpdate{}, false
 }
@@ -63,40 +63,40 @@ func (p *poolUpdate) recordApplied(shown lb.Pool) {
 	}
 }
 
-func (l *worker) finishUpdate(ctx, timeoutCtx context.Context, p poolUpdate, err error) {
+func (w *worker) finishUpdate(ctx, timeoutCtx context.Context, p poolUpdate, err error) {
 	p.result = p.result.FinishAttempt(err, ctx.Err() != nil, timeoutCtx.Err() != nil)
 	if p.result.Outcome != diff.Shutdown {
-		l.finishAttempt(ctx, p)
+		w.finishAttempt(ctx, p)
 	}
 }
 
 // requeueUpdate requeues the operations that are still needed. If the write may land, its etag is kept as that of a lost
 // write: while the pool has this etag, it is written even if in sync, which invalidates the lost write.
-func (l *worker) requeueUpdate(p poolUpdate, mayLand bool, change func(h *schedule.History)) {
-	p.ops = l.cfg.filterNeeded(p.ops)
-	l.queue.mu.Lock()
+func (w *worker) requeueUpdate(p poolUpdate, mayLand bool, change func(h *schedule.History)) {
+	p.ops = w.cfg.filterNeeded(p.ops)
+	w.queue.mu.Lock()
 	entry := p.entry
 	change(&entry.history)
 	if mayLand && p.result.Outcome == diff.Written {
 		entry.history.UncountedWrite = true
 		entry.history.Writes.PendingEtag, entry.history.Writes.PendingSince, entry.syncedFingerprint = p.result.Change.Next.Etag, time.Time{}, nil
 	}
-	l.queue.mu.Unlock()
-	l.queue.requeueBatch(p.takenUpdate)
+	w.queue.mu.Unlock()
+	w.queue.requeueBatch(p.takenUpdate)
 }
 
-func (l *worker) updateSeparately(p poolUpdate, mayLand bool) {
-	l.requeueUpdate(p, mayLand, func(h *schedule.History) { h.MustBeAlone = true })
+func (w *worker) updateSeparately(p poolUpdate, mayLand bool) {
+	w.requeueUpdate(p, mayLand, func(h *schedule.History) { h.MustBeAlone = true })
 }
 
-func (l *worker) poolKey(p lb.Pool) lb.PoolKey {
-	return lb.PoolID{LoadBalancer: l.id, Name: p.ID.Name}.Key()
+func (w *worker) poolKey(p lb.Pool) lb.PoolKey {
+	return lb.PoolID{LoadBalancer: w.id, Name: p.ID.Name}.Key()
 }
 
-func (l *worker) indexPools(b lb.LoadBalancer) map[lb.PoolKey]int {
+func (w *worker) indexPools(b lb.LoadBalancer) map[lb.PoolKey]int {
 	at := make(map[lb.PoolKey]int, len(b.Pools))
 	for i, p := range b.Pools {
-		at[l.poolKey(p)] = i
+		at[w.poolKey(p)] = i
 	}
 	return at
 }
@@ -118,21 +118,21 @@ type takenUpdate struct {
 func (q *queue) takeBatch(pool lb.PoolKey, now time.Time) takenUpdate {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	w := q.pools[pool]
-	if w == nil {
+	p := q.pools[pool]
+	if p == nil {
 		return takenUpdate{}
 	}
-	g := q.groupAt(pool, w, now)
+	g := q.groupAt(pool, p, now)
 	member, admin := g.DueKinds(now, q.interval)
 	q.rotation.MoveToEnd(g.Namespace)
-	t := takenUpdate{pool: pool, entry: w, ops: w.ops, history: w.history, notified: slices.Clone(w.notified), resyncDue: w.resyncDue}
-	if len(t.ops) == 0 && w.resyncDue {
-		t.ops = []schedule.Operation{w.subject.NewResync(now)}
+	t := takenUpdate{pool: pool, entry: p, ops: p.ops, history: p.history, notified: slices.Clone(p.notified), resyncDue: p.resyncDue}
+	if len(t.ops) == 0 && p.resyncDue {
+		t.ops = []schedule.Operation{p.subject.NewResync(now)}
 	}
-	w.resyncDue = false
-	q.setOps(pool, w, nil)
-	w.wakePending = false
-	w.inFlight, w.oldestQueuedAt, w.reportedWait = true, schedule.NewGroup(pool, t.ops, w.history).OldestQueued(), nil
+	p.resyncDue = false
+	q.setOps(pool, p, nil)
+	p.wakePending = false
+	p.inFlight, p.oldestQueuedAt, p.reportedWait = true, schedule.NewGroup(pool, t.ops, p.history).OldestQueued(), nil
 	if q.turn != nil && !g.IsCheck() {
 		t.namespace = g.Namespace
 		q.turn.AddAttempt(t.namespace)
@@ -148,20 +148,20 @@ func (q *queue) takeBatch(pool lb.PoolKey, now time.Time) takenUpdate {
 func (q *queue) finishBatch(t takenUpdate, requeue []schedule.Operation, h schedule.History, inSync *uint64, notified map[schedule.Notification][]schedule.ServiceName) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	w := t.entry
+	p := t.entry
 	if q.turn != nil && t.namespace != "" {
 		q.turn.MarkDone(t.namespace)
 	}
-	if w == nil || q.pools[t.pool] != w {
+	if p == nil || q.pools[t.pool] != p {
 		return
 	}
-	w.storeHistory(h)
-	w.syncedFingerprint = inSync
+	p.storeHistory(h)
+	p.syncedFingerprint = inSync
 	q.requeue(t, requeue)
-	q.scheduleCheck(t.pool, w, time.Now())
+	q.scheduleCheck(t.pool, p, time.Now())
 	for _, notification := range []schedule.Notification{schedule.NotifyUpdated, schedule.NotifyRetrying, schedule.NotifyFailed} {
 		for _, s := range notified[notification] {
-			w.notified = w.notified.With(s, notification)
+			p.notified = p.notified.With(s, notification)
 		}
 	}
 }
@@ -169,12 +169,12 @@ func (q *queue) finishBatch(t takenUpdate, requeue []schedule.Operation, h sched
 func (q *queue) requeueBatch(t takenUpdate) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	w := t.entry
-	if q.pools[t.pool] != w {
+	p := t.entry
+	if q.pools[t.pool] != p {
 		return
 	}
-	w.storeHistory(w.history)
-	w.resyncDue = w.resyncDue || t.resyncDue
+	p.storeHistory(p.history)
+	p.resyncDue = p.resyncDue || t.resyncDue
 	q.requeue(t, t.ops)
 	q.wakeWorker()
 }
@@ -195,8 +195,8 @@ func (c *Config) filterNeeded(ops []schedule.Operation) []schedule.Operation {
 	return slices.DeleteFunc(ops, func(op schedule.Operation) bool { return !c.Cluster.IsNeeded(op) })
 }
 
-// finishAttempt settles operations, reports the result and requeues retries. The caller holds l.slot.
-func (l *worker) finishAttempt(ctx context.Context, p poolUpdate) {
+// finishAttempt settles operations, reports the result and requeues retries. The caller holds w.slot.
+func (w *worker) finishAttempt(ctx context.Context, p poolUpdate) {
 	t, ops, r, start := p.takenUpdate, p.ops, p.result, p.startedAt
 	now, h := time.Now(), t.history
 	ref, id, drift := ops[0].Ref, ops[0].Pool, ops[0].Resync
@@ -204,10 +204,10 @@ func (l *worker) finishAttempt(ctx context.Context, p poolUpdate) {
 	h = h.AfterMachineWrite(&r)
 	cause := schedule.CauseOf(ops, r.IsInSync())
 	outcome, reportedFault := r.ReportedOutcome(id)
-	h = h.AfterAttempt(outcome, reportedFault, cause, start, now, l.cfg.Interval)
+	h = h.AfterAttempt(outcome, reportedFault, cause, start, now, w.cfg.Interval)
 	h = h.AfterTarget(r, now)
 	if h.TargetHash != 0 && (r.Outcome == diff.Stale || r.Outcome == diff.Rejected) { // no machine can join it
-		l.cfg.Members.Forget(id)
+		w.cfg.Members.Forget(id)
 		h.TargetHash = 0
 	}
 
@@ -217,17 +217,17 @@ func (l *worker) finishAttempt(ctx context.Context, p poolUpdate) {
 	}
 	h.NotBefore = ratelimit.MaxTime(h.NotBefore, retryAt) // applies whatever happens to the change
 	changedAt := schedule.OldestChange(ops)
-	ops = l.cfg.filterNeeded(ops)
+	ops = w.cfg.filterNeeded(ops)
 	if !r.StatesInSync() && ctx.Err() != nil {
 		return // stopped after the response came: stay silent
 	}
 	if !r.StatesInSync() && len(ops) == 0 { // no longer needed
 		h.DelayCount, h.WaitUntil = 0, time.Time{}
-		l.queue.finishBatch(t, nil, h, nil, nil)
+		w.queue.finishBatch(t, nil, h, nil, nil)
 		return
 	}
-	v := schedule.ResolveOperations(r.Outcome, r.MemberOutcome(), retryAt, ops, l.cfg.MaxRetries, schedule.PoolStatus{
-		LastNotifications: t.notified, HasFinalError: h.FinalError != "", SameError: diff.ErrorName(reportedFault) == h.FinalError, OnlyAdminStates: !r.ChangesMembers, Now: now, MaxBackoff: l.cfg.Interval,
+	v := schedule.ResolveOperations(r.Outcome, r.MemberOutcome(), retryAt, ops, w.cfg.MaxRetries, schedule.PoolStatus{
+		LastNotifications: t.notified, HasFinalError: h.FinalError != "", SameError: diff.ErrorName(reportedFault) == h.FinalError, OnlyAdminStates: !r.ChangesMembers, Now: now, MaxBackoff: w.cfg.Interval,
 	})
 	requeued := slices.ContainsFunc(v.Requeue, schedule.Operation.IsMember)
 	// A pool that is missing or rejected ends the change that was given up, too.
@@ -237,7 +237,7 @@ func (l *worker) finishAttempt(ctx context.Context, p poolUpdate) {
 	h.ErrorSince = schedule.UpdateErrorSince(h.ErrorSince, outcome, h.FinalError != "" || r.HasPending, drift, now)
 	downed, restored := h.Writes.RecordResult(r, drift)
 	next, record := schedule.NewGroup(t.pool, v.Requeue, h), r.CurrentRecord()
-	differs, nextCheckAt := r.Difference(), h.NextCheckAt(t.pool, now, l.cfg.ResyncPeriod)
+	differs, nextCheckAt := r.Difference(), h.NextCheckAt(t.pool, now, w.cfg.ResyncPeriod)
 	if !nextCheckAt.IsZero() {
 		nextCheckAt = ratelimit.MaxTime(nextCheckAt, h.NotBefore)
 	}
@@ -251,13 +251,13 @@ func (l *worker) finishAttempt(ctx context.Context, p poolUpdate) {
 		AdminRetryAt: schedule.NotBeforeNow(next.AdminRetryAt(), now), MarkedDown: downed, MarkedUp: restored, Conflicting: h.Writes.ConflictingIPs(), Overlapping: r.Overlapping,
 		Written: record.Written, Down: record.Down, Instances: record.Instances, Unusable: r.Unusable, HasPendingWrite: r.HasPending, InSync: r.IsInSync(), WillRetry: requeued, HadConflict: r.HadConflict,
 		Desired: r.DesiredCount(), Observed: r.Observed, Foreign: r.Change.ForeignCount, Diff: differs,
-		RetriesUsed: v.RetriesUsed, Budget: l.cfg.MaxRetries,
-		NextEligibleAt: next.EligibleAt(now), RetryAt: schedule.NotBeforeNow(next.RetryAt(l.cfg.Interval), now),
+		RetriesUsed: v.RetriesUsed, Budget: w.cfg.MaxRetries,
+		NextEligibleAt: next.EligibleAt(now), RetryAt: schedule.NotBeforeNow(next.RetryAt(w.cfg.Interval), now),
 		NextCheckAt: nextCheckAt, Resync: drift, ChangedAt: changedAt, At: now, Duration: now.Sub(start),
 	}
-	l.cfg.logResult(ctx, r, report, t.history)
-	l.cfg.Reporter.Report(ctx, report)
-	l.queue.finishBatch(t, v.Requeue, h, r.SyncedFingerprint(), v.Notifications)
+	w.cfg.logResult(ctx, r, report, t.history)
+	w.cfg.Reporter.Report(ctx, report)
+	w.queue.finishBatch(t, v.Requeue, h, r.SyncedFingerprint(), v.Notifications)
 }
 
 // logResult logs an attempt; before is the history before it. A failure like the last one is logged again only if it is
@@ -269,8 +269,8 @@ func (c *Config) logResult(ctx context.Context, r diff.Result, report Report, be
 	if r.Observed >= 0 {
 		attrs = append(attrs, "desired", r.DesiredCount(), "observed", r.Observed)
 	}
-	levelOf := func(level slog.Level, again bool) slog.Level {
-		if again {
+	levelOf := func(level slog.Level, repeated bool) slog.Level {
+		if repeated {
 			return slog.LevelDebug
 		}
 		return level
@@ -287,8 +287,8 @@ func (c *Config) logResult(ctx context.Context, r diff.Result, report Report, be
 				break
 			}
 		}
-		again := before.LastFailure == diff.ErrorName(report.Fault) && !report.Resync && len(report.Failed) == 0
-		c.Log.Log(ctx, levelOf(slog.LevelWarn, again), "pool out of sync", attrs...)
+		repeated := before.LastFailure == diff.ErrorName(report.Fault) && !report.Resync && len(report.Failed) == 0
+		c.Log.Log(ctx, levelOf(slog.LevelWarn, repeated), "pool out of sync", attrs...)
 	case r.HasPending:
 		c.Log.InfoContext(ctx, "pool in sync, but a lost write may still be applied: the pool's etag does not exclude it", attrs...)
 	case r.Outcome == diff.Written:

@@ -16,9 +16,9 @@ import (
 
 // Azure reads and writes backend pools. Its errors carry a *armerror.Fault. Safe for concurrent use.
 type Azure interface {
-	// Enter permits one attempt if until is zero. Otherwise why names the closed gate, or is empty if only the turn has
-	// not come.
-	Enter(id lb.LoadBalancerID) (until time.Time, why string)
+	// Enter permits one attempt if until is zero. Otherwise reason names the closed gate, or is empty if the caller has
+	// to wait for its turn.
+	Enter(id lb.LoadBalancerID) (until time.Time, reason string)
 	GetPool(ctx context.Context, id lb.PoolID) (lb.Pool, error)
 	// PutPool writes a pool that was read, guarded by its Etag, and returns it as shown on completion.
 	PutPool(ctx context.Context, pool lb.Pool) (lb.Pool, error)
@@ -58,7 +58,7 @@ type Cluster interface {
 }
 
 // StatusStore durably records which addresses Weir wrote, and set Down, so that a crash orphans none. The caller holds
-// l.slot.
+// w.slot.
 type StatusStore interface {
 	Record(ctx context.Context, ref schedule.Ref, intent diff.Intent) error
 }
@@ -80,7 +80,7 @@ type Lease interface {
 
 // Reporter receives the results of attempts and the waits before them.
 type Reporter interface {
-	// Report is called once per attempt, under l.slot, except for operations that are no longer needed.
+	// Report is called once per attempt, under w.slot, except for operations that are no longer needed.
 	Report(ctx context.Context, r Report)
 	// ReportWait reports a wait that no failed attempt explains, and reports it again if it grows much longer. It blocks
 	// the worker.

@@ -18,9 +18,9 @@ import (
 type queue struct {
 	resyncPeriod time.Duration
 	interval     time.Duration
-	// setHolds sets how long changes of busy pools wait; nil is not at all.
+	// setHolds sets how long changes of busy pools wait; nil: they do not wait.
 	setHolds func(groups []*schedule.Group, now time.Time)
-	// deferChanges returns the deferrals of a namespace's newest changes, of due ones; nil is none.
+	// deferChanges returns the deferrals of the newest of a namespace's due changes; nil defers none.
 	deferChanges func(namespace string, due int, now time.Time) []ratelimit.Deferral
 
 	mu       sync.Mutex
@@ -65,67 +65,67 @@ func (q *queue) enqueue(now time.Time, ops ...schedule.Operation) (queued int, s
 	for _, op := range ops {
 		op.QueuedAt = now
 		key := op.Pool.Key()
-		w, known := q.pools[key]
+		p, known := q.pools[key]
 		if !known {
-			w = &poolEntry{}
-			q.pools[key] = w
-			q.scheduleCheck(key, w, now)
+			p = &poolEntry{}
+			q.pools[key] = p
+			q.scheduleCheck(key, p, now)
 		}
-		w.restoreState(op, !known)
-		if !op.Admin || w.subject.Ref != op.Ref {
-			w.subject = op.Subject()
+		p.restoreState(op, !known)
+		if !op.Admin || p.subject.Ref != op.Ref {
+			p.subject = op.Subject()
 		}
-		w.history.NotBefore = ratelimit.MaxTime(w.history.NotBefore, op.NotBefore)
+		p.history.NotBefore = ratelimit.MaxTime(p.history.NotBefore, op.NotBefore)
 		if op.IsCheck() && !op.OutOfSync && !op.Admin {
 			q.debouncer.AddCheck(now)
 		}
-		due, wasWaiting := q.dueAt(key, w, now)
-		w.endWait()
-		q.setOps(key, w, schedule.MergeOperations(w.ops, op))
+		due, wasWaiting := q.dueAt(key, p, now)
+		p.endWait()
+		q.setOps(key, p, schedule.MergeOperations(p.ops, op))
 		if wasWaiting {
-			newDue, _ := q.dueAt(key, w, now)
+			newDue, _ := q.dueAt(key, p, now)
 			sooner = sooner || newDue.Before(due)
 		}
 	}
 	return q.depth - before, sooner
 }
 
-func (q *queue) dueAt(key lb.PoolKey, w *poolEntry, now time.Time) (at time.Time, waiting bool) {
-	if len(w.ops) == 0 || w.inFlight {
+func (q *queue) dueAt(key lb.PoolKey, p *poolEntry, now time.Time) (at time.Time, waiting bool) {
+	if len(p.ops) == 0 || p.inFlight {
 		return at, false
 	}
-	return q.groupAt(key, w, now).ReadyAt(q.interval), true
+	return q.groupAt(key, p, now).ReadyAt(q.interval), true
 }
 
-func (w *poolEntry) restoreState(op schedule.Operation, isNew bool) {
+func (p *poolEntry) restoreState(op schedule.Operation, isNew bool) {
 	if isNew {
-		w.history.FinalError = op.LastNotification.FailureReason
+		p.history.FinalError = op.LastNotification.FailureReason
 	}
-	if w.notified.Of(op.Service) != "" || !op.LastNotification.IsFailure {
+	if p.notified.Of(op.Service) != "" || !op.LastNotification.IsFailure {
 		return
 	}
-	w.notified = w.notified.With(op.Service, schedule.NotifyRetrying) // or Failed: either has the next success reported
+	p.notified = p.notified.With(op.Service, schedule.NotifyRetrying) // or Failed: either has the next success reported
 }
 
 // The caller holds q.mu.
-func (q *queue) setOps(key lb.PoolKey, w *poolEntry, ops []schedule.Operation) {
-	q.depth += len(ops) - len(w.ops)
-	w.ops = ops
-	if len(ops) > 0 || w.resyncDue {
-		q.withOps[key] = w
+func (q *queue) setOps(key lb.PoolKey, p *poolEntry, ops []schedule.Operation) {
+	q.depth += len(ops) - len(p.ops)
+	p.ops = ops
+	if len(ops) > 0 || p.resyncDue {
+		q.withOps[key] = p
 	} else {
 		delete(q.withOps, key)
 	}
 	if len(ops) == 0 {
-		w.reportedWait = nil // later operations are reported again
+		p.reportedWait = nil // later operations are reported again
 	}
 }
 
 func (q *queue) removeMatching(match func(schedule.Operation) bool) int {
 	q.mu.Lock()
 	before := q.depth
-	for key, w := range q.withOps {
-		q.setOps(key, w, slices.DeleteFunc(w.ops, match))
+	for key, p := range q.withOps {
+		q.setOps(key, p, slices.DeleteFunc(p.ops, match))
 	}
 	removed := before - q.depth
 	q.mu.Unlock()
@@ -136,15 +136,15 @@ func (q *queue) removeMatching(match func(schedule.Operation) bool) int {
 // resetRetries acts at most once per interval and pool: tenants can request it, and admin states are not paced.
 func resetRetries(q *queue, ref schedule.Ref, now time.Time) {
 	q.mu.Lock()
-	for _, w := range q.withOps {
+	for _, p := range q.withOps {
 		matches := func(op schedule.Operation) bool { return op.Ref == ref }
-		if !slices.ContainsFunc(w.ops, matches) || now.Before(w.retriedAt.Add(q.interval)) {
+		if !slices.ContainsFunc(p.ops, matches) || now.Before(p.retriedAt.Add(q.interval)) {
 			continue
 		}
-		w.retriedAt, w.history.WaitUntil, w.history.DelayCount = now, time.Time{}, 0
-		for at, op := range w.ops {
+		p.retriedAt, p.history.WaitUntil, p.history.DelayCount = now, time.Time{}, 0
+		for at, op := range p.ops {
 			if matches(op) {
-				w.ops[at] = op.ResetRetries()
+				p.ops[at] = op.ResetRetries()
 			}
 		}
 	}
@@ -154,9 +154,9 @@ func resetRetries(q *queue, ref schedule.Ref, now time.Time) {
 
 func (q *queue) removePool(pool lb.PoolKey) {
 	q.mu.Lock()
-	if w := q.pools[pool]; w != nil {
-		w.resyncDue = false
-		q.setOps(pool, w, nil)
+	if p := q.pools[pool]; p != nil {
+		p.resyncDue = false
+		q.setOps(pool, p, nil)
 		delete(q.pools, pool)
 	}
 	q.mu.Unlock()
@@ -171,8 +171,8 @@ func (q *queue) isEmpty() bool {
 
 func (q *queue) releaseHeld() {
 	q.mu.Lock()
-	for _, w := range q.withOps {
-		w.history.WaitUntil, w.history.DelayCount = time.Time{}, 0
+	for _, p := range q.withOps {
+		p.history.WaitUntil, p.history.DelayCount = time.Time{}, 0
 	}
 	q.mu.Unlock()
 	q.wakeWorker()
@@ -235,8 +235,8 @@ func (q *queue) setTurns(groups []schedule.Group) {
 // The caller holds q.mu.
 func (q *queue) waitingGroups(now time.Time) []schedule.Group {
 	groups := make([]schedule.Group, 0, len(q.withOps))
-	for key, w := range q.withOps {
-		groups = append(groups, w.newGroup(key, q.debouncer))
+	for key, p := range q.withOps {
+		groups = append(groups, p.newGroup(key, q.debouncer))
 	}
 	q.setPace(groups, now)
 	return groups
@@ -282,16 +282,16 @@ func deferExcess(q *queue, groups []schedule.Group, now time.Time) {
 	}
 }
 
-func (q *queue) groupAt(key lb.PoolKey, w *poolEntry, now time.Time) schedule.Group {
-	groups := []schedule.Group{w.newGroup(key, q.debouncer)}
+func (q *queue) groupAt(key lb.PoolKey, p *poolEntry, now time.Time) schedule.Group {
+	groups := []schedule.Group{p.newGroup(key, q.debouncer)}
 	q.setPace(groups, now)
 	return groups[0]
 }
 
-func (w *poolEntry) newGroup(key lb.PoolKey, c schedule.Debouncer) schedule.Group {
-	g := schedule.NewGroup(key, w.ops, w.history)
-	if len(w.ops) == 0 {
-		g = schedule.NewCheckGroup(key, w.subject.Ref.Namespace, w.resyncDueSince, w.history)
+func (p *poolEntry) newGroup(key lb.PoolKey, c schedule.Debouncer) schedule.Group {
+	g := schedule.NewGroup(key, p.ops, p.history)
+	if len(p.ops) == 0 {
+		g = schedule.NewCheckGroup(key, p.subject.Ref.Namespace, p.resyncDueSince, p.history)
 	}
 	g.DebouncedUntil = c.ReadyAt()
 	return g
@@ -300,8 +300,8 @@ func (w *poolEntry) newGroup(key lb.PoolKey, c schedule.Debouncer) schedule.Grou
 func (q *queue) isInSync(pool lb.PoolKey, fingerprint uint64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	w := q.pools[pool]
-	return w != nil && !w.inFlight && len(w.ops) == 0 && w.syncedFingerprint != nil && *w.syncedFingerprint == fingerprint
+	p := q.pools[pool]
+	return p != nil && !p.inFlight && len(p.ops) == 0 && p.syncedFingerprint != nil && *p.syncedFingerprint == fingerprint
 }
 
 func (q *queue) wakeWorker() {
@@ -313,21 +313,21 @@ func (q *queue) wakeWorker() {
 
 // NotifyMachinesDone ends a pool's wait for its machines. A pool that lacks some machines is checked: they may have
 // joined.
-func (ls *Workers) NotifyMachinesDone(pool lb.PoolID) {
-	if l := ls.findWorker(pool); l != nil {
-		endMachineWait(l.queue, pool.Key())
+func (ws *Workers) NotifyMachinesDone(pool lb.PoolID) {
+	if w := ws.findWorker(pool); w != nil {
+		endMachineWait(w.queue, pool.Key())
 	}
 }
 
 // endMachineWait takes effect at the end of a running attempt, which may have missed it.
 func endMachineWait(q *queue, pool lb.PoolKey) {
 	q.mu.Lock()
-	w := q.pools[pool]
-	woken := w != nil && w.endWait()
-	if w != nil && !w.inFlight && w.history.HasUnusable {
+	p := q.pools[pool]
+	woken := p != nil && p.endWait()
+	if p != nil && !p.inFlight && p.history.HasUnusable {
 		woken = true
-		w.requestCheck(time.Now())
-		q.setOps(pool, w, w.ops)
+		p.requestCheck(time.Now())
+		q.setOps(pool, p, p.ops)
 	}
 	q.mu.Unlock()
 	if woken {
@@ -336,38 +336,38 @@ func endMachineWait(q *queue, pool lb.PoolKey) {
 }
 
 // endWait ends the wait for machines, also of a running attempt. The caller holds q.mu.
-func (w *poolEntry) endWait() (woken bool) {
-	if w.wakePending = w.inFlight; !w.inFlight {
-		w.history, woken = w.history.EndMachineWait()
+func (p *poolEntry) endWait() (woken bool) {
+	if p.wakePending = p.inFlight; !p.inFlight {
+		p.history, woken = p.history.EndMachineWait()
 	}
 	return woken
 }
 
 // The caller holds q.mu.
-func (w *poolEntry) storeHistory(h schedule.History) {
-	w.history = h
-	if !w.wakePending {
+func (p *poolEntry) storeHistory(h schedule.History) {
+	p.history = h
+	if !p.wakePending {
 		return
 	}
-	if w.history, _ = h.EndMachineWait(); h.HasUnusable {
-		w.requestCheck(time.Now())
+	if p.history, _ = h.EndMachineWait(); h.HasUnusable {
+		p.requestCheck(time.Now())
 	}
 }
 
 // The caller holds q.mu.
-func (w *poolEntry) requestCheck(now time.Time) {
-	if !w.resyncDue {
-		w.resyncDue, w.resyncDueSince = true, now
+func (p *poolEntry) requestCheck(now time.Time) {
+	if !p.resyncDue {
+		p.resyncDue, p.resyncDueSince = true, now
 	}
 }
 
 func releasePools(q *queue, ref schedule.Ref) (pools []lb.PoolID) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, w := range q.pools {
-		if w.history.TargetHash != 0 && w.subject.Ref == ref {
-			w.history.TargetHash = 0
-			pools = append(pools, w.subject.Pool)
+	for _, p := range q.pools {
+		if p.history.TargetHash != 0 && p.subject.Ref == ref {
+			p.history.TargetHash = 0
+			pools = append(pools, p.subject.Pool)
 		}
 	}
 	return pools
@@ -385,17 +385,17 @@ func (q *queue) addBacklog(b Backlog, now time.Time) Backlog {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	b.Operations += q.depth
-	for _, w := range q.pools {
-		if !w.inFlight && len(w.ops) == 0 { // true of most pools
+	for _, p := range q.pools {
+		if !p.inFlight && len(p.ops) == 0 { // true of most pools
 			continue
 		}
 		oldest := time.Time{}
-		if w.inFlight {
-			oldest = w.oldestQueuedAt
+		if p.inFlight {
+			oldest = p.oldestQueuedAt
 		}
-		if g := schedule.NewGroup("", w.ops, w.history); len(w.ops) > 0 {
+		if g := schedule.NewGroup("", p.ops, p.history); len(p.ops) > 0 {
 			oldest = ratelimit.MinTime(oldest, g.OldestQueued())
-			if ratelimit.MaxTime(g.ParkedUntil, w.history.NotBefore).After(now) {
+			if ratelimit.MaxTime(g.ParkedUntil, p.history.NotBefore).After(now) {
 				b.Parked++
 			}
 		}

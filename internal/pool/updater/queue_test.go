@@ -17,7 +17,7 @@ import (
 
 // A requeued operation ranks before newer ones and absorbs them; its age is that of the first
 // change.
-func TestWhatComesBackKeepsItsAge(t *testing.T) {
+func TestRequeuedOperationKeepsItsAge(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "")
 		w.readTime = 2 * time.Second
@@ -88,7 +88,7 @@ type membersOnly struct{ Cluster }
 func (membersOnly) IsNeeded(op schedule.Operation) bool { return !op.Admin }
 
 // An operation that is taken before it is due waits on if the one that was due is no longer needed.
-func TestWhatIsNotDueWaitsOn(t *testing.T) {
+func TestOperationWaitsUntilDue(t *testing.T) {
 	lanes, ref := New(Config{Interval: interval, Cluster: membersOnly{}}), schedule.Ref{Name: "web"}
 	lanes.Add(schedule.Operation{Ref: ref, Pool: web, Admin: true, ChangedAt: start}, schedule.Operation{Ref: ref, Pool: web, ChangedAt: start, NotBefore: time.Now().Add(-time.Second)})
 	l := lanes.listWorkers()[0]

@@ -151,8 +151,8 @@ func (s *stage) serve(ctx context.Context, call string, id lb.PoolID, body strin
 	defer s.mu.Unlock()
 	a, scripted := s.lined(line)
 	if !scripted {
-		says, err := work()
-		s.say("%s%s -> %s", line, body, says)
+		want, err := work()
+		s.say("%s%s -> %s", line, body, want)
 		return err
 	}
 	s.say("%s%s -> %s", line, body, a.says)
@@ -163,7 +163,7 @@ func (s *stage) serve(ctx context.Context, call string, id lb.PoolID, body strin
 }
 
 // Enter implements Azure without gates.
-func (s *stage) Enter(lb.LoadBalancerID) (until time.Time, why string) { return time.Time{}, "" }
+func (s *stage) Enter(lb.LoadBalancerID) (until time.Time, reason string) { return time.Time{}, "" }
 
 func nextEtag(etag string) string {
 	n, _ := strconv.Atoi(etag)

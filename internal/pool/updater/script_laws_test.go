@@ -98,9 +98,9 @@ func (s *stage) callBegins(call string, pool lb.PoolID) {
 // attemptEnds checks that an attempt sends no duplicate notification, never both success and
 // failure, and none after the end.
 func (s *stage) attemptEnds(r Report) {
-	for _, told := range [][]schedule.ServiceName{r.Retrying, r.Failed, r.Updated} {
-		for i, service := range told {
-			if slices.Contains(told[:i], service) {
+	for _, reported := range [][]schedule.ServiceName{r.Retrying, r.Failed, r.Updated} {
+		for i, service := range reported {
+			if slices.Contains(reported[:i], service) {
 				s.breach("%s is told the same twice", spellService(service))
 			}
 		}

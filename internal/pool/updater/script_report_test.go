@@ -16,16 +16,16 @@ func (s *stage) Report(_ context.Context, r Report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.attemptEnds(r)
-	for _, told := range []struct {
+	for _, reported := range []struct {
 		word schedule.Notification
 		to   []schedule.ServiceName
 	}{{schedule.NotifyFailed, r.Failed}, {schedule.NotifyRetrying, r.Retrying}, {schedule.NotifyUpdated, r.Updated}} {
-		for _, service := range told.to {
-			why := ""
+		for _, service := range reported.to {
+			reason := ""
 			if r.Fault != nil {
-				why = ": " + r.Fault.Code
+				reason = ": " + r.Fault.Code
 			}
-			s.say("event %s %s%s", spellService(service), told.word, why)
+			s.say("event %s %s%s", spellService(service), reported.word, reason)
 		}
 	}
 	if len(r.Updated) > 0 {
@@ -77,14 +77,14 @@ func queueVerb(s *stage, _ *command) {
 
 // queued returns all waiting operations, in order for each pool.
 func (s *stage) queued() []schedule.Operation {
-	var all []schedule.Operation
+	var operations []schedule.Operation
 	for _, l := range s.lanes.listWorkers() {
 		l.queue.mu.Lock()
 		for _, w := range l.queue.pools {
-			all = append(all, w.ops...)
+			operations = append(operations, w.ops...)
 		}
 		l.queue.mu.Unlock()
 	}
-	slices.SortStableFunc(all, func(a, b schedule.Operation) int { return cmp.Compare(a.Pool.Key(), b.Pool.Key()) })
-	return all
+	slices.SortStableFunc(operations, func(a, b schedule.Operation) int { return cmp.Compare(a.Pool.Key(), b.Pool.Key()) })
+	return operations
 }

@@ -176,9 +176,9 @@ func spellPool(id lb.PoolID) string { return id.LoadBalancer.Name + "/" + id.Nam
 
 func spellService(name schedule.ServiceName) string { return name.Namespace + "/" + name.Name }
 
-func spellMembers(all []lb.Address) string {
-	if len(all) == 0 {
+func spellMembers(addresses []lb.Address) string {
+	if len(addresses) == 0 {
 		return "nothing"
 	}
-	return spell(all)
+	return spell(addresses)
 }

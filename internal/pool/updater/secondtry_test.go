@@ -115,14 +115,14 @@ func TestTheSecondWriteWaitsForTheOtherOne(t *testing.T) {
 // landed. The pool is then in sync and its Service notified, even while Azure is working on it.
 func TestAnEchoOfOurOwnWriteIsNoFailure(t *testing.T) {
 	for _, takes := range []time.Duration{0, 3 * time.Second, 70 * time.Second} {
-		for _, hears := range []func(*world, lb.PoolID, string){(*world).change, (*world).look} {
-			anEcho(t, takes, hears)
+		for _, want := range []func(*world, lb.PoolID, string){(*world).change, (*world).look} {
+			anEcho(t, takes, want)
 		}
 	}
 }
 
 // anEcho creates this situation by a change or a starting process.
-func anEcho(t *testing.T, takes time.Duration, hears func(*world, lb.PoolID, string)) {
+func anEcho(t *testing.T, takes time.Duration, want func(*world, lb.PoolID, string)) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "vm=10.9.9.9")
 		land := w.somebodyWrites(web, "vm=10.9.9.9 n1=10.0.0.1", takes)
@@ -130,7 +130,7 @@ func anEcho(t *testing.T, takes time.Duration, hears func(*world, lb.PoolID, str
 			_ = land()
 			return armerror.Classify(armerror.Failure{Status: 412, MayBeApplied: true}, errors.New("etag"))
 		})
-		hears(w, web, "n1=10.0.0.1")
+		want(w, web, "n1=10.0.0.1")
 		w.wait(2 * time.Minute)
 		w.expectReports("web Written Updated:web")
 		if lost := w.standing(web).history.Writes.PendingEtag; lost != "" {
@@ -261,7 +261,7 @@ func TestAFailedLoadBalancerIsWrittenBeforeItsPool(t *testing.T) {
 // etag as guard: if the pool's current content is wanted again it is rewritten, which invalidates
 // the first write.
 func TestTheFateOfTheFirstWriteStaysOpen(t *testing.T) {
-	again := armerror.Failure{Status: 400, Codes: []string{"NotNow"}}
+	next := armerror.Failure{Status: 400, Codes: []string{"NotNow"}}
 	for _, code := range []string{armerror.CodeParentFailed, codeInterfaceMember} {
 		for _, second := range []string{"GET", "READ LEDGER", "PUT"} {
 			if code == codeInterfaceMember && second != "GET" {
@@ -282,7 +282,7 @@ func TestTheFateOfTheFirstWriteStaysOpen(t *testing.T) {
 							return armerror.Classify(armerror.Failure{Status: 400, Codes: []string{code}, MayBeApplied: true}, errors.New("first"))
 						case fails && call == second:
 							fails = false
-							return armerror.Classify(again, errors.New("second"))
+							return armerror.Classify(next, errors.New("second"))
 						case call == "PUT":
 							puts++
 						}

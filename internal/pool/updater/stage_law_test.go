@@ -147,8 +147,8 @@ func (s scene) expectInSync(t *rapid.T, w *world, id lb.PoolID) {
 	if !changed {
 		return
 	}
-	all := addresses(s.pools[id])
-	foreign := slices.DeleteFunc(all, func(a lb.Address) bool { return a.Name != "vm" })
+	members := addresses(s.pools[id])
+	foreign := slices.DeleteFunc(members, func(a lb.Address) bool { return a.Name != "vm" })
 	want, got := sortedIPs(slices.Concat(foreign, wanted)), sortedIPs(w.pools[id.Key()].Addresses)
 	if !slices.Equal(want, got) {
 		t.Errorf("%s holds %v, want %v: %q", id.Name, got, want, w.calls)

@@ -33,17 +33,17 @@ func (w *world) hold() (unlock func()) {
 func (w *world) whole(ids ...lb.PoolID) []lb.Pool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var all []lb.Pool
+	var pools []lb.Pool
 	for _, id := range ids {
 		if p := w.pools[id.Key()]; p != nil {
 			read := *p
 			read.Addresses = slices.Clone(p.Addresses)
-			all = append(all, read)
+			pools = append(pools, read)
 		} else {
-			all = append(all, lb.Pool{ID: lb.PoolID{Name: id.Name}}) // to be created
+			pools = append(pools, lb.Pool{ID: lb.PoolID{Name: id.Name}}) // to be created
 		}
 	}
-	return all
+	return pools
 }
 
 // putWhole writes all pools of the load balancer at once, unless one was written or deleted since,

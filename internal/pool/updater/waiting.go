@@ -53,51 +53,51 @@ const minReportedWait = time.Second
 func (q *queue) changedWaits(blocked blocker, now time.Time) []Waiting {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var all []Waiting
+	var waiting []Waiting
 	for _, g := range q.waitingGroups(now) {
-		w := q.withOps[g.Pool]
-		if wait, ok := w.currentWait(g, blocked, now, q.interval); ok && w.isNewWait(wait, q.interval) {
-			w.reportedWait = &wait
-			all = append(all, wait)
+		p := q.withOps[g.Pool]
+		if wait, ok := p.currentWait(g, blocked, now, q.interval); ok && p.isNewWait(wait, q.interval) {
+			p.reportedWait = &wait
+			waiting = append(waiting, wait)
 		}
 	}
-	slices.SortFunc(all, func(a, b Waiting) int { return cmp.Compare(a.Pool.Key(), b.Pool.Key()) })
-	return all
+	slices.SortFunc(waiting, func(a, b Waiting) int { return cmp.Compare(a.Pool.Key(), b.Pool.Key()) })
+	return waiting
 }
 
 func (q *queue) behindWait(key lb.PoolKey) (Waiting, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := time.Now() // not before the end of the last attempt: its report would supersede it
-	w := q.pools[key]
-	if w == nil || w.inFlight || w.reportedWait != nil || !w.reportsBehind() {
+	p := q.pools[key]
+	if p == nil || p.inFlight || p.reportedWait != nil || !p.reportsBehind() {
 		return Waiting{}, false
 	}
-	w.reportedWait = &Waiting{Ref: w.ops[0].Ref, Pool: w.ops[0].Pool, Cause: CauseBehind, Since: now}
-	return *w.reportedWait, true
+	p.reportedWait = &Waiting{Ref: p.ops[0].Ref, Pool: p.ops[0].Pool, Cause: CauseBehind, Since: now}
+	return *p.reportedWait, true
 }
-func (w *poolEntry) reportsBehind() bool {
-	g := w.newGroup("", schedule.Debouncer{})
-	return w.hasChange() && !g.Retry && (g.Admin == nil || g.Admin.FailedAttempts == 0)
+func (p *poolEntry) reportsBehind() bool {
+	g := p.newGroup("", schedule.Debouncer{})
+	return p.hasChange() && !g.Retry && (g.Admin == nil || g.Admin.FailedAttempts == 0)
 }
 
-func (w *poolEntry) hasChange() bool {
-	return slices.ContainsFunc(w.ops, func(op schedule.Operation) bool { return !op.IsCheck() })
+func (p *poolEntry) hasChange() bool {
+	return slices.ContainsFunc(p.ops, func(op schedule.Operation) bool { return !op.IsCheck() })
 }
 
 // currentWait returns what a pool waits for. It omits waits after a failure, which the report of that attempt has.
-func (w *poolEntry) currentWait(g schedule.Group, blocked blocker, now time.Time, interval time.Duration) (Waiting, bool) {
-	if len(w.ops) == 0 || w.inFlight {
+func (p *poolEntry) currentWait(g schedule.Group, blocked blocker, now time.Time, interval time.Duration) (Waiting, bool) {
+	if len(p.ops) == 0 || p.inFlight {
 		return Waiting{}, false // a resync is no change
 	}
 	ready := g.ReadyAt(interval)
 	wait := Waiting{
-		Ref: w.ops[0].Ref, Pool: w.ops[0].Pool, CheckOnly: !w.hasChange(), Admin: g.Admin != nil, Since: now,
+		Ref: p.ops[0].Ref, Pool: p.ops[0].Pool, CheckOnly: !p.hasChange(), Admin: g.Admin != nil, Since: now,
 		Cause: blocked.cause, Until: blocked.until, Message: blocked.message,
 	}
 	switch {
 	case blocked.until.After(ready):
-	case blocked.cause == CauseBehind && !w.reportsBehind():
+	case blocked.cause == CauseBehind && !p.reportsBehind():
 		return Waiting{}, false
 	case blocked.cause != "" && blocked.until.IsZero() && ready.Sub(now) < minReportedWait:
 		return wait, true
@@ -116,10 +116,10 @@ func (w *poolEntry) currentWait(g schedule.Group, blocked blocker, now time.Time
 }
 
 // isNewWait reports Pace and Behind once, because their times keep moving.
-func (w *poolEntry) isNewWait(wait Waiting, interval time.Duration) bool {
+func (p *poolEntry) isNewWait(wait Waiting, interval time.Duration) bool {
 	var before Waiting
-	if w.reportedWait != nil {
-		before = *w.reportedWait
+	if p.reportedWait != nil {
+		before = *p.reportedWait
 	}
 	moved := wait.Until.Sub(before.Until)
 	if wait.Cause == CauseShare && before.Cause == CauseShare {

@@ -13,18 +13,18 @@ import (
 
 // addresses parses "n1=10.0.0.1 n2=10.0.0.2/Down".
 func addresses(text string) []lb.Address {
-	var all []lb.Address
+	var addresses []lb.Address
 	for field := range strings.FieldsSeq(text) {
 		name, ip, _ := strings.Cut(field, "=")
 		ip, state, _ := strings.Cut(ip, "/")
-		all = append(all, lb.Address{Name: name, IP: netip.MustParseAddr(ip), AdminState: state})
+		addresses = append(addresses, lb.Address{Name: name, IP: netip.MustParseAddr(ip), AdminState: state})
 	}
-	return all
+	return addresses
 }
 
-func spell(all []lb.Address) string {
+func spell(addresses []lb.Address) string {
 	var fields []string
-	for _, a := range all {
+	for _, a := range addresses {
 		state := ""
 		if a.AdminState != "" {
 			state = "/" + a.AdminState
@@ -34,9 +34,9 @@ func spell(all []lb.Address) string {
 	return strings.Join(fields, " ")
 }
 
-func sortedIPs(all []lb.Address) []netip.Addr {
+func sortedIPs(addresses []lb.Address) []netip.Addr {
 	var ips []netip.Addr
-	for _, a := range all {
+	for _, a := range addresses {
 		ips = append(ips, a.IP)
 	}
 	slices.SortFunc(ips, netip.Addr.Compare)

@@ -35,21 +35,21 @@ type worker struct {
 var errWorkerStopped = errors.New("the worker has stopped")
 
 func newWorker(id lb.LoadBalancerID, cfg *Config) *worker {
-	l := &worker{id: id, cfg: cfg, overlap: schedule.NewOverlap(cfg.Serial || cfg.Pipeline == nil, cfg.Behaviour.Overlap), queue: newQueue(cfg.ResyncPeriod, cfg.Interval), slot: make(chan struct{}, 1), stopped: make(chan struct{})}
-	l.isSerial.Store(l.overlap.IsLimited())
-	l.queue.setHolds = func(groups []*schedule.Group, now time.Time) { setHolds(l, groups, now) }
-	l.queue.deferChanges = func(namespace string, due int, now time.Time) []ratelimit.Deferral {
+	w := &worker{id: id, cfg: cfg, overlap: schedule.NewOverlap(cfg.Serial || cfg.Pipeline == nil, cfg.Behaviour.Overlap), queue: newQueue(cfg.ResyncPeriod, cfg.Interval), slot: make(chan struct{}, 1), stopped: make(chan struct{})}
+	w.isSerial.Store(w.overlap.IsLimited())
+	w.queue.setHolds = func(groups []*schedule.Group, now time.Time) { setHolds(w, groups, now) }
+	w.queue.deferChanges = func(namespace string, due int, now time.Time) []ratelimit.Deferral {
 		return cfg.Writes.DeferPools(id.SubscriptionID, namespace, due, now)
 	}
-	return l
+	return w
 }
 
-func setHolds(l *worker, groups []*schedule.Group, now time.Time) {
+func setHolds(w *worker, groups []*schedule.Group, now time.Time) {
 	keys := make([]lb.PoolKey, len(groups))
 	for i, g := range groups {
 		keys[i] = g.Pool
 	}
-	spacings := l.cfg.Writes.SchedulesFor(l.id.SubscriptionID, keys, now)
+	spacings := w.cfg.Writes.SchedulesFor(w.id.SubscriptionID, keys, now)
 	for _, g := range groups {
 		s := spacings[g.Pool]
 		g.HoldFor, g.LongestHold, g.QuotaNotBefore = s.HoldFor(g.ChangeCount), s.Longest, s.NotBefore
@@ -60,73 +60,73 @@ func setHolds(l *worker, groups []*schedule.Group, now time.Time) {
 }
 
 // lock returns errWorkerStopped or ctx's error. It fails if ctx is done, even if the lock is free.
-func (l *worker) lock(ctx context.Context) error {
+func (w *worker) lock(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	select {
-	case l.slot <- struct{}{}:
+	case w.slot <- struct{}{}:
 		return nil
-	case <-l.stopped:
+	case <-w.stopped:
 		return errWorkerStopped
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-func (l *worker) unlock() { <-l.slot }
+func (w *worker) unlock() { <-w.slot }
 
-func (l *worker) isLocked() bool { return len(l.slot) > 0 }
+func (w *worker) isLocked() bool { return len(w.slot) > 0 }
 
-func (l *worker) run(ctx context.Context) {
+func (w *worker) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
 		now := time.Now()
-		_, ok, retryAt := l.queue.nextPool(now)
+		_, ok, retryAt := w.queue.nextPool(now)
 		var blocked blocker
 		if ok {
-			blocked = l.runTurn(ctx)
-			l.removeIfIdle() // the pool may have been forgotten since
+			blocked = w.runTurn(ctx)
+			w.removeIfIdle() // the pool may have been forgotten since
 			if blocked.retryAt.IsZero() || ctx.Err() != nil {
 				continue
 			}
 			retryAt, now = blocked.retryAt, time.Now()
 		}
-		l.reportWaits(blocked, now)
-		if !l.waitForWork(ctx, timer, retryAt) {
+		w.reportWaits(blocked, now)
+		if !w.waitForWork(ctx, timer, retryAt) {
 			return
 		}
 	}
 }
 
-func (l *worker) waitForWork(ctx context.Context, timer *time.Timer, until time.Time) bool {
+func (w *worker) waitForWork(ctx context.Context, timer *time.Timer, until time.Time) bool {
 	var due <-chan time.Time
 	if !until.IsZero() {
 		timer.Reset(time.Until(until))
 		due = timer.C
 	}
 	select {
-	case <-l.stopped:
+	case <-w.stopped:
 		return false
 	case <-ctx.Done():
-	case <-l.queue.wakeup:
+	case <-w.queue.wakeup:
 	case <-due:
 	}
 	return true
 }
 
-func (l *worker) reportWaits(blocked blocker, now time.Time) {
-	for _, w := range l.queue.changedWaits(blocked, now) {
-		l.cfg.Reporter.ReportWait(w)
+func (w *worker) reportWaits(blocked blocker, now time.Time) {
+	for _, wait := range w.queue.changedWaits(blocked, now) {
+		w.cfg.Reporter.ReportWait(wait)
 	}
 }
 
 // permitTTL limits the age of a gate's permission, which may close during a wait for the lease.
 const permitTTL = time.Second
 
-func (l *worker) checkGate() blocker {
-	until, reason := l.cfg.Azure.Enter(l.id)
+func (w *worker) checkGate() blocker {
+	until, reason := w.cfg.Azure.Enter(w.id)
 	switch {
 	case until.IsZero():
 		return blocker{}
@@ -138,94 +138,94 @@ func (l *worker) checkGate() blocker {
 
 // runTurn attempts what is due before a waiting write of the load balancer. If it returns a blocker, it took nothing
 // from the queue.
-func (l *worker) runTurn(ctx context.Context) (blocked blocker) {
-	if l.isLocked() { // another writer of the load balancer
-		l.reportWaits(blocker{cause: CauseBehind}, time.Now())
+func (w *worker) runTurn(ctx context.Context) (blocked blocker) {
+	if w.isLocked() { // another writer of the load balancer
+		w.reportWaits(blocker{cause: CauseBehind}, time.Now())
 	}
-	if l.lock(ctx) != nil {
+	if w.lock(ctx) != nil {
 		return blocker{}
 	}
-	defer l.unlock()
-	setTurn(l.queue, schedule.NewTurn(time.Now()))
-	defer setTurn(l.queue, nil)
+	defer w.unlock()
+	setTurn(w.queue, schedule.NewTurn(time.Now()))
+	defer setTurn(w.queue, nil)
 	for ctx.Err() == nil && blocked.retryAt.IsZero() {
-		pool, ok, _ := l.queue.nextPool(time.Now()) // the previous holder may have updated some pools
+		pool, ok, _ := w.queue.nextPool(time.Now()) // the previous holder may have updated some pools
 		if !ok {
 			break
 		}
-		blocked = updateDue(ctx, l, pool)
+		blocked = updateDue(ctx, w, pool)
 	}
 	return blocked
 }
 
-func updateDue(ctx context.Context, l *worker, pool lb.PoolKey) (blocked blocker) {
+func updateDue(ctx context.Context, w *worker, pool lb.PoolKey) (blocked blocker) {
 	checkedAt := time.Now()
-	if blocked = l.checkGate(); !blocked.retryAt.IsZero() {
+	if blocked = w.checkGate(); !blocked.retryAt.IsZero() {
 		return blocked
 	}
 	valid := func() bool { return true }
-	if l.cfg.Lease != nil {
-		held, leave, err := l.cfg.Lease.Enter(ctx)
+	if w.cfg.Lease != nil {
+		held, leave, err := w.cfg.Lease.Enter(ctx)
 		if err != nil {
-			return blocker{retryAt: time.Now().Add(l.cfg.Interval), cause: CauseLease, message: err.Error()}
+			return blocker{retryAt: time.Now().Add(w.cfg.Interval), cause: CauseLease, message: err.Error()}
 		}
 		defer leave()
 		valid = held
 	}
 	if time.Since(checkedAt) > permitTTL {
-		if blocked = l.checkGate(); !blocked.retryAt.IsZero() {
+		if blocked = w.checkGate(); !blocked.retryAt.IsZero() {
 			return blocked
 		}
 	}
-	checks, writes := l.selectGroups(time.Now())
+	checks, writes := w.selectGroups(time.Now())
 	switch {
 	case slices.Contains(checks, pool):
-		l.checkPools(ctx, checks)
+		w.checkPools(ctx, checks)
 	case len(writes) > 1 && slices.Contains(writes, pool):
-		l.updatePipelined(ctx, writes, valid)
+		w.updatePipelined(ctx, writes, valid)
 	default:
-		l.updatePool(ctx, pool, valid)
+		w.updatePool(ctx, pool, valid)
 	}
 	return blocker{}
 }
 
-func (l *worker) selectGroups(now time.Time) (checks, writes []lb.PoolKey) {
-	if l.cfg.LoadBalancers == nil {
+func (w *worker) selectGroups(now time.Time) (checks, writes []lb.PoolKey) {
+	if w.cfg.LoadBalancers == nil {
 		return nil, nil
 	}
-	checks = l.queue.selectPools(schedule.SelectChecks, now)
-	if l.cfg.Pipeline != nil && !l.overlapAfter.After(now) && l.overlap.Limit() > 1 {
-		writes = l.queue.selectPools(schedule.SelectWrites, now)
+	checks = w.queue.selectPools(schedule.SelectChecks, now)
+	if w.cfg.Pipeline != nil && !w.overlapAfter.After(now) && w.overlap.Limit() > 1 {
+		writes = w.queue.selectPools(schedule.SelectWrites, now)
 	}
 	return checks, writes
 }
 
-func (l *worker) updatePool(ctx context.Context, pool lb.PoolKey, valid func() bool) {
-	p, ok := l.takeUpdate(pool)
+func (w *worker) updatePool(ctx context.Context, pool lb.PoolKey, valid func() bool) {
+	p, ok := w.takeUpdate(pool)
 	if !ok {
 		return
 	}
-	l.reportWaits(blocker{cause: CauseBehind}, p.startedAt) // those not in the batch
-	p.result = l.cfg.updatePool(ctx, p.target(l.cfg, valid), p.history)
+	w.reportWaits(blocker{cause: CauseBehind}, p.startedAt) // those not in the batch
+	p.result = w.cfg.updatePool(ctx, p.target(w.cfg, valid), p.history)
 	if p.result.Outcome != diff.Shutdown {
-		l.finishAttempt(ctx, p)
+		w.finishAttempt(ctx, p)
 	}
 	if p.result.Outcome == diff.Written {
-		l.setOverlap(ctx, l.overlap.AfterSuccess(1, 0))
+		w.setOverlap(ctx, w.overlap.AfterSuccess(1, 0))
 	}
 }
 
-// setOverlap logs whether writes overlap from now on. The caller holds l.slot.
-func (l *worker) setOverlap(ctx context.Context, next schedule.Overlap) {
-	before := l.overlap.IsLimited()
-	l.overlap = next
+// setOverlap logs whether writes overlap from now on. The caller holds w.slot.
+func (w *worker) setOverlap(ctx context.Context, next schedule.Overlap) {
+	before := w.overlap.IsLimited()
+	w.overlap = next
 	switch limited := next.IsLimited(); {
 	case limited == before:
 	case limited:
-		l.cfg.Log.InfoContext(ctx, "Azure rejected or discarded a pool write while another of its load balancer ran: each write waits for the one before until several have succeeded",
-			"loadBalancer", l.id.Name)
+		w.cfg.Log.InfoContext(ctx, "Azure rejected or discarded a pool write while another of its load balancer ran: each write waits for the one before until several have succeeded",
+			"loadBalancer", w.id.Name)
 	default:
-		l.cfg.Log.InfoContext(ctx, "pool writes overlap again", "loadBalancer", l.id.Name)
+		w.cfg.Log.InfoContext(ctx, "pool writes overlap again", "loadBalancer", w.id.Name)
 	}
-	l.isSerial.Store(next.IsLimited())
+	w.isSerial.Store(next.IsLimited())
 }

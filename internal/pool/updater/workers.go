@@ -29,15 +29,15 @@ type Config struct {
 	// Writes tracks Azure's write quotas and the rate of changes; nil is unlimited. The client counts writes there.
 	Writes     *ratelimit.Budgets
 	MaxRetries int
-	// ResyncPeriod is how often each pool is read without a change; 0 is never.
+	// ResyncPeriod is how often each pool is read without a change; 0 disables it.
 	ResyncPeriod time.Duration
 	AdminState   bool
 	Azure        Azure
 	Behaviour    behavior.Behavior
-	// LoadBalancers reads all pools of a load balancer at once, and rewrites Failed load balancers. If nil, neither
-	// happens.
+	// LoadBalancers reads all pools of a load balancer at once, and rewrites Failed load balancers. If nil, it does
+	// neither.
 	LoadBalancers LoadBalancers
-	// Pipeline starts pool writes without waiting for their ends; nil is never. It requires LoadBalancers.
+	// Pipeline starts pool writes without waiting for their ends; nil disables this. It requires LoadBalancers.
 	Pipeline    Pipeline
 	Serial      bool
 	Cluster     Cluster
@@ -69,141 +69,141 @@ func New(cfg Config) *Workers {
 }
 
 // Run processes operations until ctx is done, and returns after the last attempt.
-func (ls *Workers) Run(ctx context.Context) {
+func (ws *Workers) Run(ctx context.Context) {
 	var running sync.WaitGroup
-	ls.mu.Lock()
-	ls.startWorker = func(l *worker) { running.Go(func() { l.run(ctx) }) }
-	for _, l := range ls.workers {
-		ls.startWorker(l)
+	ws.mu.Lock()
+	ws.startWorker = func(w *worker) { running.Go(func() { w.run(ctx) }) }
+	for _, w := range ws.workers {
+		ws.startWorker(w)
 	}
-	ls.mu.Unlock()
+	ws.mu.Unlock()
 
 	<-ctx.Done()
-	ls.mu.Lock()
-	ls.startWorker = nil
-	ls.mu.Unlock()
+	ws.mu.Lock()
+	ws.startWorker = nil
+	ws.mu.Unlock()
 	running.Wait()
 }
 
 // Add queues operations without blocking. A worker sees all of its operations at once.
-func (ls *Workers) Add(ops ...schedule.Operation) {
+func (ws *Workers) Add(ops ...schedule.Operation) {
 	now, byWorker := time.Now(), map[*worker][]schedule.Operation{}
 	var behind []lb.PoolID // their workers are busy
-	ls.mu.Lock()           // held throughout, so that no worker ends in between
+	ws.mu.Lock()           // held throughout, so that no worker ends in between
 	for _, op := range ops {
-		l := ls.getWorker(op.Pool.LoadBalancer)
-		byWorker[l] = append(byWorker[l], op)
+		w := ws.getWorker(op.Pool.LoadBalancer)
+		byWorker[w] = append(byWorker[w], op)
 		if !op.Exempt {
-			ls.cfg.Writes.RecordNamespace(l.id.SubscriptionID, op.Ref.Namespace, now)
+			ws.cfg.Writes.RecordNamespace(w.id.SubscriptionID, op.Ref.Namespace, now)
 		}
 		if !op.Admin && !op.IsCheck() {
-			ls.cfg.Writes.CountChange(op.Pool, op.Ref.Namespace, now)
+			ws.cfg.Writes.CountChange(op.Pool, op.Ref.Namespace, now)
 		}
-		if l.isLocked() {
+		if w.isLocked() {
 			behind = append(behind, op.Pool)
 		}
 	}
-	for l, ops := range byWorker {
-		queued, sooner := l.queue.enqueue(now, ops...)
-		ls.coalescedCount.Add(uint64(len(ops) - queued))
+	for w, ops := range byWorker {
+		queued, sooner := w.queue.enqueue(now, ops...)
+		ws.coalescedCount.Add(uint64(len(ops) - queued))
 		if queued > 0 || sooner {
-			l.queue.wakeWorker()
+			w.queue.wakeWorker()
 		}
 	}
-	ls.mu.Unlock()
+	ws.mu.Unlock()
 	for _, pool := range behind {
-		if l := ls.findWorker(pool); l != nil {
-			if w, isNew := l.queue.behindWait(pool.Key()); isNew {
-				ls.cfg.Reporter.ReportWait(w)
+		if w := ws.findWorker(pool); w != nil {
+			if wait, isNew := w.queue.behindWait(pool.Key()); isNew {
+				ws.cfg.Reporter.ReportWait(wait)
 			}
 		}
 	}
 }
 
-func (ls *Workers) findWorker(pool lb.PoolID) *worker {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	return ls.workers[pool.LoadBalancer.Key()]
+func (ws *Workers) findWorker(pool lb.PoolID) *worker {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	return ws.workers[pool.LoadBalancer.Key()]
 }
 
 // RemoveService removes a Service's operations, parked ones included, and returns their number.
-func (ls *Workers) RemoveService(name schedule.ServiceName) int {
+func (ws *Workers) RemoveService(name schedule.ServiceName) int {
 	n := 0
-	for _, l := range ls.listWorkers() {
-		n += l.queue.removeMatching(func(op schedule.Operation) bool { return op.Service == name })
+	for _, w := range ws.listWorkers() {
+		n += w.queue.removeMatching(func(op schedule.Operation) bool { return op.Service == name })
 	}
 	return n
 }
 
 // Resume ends the waits for Weir's own dependencies once they are ready.
-func (ls *Workers) Resume() {
-	for _, l := range ls.listWorkers() {
-		l.queue.releaseHeld()
+func (ws *Workers) Resume() {
+	for _, w := range ws.listWorkers() {
+		w.queue.releaseHeld()
 	}
 }
 
 // Retry makes a BackendPool's operations due with all retries, once per interval. Retry-After and pace apply.
-func (ls *Workers) Retry(ref schedule.Ref) {
-	for _, l := range ls.listWorkers() {
-		resetRetries(l.queue, ref, time.Now())
+func (ws *Workers) Retry(ref schedule.Ref) {
+	for _, w := range ws.listWorkers() {
+		resetRetries(w.queue, ref, time.Now())
 	}
 }
 
 // Drop removes a BackendPool's operations and stops its machine writes. Retry-After is kept.
-func (ls *Workers) Drop(ref schedule.Ref) {
-	for _, l := range ls.listWorkers() {
-		l.queue.removeMatching(func(op schedule.Operation) bool { return op.Ref == ref })
-		for _, pool := range releasePools(l.queue, ref) {
-			ls.cfg.Members.Forget(pool)
+func (ws *Workers) Drop(ref schedule.Ref) {
+	for _, w := range ws.listWorkers() {
+		w.queue.removeMatching(func(op schedule.Operation) bool { return op.Ref == ref })
+		for _, pool := range releasePools(w.queue, ref) {
+			ws.cfg.Members.Forget(pool)
 		}
 	}
 }
 
 // Forget drops a pool with its history, and stops a worker without pools once it is idle.
-func (ls *Workers) Forget(pool lb.PoolID) {
-	ls.cfg.Writes.RemovePool(pool)
-	if ls.cfg.Members != nil {
-		ls.cfg.Members.Forget(pool)
+func (ws *Workers) Forget(pool lb.PoolID) {
+	ws.cfg.Writes.RemovePool(pool)
+	if ws.cfg.Members != nil {
+		ws.cfg.Members.Forget(pool)
 	}
-	if l := ls.findWorker(pool); l != nil {
-		l.queue.removePool(pool.Key())
-		ls.removeIfIdle(l)
+	if w := ws.findWorker(pool); w != nil {
+		w.queue.removePool(pool.Key())
+		ws.removeIfIdle(w)
 	}
 }
 
-func (ls *Workers) removeIfIdle(l *worker) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	if ls.workers[l.id.Key()] != l || !l.queue.isEmpty() {
+func (ws *Workers) removeIfIdle(w *worker) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if ws.workers[w.id.Key()] != w || !w.queue.isEmpty() {
 		return
 	}
 	select {
-	case l.slot <- struct{}{}: // never released, so nobody else acquires it
-		delete(ls.workers, l.id.Key())
-		close(l.stopped)
+	case w.slot <- struct{}{}: // never released, so nobody else acquires it
+		delete(ws.workers, w.id.Key())
+		close(w.stopped)
 	default:
 	}
 }
 
 // IsInSync reports whether a pool is known to hold this membership, and nothing pending could change it.
-func (ls *Workers) IsInSync(pool lb.PoolID, fingerprint uint64) bool {
-	l := ls.findWorker(pool)
-	if l == nil || !l.queue.isInSync(pool.Key(), fingerprint) {
+func (ws *Workers) IsInSync(pool lb.PoolID, fingerprint uint64) bool {
+	w := ws.findWorker(pool)
+	if w == nil || !w.queue.isInSync(pool.Key(), fingerprint) {
 		return false
 	}
-	ls.knownCount.Add(1)
+	ws.knownCount.Add(1)
 	return true
 }
 
 // Lock excludes pool writes of a load balancer until unlock. The holder passes pools to StagePools.
-func (ls *Workers) Lock(ctx context.Context, id lb.LoadBalancerID) (unlock func(), err error) {
+func (ws *Workers) Lock(ctx context.Context, id lb.LoadBalancerID) (unlock func(), err error) {
 	for {
-		ls.mu.Lock()
-		l := ls.getWorker(id)
-		ls.mu.Unlock()
-		switch err := l.lock(ctx); {
+		ws.mu.Lock()
+		w := ws.getWorker(id)
+		ws.mu.Unlock()
+		switch err := w.lock(ctx); {
 		case err == nil:
-			return func() { l.unlock(); ls.removeIfIdle(l) }, nil
+			return func() { w.unlock(); ws.removeIfIdle(w) }, nil
 		case !errors.Is(err, errWorkerStopped):
 			return nil, err
 		}
@@ -211,64 +211,64 @@ func (ls *Workers) Lock(ctx context.Context, id lb.LoadBalancerID) (unlock func(
 }
 
 // Backlog returns what waits now, in O(pools).
-func (ls *Workers) Backlog() Backlog {
+func (ws *Workers) Backlog() Backlog {
 	var b Backlog
 	now := time.Now()
-	for _, l := range ls.listWorkers() {
-		b = l.queue.addBacklog(b, now)
+	for _, w := range ws.listWorkers() {
+		b = w.queue.addBacklog(b, now)
 	}
 	return b
 }
 
 // CountAvoided counts operations that cost nothing: coalesced ones, and those for pools in sync.
-func (ls *Workers) CountAvoided() (coalesced, known uint64) {
-	return ls.coalescedCount.Load(), ls.knownCount.Load()
+func (ws *Workers) CountAvoided() (coalesced, known uint64) {
+	return ws.coalescedCount.Load(), ws.knownCount.Load()
 }
 
 // CountSerial counts the load balancers where pool writes do not overlap now.
-func (ls *Workers) CountSerial() (n int) {
-	for _, l := range ls.listWorkers() {
-		if l.isSerial.Load() {
+func (ws *Workers) CountSerial() (n int) {
+	for _, w := range ws.listWorkers() {
+		if w.isSerial.Load() {
 			n++
 		}
 	}
 	return n
 }
 
-// getWorker returns the worker of a load balancer, started if new. The caller holds ls.mu.
-func (ls *Workers) getWorker(id lb.LoadBalancerID) *worker {
-	l := ls.workers[id.Key()]
-	if l == nil {
-		l = newWorker(id, &ls.cfg)
-		l.removeIfIdle = func() { ls.removeIfIdle(l) }
-		ls.workers[id.Key()] = l
-		if ls.startWorker != nil {
-			ls.startWorker(l)
+// getWorker returns the worker of a load balancer, started if new. The caller holds ws.mu.
+func (ws *Workers) getWorker(id lb.LoadBalancerID) *worker {
+	w := ws.workers[id.Key()]
+	if w == nil {
+		w = newWorker(id, &ws.cfg)
+		w.removeIfIdle = func() { ws.removeIfIdle(w) }
+		ws.workers[id.Key()] = w
+		if ws.startWorker != nil {
+			ws.startWorker(w)
 		}
 	}
-	return l
+	return w
 }
 
-func (ls *Workers) listWorkers() []*worker {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	return slices.Collect(maps.Values(ls.workers))
+func (ws *Workers) listWorkers() []*worker {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	return slices.Collect(maps.Values(ws.workers))
 }
 
-// StagePools returns the pools for a write of the whole load balancer. New pools, which have no etag, are made empty:
-// Azure was seen to ignore existing pools in such a write, and to create new ones empty. The caller holds Lock, also
-// when it calls written with the pools after the write, or with nil if the write failed or was not sent; mayLand is then
-// true if it may still take effect.
-func (ls *Workers) StagePools(id lb.LoadBalancerID, pools []lb.Pool) (next []lb.Pool, written func(shown []lb.Pool, mayLand bool)) {
-	ls.mu.Lock()
-	l := ls.getWorker(id)
-	ls.mu.Unlock()
+// StagePools returns the pools for a write of the whole load balancer. New pools, which have no etag, are sent empty:
+// Azure ignores existing pools in such a write, and creates new ones empty. After the write the caller calls written
+// with the pools that Azure shows. If the write failed or was not sent, shown is nil, and mayLand is true if the write
+// may still take effect. The caller holds Lock during both calls.
+func (ws *Workers) StagePools(id lb.LoadBalancerID, pools []lb.Pool) (next []lb.Pool, written func(shown []lb.Pool, mayLand bool)) {
+	ws.mu.Lock()
+	w := ws.getWorker(id)
+	ws.mu.Unlock()
 	next = slices.Clone(pools)
 	var created []lb.PoolKey
 	for i, p := range next {
 		if p.Etag == "" {
 			next[i].Addresses = nil
-			created = append(created, l.poolKey(p))
+			created = append(created, w.poolKey(p))
 		}
 	}
 	return next, func(shown []lb.Pool, mayLand bool) {
@@ -277,13 +277,13 @@ func (ls *Workers) StagePools(id lb.LoadBalancerID, pools []lb.Pool) (next []lb.
 			var empty []lb.PoolKey
 			for _, p := range shown {
 				if len(p.Addresses) == 0 {
-					empty = append(empty, l.poolKey(p))
+					empty = append(empty, w.poolKey(p))
 				}
 			}
-			l.queue.fillPools(empty, func(w *poolEntry) bool { return w.syncedFingerprint == nil && len(w.ops) == 0 && !w.inFlight }) // a lost write has created it
-			l.queue.fillPools(created, func(*poolEntry) bool { return true })
+			w.queue.fillPools(empty, func(p *poolEntry) bool { return p.syncedFingerprint == nil && len(p.ops) == 0 && !p.inFlight }) // a lost write has created it
+			w.queue.fillPools(created, func(*poolEntry) bool { return true })
 		case mayLand: // pools known to be missing are handled elsewhere
-			l.queue.fillPools(created, func(w *poolEntry) bool { return w.syncedFingerprint != nil })
+			w.queue.fillPools(created, func(p *poolEntry) bool { return p.syncedFingerprint != nil })
 		}
 	}
 }
@@ -292,9 +292,9 @@ func (ls *Workers) StagePools(id lb.LoadBalancerID, pools []lb.Pool) (next []lb.
 func (q *queue) fillPools(created []lb.PoolKey, match func(*poolEntry) bool) {
 	q.mu.Lock()
 	for _, key := range created {
-		if w := q.pools[key]; w != nil && match(w) {
-			w.syncedFingerprint = nil
-			q.setOps(key, w, schedule.MergeOperations(w.ops, w.subject.NewFill(time.Now())))
+		if p := q.pools[key]; p != nil && match(p) {
+			p.syncedFingerprint = nil
+			q.setOps(key, p, schedule.MergeOperations(p.ops, p.subject.NewFill(time.Now())))
 		}
 	}
 	q.mu.Unlock()

@@ -120,13 +120,13 @@ func TestABusyPoolCostsItsNeighbourNothingButTheLanesTime(t *testing.T) {
 
 func TestLanesOfTwoLoadBalancersRunSideBySide(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
-		one, two := poolID("one", "first"), poolID("two", "second")
-		w.pool(one, "")
+		single, two := poolID("one", "first"), poolID("two", "second")
+		w.pool(single, "")
 		w.pool(two, "")
-		w.change(one, "n1=10.0.0.1")
+		w.change(single, "n1=10.0.0.1")
 		w.change(two, "n1=10.0.0.1")
 		w.wait(debounce + w.writeTime)
-		w.expectPool(one, "n1=10.0.0.1")
+		w.expectPool(single, "n1=10.0.0.1")
 		w.expectPool(two, "n1=10.0.0.1")
 	})
 }

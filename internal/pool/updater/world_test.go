@@ -151,12 +151,12 @@ func (w *world) expectReports(want ...string) {
 	var got []string
 	for _, r := range w.reports {
 		line := r.Ref.Name + " " + string(r.Outcome)
-		for _, told := range []struct {
+		for _, reported := range []struct {
 			word schedule.Notification
 			to   []schedule.ServiceName
 		}{{schedule.NotifyUpdated, r.Updated}, {schedule.NotifyRetrying, r.Retrying}, {schedule.NotifyFailed, r.Failed}} {
-			for _, s := range told.to {
-				line += " " + string(told.word) + ":" + s.Name
+			for _, s := range reported.to {
+				line += " " + string(reported.word) + ":" + s.Name
 			}
 		}
 		got = append(got, line+spellAdmin(r))

@@ -39,15 +39,15 @@ func ReadCapabilities(ctx context.Context, target rest.Interface) (version strin
 		return "", nil, fmt.Errorf("kinds of the target: %w", err)
 	}
 	of := make([][]string, len(versions))
-	all, ctx := errgroup.WithContext(ctx)
-	all.SetLimit(maxConcurrentRequests)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(maxConcurrentRequests)
 	for i, version := range versions {
-		all.Go(func() (err error) {
+		group.Go(func() (err error) {
 			of[i], err = r.readKinds(ctx, version)
 			return err
 		})
 	}
-	if err := all.Wait(); err != nil {
+	if err := group.Wait(); err != nil {
 		return "", nil, fmt.Errorf("kinds of the target: %w", err)
 	}
 	return info.GitVersion, slices.Concat(of...), nil
@@ -76,22 +76,22 @@ func (r *kindReader) readGroupVersions(ctx context.Context) ([]string, error) {
 	if err := errors.Join(getJSON(ctx, r.target, "/api", &core), getJSON(ctx, r.target, "/apis", &named)); err != nil {
 		return nil, err
 	}
-	var all []string
+	var versions []string
 	for _, version := range core.Versions {
-		all = append(all, version)
+		versions = append(versions, version)
 		if err := r.countBytes(len(version)); err != nil {
 			return nil, err
 		}
 	}
 	for _, group := range named.Groups {
 		for _, version := range group.Versions {
-			all = append(all, version.GroupVersion)
+			versions = append(versions, version.GroupVersion)
 			if err := r.countBytes(len(version.GroupVersion)); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return all, nil
+	return versions, nil
 }
 
 func (r *kindReader) readKinds(ctx context.Context, groupVersion string) ([]string, error) {
@@ -103,7 +103,7 @@ func (r *kindReader) readKinds(ctx context.Context, groupVersion string) ([]stri
 	if err := getJSON(ctx, r.target, path, &list); err != nil {
 		return nil, err
 	}
-	all, seen := []string{groupVersion}, map[string]bool{}
+	kinds, seen := []string{groupVersion}, map[string]bool{}
 	for _, resource := range list.Resources {
 		if seen[resource.Kind] {
 			continue
@@ -112,9 +112,9 @@ func (r *kindReader) readKinds(ctx context.Context, groupVersion string) ([]stri
 		if err := r.countBytes(len(groupVersion) + len(resource.Kind)); err != nil {
 			return nil, err
 		}
-		all = append(all, groupVersion+"/"+resource.Kind)
+		kinds = append(kinds, groupVersion+"/"+resource.Kind)
 	}
-	return all, nil
+	return kinds, nil
 }
 
 func getJSON(ctx context.Context, target rest.Interface, path string, into any) error {

@@ -61,20 +61,20 @@ func newChart(t *testing.T, files map[string]string) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	zip := gzip.NewWriter(&out)
-	all := tar.NewWriter(zip)
+	archive := tar.NewWriter(zip)
 	if files["Chart.yaml"] == "" {
 		files["Chart.yaml"] = "{apiVersion: v2, name: shop, version: 1.2.3}"
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		head := &tar.Header{Name: "shop/" + name, Mode: 0o600, Size: int64(len(files[name]))}
-		if err := all.WriteHeader(head); err != nil {
+		if err := archive.WriteHeader(head); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := all.Write([]byte(files[name])); err != nil {
+		if _, err := archive.Write([]byte(files[name])); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(all.Close(), zip.Close()); err != nil {
+	if err := errors.Join(archive.Close(), zip.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()
@@ -88,9 +88,9 @@ func requestOf(chart []byte, values ...string) Request {
 	return r
 }
 
-func textOf(all []Document) string {
+func textOf(documents []Document) string {
 	var out []string
-	for _, d := range all {
+	for _, d := range documents {
 		out = append(out, strings.TrimSpace(d.Text))
 	}
 	return strings.Join(out, "; ")
@@ -107,11 +107,11 @@ func TestChartIsRendered(t *testing.T) {
 		"templates/tests/test.yaml": `{kind: Pod, metadata: {name: t, annotations: {helm.sh/hook: "test, test-success"}}}`,
 		"f.txt":                     "here",
 	})
-	all, err := RenderChart(t.Context(), requestOf(chart, "{a: from, b: from}", `{"b":"inline"}`))
+	rendered, err := RenderChart(t.Context(), requestOf(chart, "{a: from, b: from}", `{"b":"inline"}`))
 	want := "kind: CustomResourceDefinition; " +
 		"{kind: ServiceAccount, on: v1.37.2, apps: true, more: false, file: here}; " +
 		"{kind: Deployment, of: from/inline/chart, as: edge.far}"
-	if got := textOf(all); err != nil || got != want {
+	if got := textOf(rendered); err != nil || got != want {
 		t.Errorf("got %s, %v\nwant %s", got, err, want)
 	}
 }
@@ -121,20 +121,20 @@ func TestChartIsRefused(t *testing.T) {
 	hook := func(kind string) map[string]string {
 		return map[string]string{"templates/h.yaml": "{kind: Job, metadata: {name: migrate, annotations: {helm.sh/hook: '" + kind + "'}}}"}
 	}
-	one := func(text string) map[string]string { return map[string]string{"templates/a.yaml": text} }
+	single := func(text string) map[string]string { return map[string]string{"templates/a.yaml": text} }
 	for want, files := range map[string]map[string]string{
 		"Job migrate of shop/templates/h.yaml is a hook (pre-install), and hooks are not run": hook("pre-install"),
 		"is a hook (post-upgrade)":           hook("test, Post-Upgrade"),
 		"is a hook (crd-install)":            hook("crd-install"),
 		"is a hook (unheard)":                hook("unheard"),
-		"no more of it":                      one(`{{ fail "no more of it" }}`),
-		"nil pointer":                        one(`{{ .Values.a.b.c }}`),
-		"function \"env\" not defined":       one(`{{ env "HOME" }}`),
-		"function \"expandenv\" not defined": one(`{{ expandenv "$HOME" }}`),
+		"no more of it":                      single(`{{ fail "no more of it" }}`),
+		"nil pointer":                        single(`{{ .Values.a.b.c }}`),
+		"function \"env\" not defined":       single(`{{ env "HOME" }}`),
+		"function \"expandenv\" not defined": single(`{{ expandenv "$HOME" }}`),
 		"it is of type library":              {"Chart.yaml": "{apiVersion: v2, name: shop, version: 1.2.3, type: library}"},
 		"it is for Kubernetes >=2.0.0":       {"Chart.yaml": "{apiVersion: v2, name: shop, version: 1.2.3, kubeVersion: '>=2.0.0'}"},
 		"the chart redis, on which it":       {"Chart.yaml": "{apiVersion: v2, name: shop, version: 1.2.3, dependencies: [{name: redis, version: 1.0.0}]}"},
-		"more than 1 MiB":                    one(`{{ repeat 1100000 "x" }}`),
+		"more than 1 MiB":                    single(`{{ repeat 1100000 "x" }}`),
 		"maximum size":                       {"bomb": strings.Repeat("x", maxChartBytes+1)},
 	} {
 		_, err := RenderChart(t.Context(), requestOf(newChart(t, files)))
@@ -145,17 +145,17 @@ func TestChartIsRefused(t *testing.T) {
 	if _, err := RenderChart(t.Context(), requestOf([]byte("text"))); err == nil || !strings.Contains(err.Error(), "it is no packed chart") {
 		t.Errorf("no chart: %v", err)
 	}
-	if _, err := RenderChart(t.Context(), requestOf(newChart(t, one("")), "- 1")); err == nil || !strings.Contains(err.Error(), "values") {
+	if _, err := RenderChart(t.Context(), requestOf(newChart(t, single("")), "- 1")); err == nil || !strings.Contains(err.Error(), "values") {
 		t.Errorf("no values: %v", err)
 	}
-	if _, err := RenderChart(t.Context(), requestOf(newChart(t, one("")), "a: b\n---\nc: d\n")); err == nil || !strings.Contains(err.Error(), "values: text follows the end") {
+	if _, err := RenderChart(t.Context(), requestOf(newChart(t, single("")), "a: b\n---\nc: d\n")); err == nil || !strings.Contains(err.Error(), "values: text follows the end") {
 		t.Errorf("values of two documents: %v", err)
 	}
 }
 
 // A hostile chart is limited in time, memory and access.
 func TestChartIsBounded(t *testing.T) {
-	one := func(text string) Request { return requestOf(newChart(t, map[string]string{"templates/a.yaml": text})) }
+	single := func(text string) Request { return requestOf(newChart(t, map[string]string{"templates/a.yaml": text})) }
 	for name, tt := range map[string]struct{ text, want string }{
 		"time":      {`{{ range $a := until 100000 }}{{ range $b := until 100000 }}{{ end }}{{ end }}`, "s of CPU"},
 		"memory":    {`{{ $x := "x" }}{{ range until 40 }}{{ $x = printf "%s%s" $x $x }}{{ end }}`, "of memory"},
@@ -164,7 +164,7 @@ func TestChartIsBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()
-			_, err := RenderChart(t.Context(), one(tt.text))
+			_, err := RenderChart(t.Context(), single(tt.text))
 			if got, ok := errors.AsType[Error](err); !ok || !strings.Contains(got.Text, tt.want) || len(got.Text) > maxErrorBytes {
 				t.Errorf("after %s: %v", time.Since(began), err)
 			}
@@ -172,12 +172,12 @@ func TestChartIsBounded(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := RenderChart(ended, one("")); !errors.Is(err, context.Canceled) {
+	if _, err := RenderChart(ended, single("")); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the attempt's end: %v", err)
 	}
 	t.Setenv("WEIR_SECRET", "hunter2")
-	all, err := RenderChart(t.Context(), one(`{a: "{{ getHostByName "localhost" }}", b: "{{ lookup "v1" "Secret" "a" "b" }}", c: "{{ .Files.Get "/etc/hostname" }}{{ .Files.Get "../../etc/hostname" }}{{ osBase "/x/y" }}"}`))
-	if got := textOf(all); err != nil || got != `{a: "", b: "map[]", c: "y"}` {
+	rendered, err := RenderChart(t.Context(), single(`{a: "{{ getHostByName "localhost" }}", b: "{{ lookup "v1" "Secret" "a" "b" }}", c: "{{ .Files.Get "/etc/hostname" }}{{ .Files.Get "../../etc/hostname" }}{{ osBase "/x/y" }}"}`))
+	if got := textOf(rendered); err != nil || got != `{a: "", b: "map[]", c: "y"}` {
 		t.Errorf("it sees %s, %v", got, err)
 	}
 	schema := requestOf(newChart(t, map[string]string{"values.schema.json": `{"$ref": "file:///etc/passwd"}`, "templates/a.yaml": "{a: 1}"}))

@@ -60,11 +60,11 @@ func renderChart(r Request) ([]Document, error) {
 	caps.KubeVersion, caps.APIVersions = *version, common.VersionSet(r.APIVersions)
 	as := common.ReleaseOptions{Name: r.ReleaseName, Namespace: r.Namespace, Revision: 1, IsInstall: true}
 	// Skip schema validation: a schema may refer to remote URLs.
-	all, err := util.ToRenderValuesWithSchemaValidation(c, values, as, caps, true)
+	renderValues, err := util.ToRenderValuesWithSchemaValidation(c, values, as, caps, true)
 	if err != nil {
 		return nil, err
 	}
-	files, err := engine.Render(c, all)
+	files, err := engine.Render(c, renderValues)
 	if err != nil {
 		return nil, err
 	}
@@ -104,10 +104,10 @@ func checkInstall(c *chart.Chart, version *common.KubeVersion) error {
 }
 
 func sortDocuments(c *chart.Chart, files map[string]string) ([]Document, error) {
-	var all []Document
+	var documents []Document
 	size := 0
 	for _, crd := range c.CRDObjects() {
-		all = append(all, Document{crd.Filename, string(crd.File.Data)})
+		documents = append(documents, Document{crd.Filename, string(crd.File.Data)})
 		size += len(crd.File.Data)
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -123,9 +123,9 @@ func sortDocuments(c *chart.Chart, files map[string]string) ([]Document, error) 
 		return nil, err
 	}
 	for _, m := range sorted {
-		all = append(all, Document{m.Name, m.Content})
+		documents = append(documents, Document{m.Name, m.Content})
 	}
-	return all, nil
+	return documents, nil
 }
 
 // rejectHooks rejects hooks, which do not fit repeated attempts, except tests.

@@ -95,8 +95,8 @@ const (
 // CachedWanted returns the Wanted of a cached Provision.
 func CachedWanted(p *v1alpha1.Provision) Wanted {
 	wanted := Wanted{Job: p.Annotations[cachedJob]}
-	if why := p.Annotations[cachedRejection]; why != "" {
-		wanted.Rejection = errors.New(why)
+	if reason := p.Annotations[cachedRejection]; reason != "" {
+		wanted.Rejection = errors.New(reason)
 	}
 	return wanted
 }

@@ -9,8 +9,8 @@ import (
 	"weir.dev/weir/internal/ratelimit"
 )
 
-// FinishAttempt returns the state after the running attempt. why is the failure as text.
-func (s State) FinishAttempt(o Outcome, in Input, why string, now time.Time) (State, []Event) {
+// FinishAttempt returns the state after the running attempt. reason is the text of the failure.
+func (s State) FinishAttempt(o Outcome, in Input, reason string, now time.Time) (State, []Event) {
 	s.StartedAt = time.Time{}
 	s.Since, s.EndedAt = now, now
 	if o.NotBefore.After(now) {
@@ -27,21 +27,21 @@ func (s State) FinishAttempt(o Outcome, in Input, why string, now time.Time) (St
 		return s, []Event{{Reason: ReasonSucceeded, Message: fmt.Sprintf("provisioned by %s", which)}}
 	case s.SpecDigest != in.SpecDigest: // the spec changed: start over
 		s.Phase = Waiting
-		return s, []Event{{true, ReasonRetrying, fmt.Sprintf("%s failed: %s; what is wanted has changed since it began, and is tried now", which, why)}}
+		return s, []Event{{true, ReasonRetrying, fmt.Sprintf("%s failed: %s; what is wanted has changed since it began, and is tried now", which, reason)}}
 	case o.Result == ResultInvalid:
 		s.Phase = Failed
-		return s, []Event{{true, ReasonFailed, fmt.Sprintf("%s failed, and a retry cannot help: %s", which, why)}}
+		return s, []Event{{true, ReasonFailed, fmt.Sprintf("%s failed, and a retry cannot help: %s", which, reason)}}
 	case s.Cancelled:
 		s.Phase = Cancelled
-		return s, []Event{{true, ReasonCancelled, fmt.Sprintf("%s failed: %s; no other follows, for they were cancelled", which, why)}}
+		return s, []Event{{true, ReasonCancelled, fmt.Sprintf("%s failed: %s; no other follows, for they were cancelled", which, reason)}}
 	case s.Attempts > in.Policy.Retries:
 		s.Phase = Failed
-		return s, []Event{{true, ReasonFailed, fmt.Sprintf("given up after %s, the last of which failed: %s", attemptCount(s.Attempts), why)}}
+		return s, []Event{{true, ReasonFailed, fmt.Sprintf("given up after %s, the last of which failed: %s", attemptCount(s.Attempts), reason)}}
 	case in.Policy.Horizon > 0 && s.TotalWait >= in.Policy.Horizon:
 		s.Phase = Failed
-		return s, []Event{{true, ReasonFailed, fmt.Sprintf("given up after %s and %s of waiting: %s", attemptCount(s.Attempts), s.TotalWait, why)}}
+		return s, []Event{{true, ReasonFailed, fmt.Sprintf("given up after %s and %s of waiting: %s", attemptCount(s.Attempts), s.TotalWait, reason)}}
 	}
 	s.Phase = Waiting
 	return s, []Event{{true, ReasonRetrying, fmt.Sprintf("%s of %d failed: %s; the next begins at %s",
-		which, in.Policy.Retries+1, why, s.NextAttemptAt(in.Policy).UTC().Format(time.RFC3339))}}
+		which, in.Policy.Retries+1, reason, s.NextAttemptAt(in.Policy).UTC().Format(time.RFC3339))}}
 }

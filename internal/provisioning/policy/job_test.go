@@ -9,7 +9,7 @@ func TestNextOfJob(t *testing.T) {
 	const attempt = 7
 	for _, tt := range []struct {
 		name      string
-		is        *Job
+		want      *Job
 		anew, old JobAction // step not started with its input, and started
 	}{
 		{"there is none", nil, CreateJob, CreateJob},
@@ -25,10 +25,10 @@ func TestNextOfJob(t *testing.T) {
 		{"one of an earlier attempt has failed for good", &Job{Attempt: 6, End: ResultInvalid}, DeleteJob, DeleteJob},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := NextJobAction(tt.is, false, attempt); got != tt.anew {
+			if got := NextJobAction(tt.want, false, attempt); got != tt.anew {
 				t.Errorf("before it has begun: %s, want %s", got, tt.anew)
 			}
-			if got := NextJobAction(tt.is, true, attempt); got != tt.old {
+			if got := NextJobAction(tt.want, true, attempt); got != tt.old {
 				t.Errorf("once it has begun: %s, want %s", got, tt.old)
 			}
 		})

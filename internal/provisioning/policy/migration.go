@@ -79,12 +79,12 @@ func NextMigrationAction(migration Migration, s MigrationStep) (MigrationAction,
 
 func (m Migration) nextAfterRequest(s MigrationStep) (MigrationAction, string) {
 	isOurs := s.RecordedID != "" && m.Status.AnsweredRequest != nil && m.Status.AnsweredRequest.ID == s.RecordedID
-	why := strings.Join(m.Status.Reasons, "; ")
+	reason := strings.Join(m.Status.Reasons, "; ")
 	switch {
 	case isOurs && m.Status.State == phase.ProgressRejected && !s.isRepeat():
-		return RejectMigration, "something keeps it from starting: " + why
+		return RejectMigration, "something keeps it from starting: " + reason
 	case isOurs && m.Status.State == phase.ProgressFailed && s.RecordedID == s.RequestID:
-		return FailMigration, "it was given up: " + why
+		return FailMigration, "it was given up: " + reason
 	case m.Journal.CompletedUndo != nil && (isOurs || s.WasRunning) && !s.isRepeat():
 		return RejectMigration, "it was undone there, requested " + m.Journal.CompletedUndo.String()
 	case isOurs && s.RecordedID == s.RequestID:

@@ -13,19 +13,19 @@ import (
 
 // parseSteps parses steps: "a b:a c:" is a, b after a, and c after none.
 func parseSteps(text string) []Step {
-	var all []Step
+	var steps []Step
 	for word := range strings.FieldsSeq(text) {
-		name, on, says := strings.Cut(word, ":")
+		name, on, want := strings.Cut(word, ":")
 		s := Step{Name: name}
-		if says {
+		if want {
 			s.DependsOn = strings.FieldsFunc(on, func(r rune) bool { return r == ',' })
 		}
-		if says && s.DependsOn == nil {
+		if want && s.DependsOn == nil {
 			s.DependsOn = []string{}
 		}
-		all = append(all, s)
+		steps = append(steps, s)
 	}
-	return all
+	return steps
 }
 
 func TestOrder(t *testing.T) {
@@ -41,13 +41,13 @@ func TestOrder(t *testing.T) {
 		"a b:a,elsewhere": "step b depends on step elsewhere, which is not there",
 		"z:a a:b b:a":     "steps wait for each other: a, which waits for b, which waits for a",
 	} {
-		all := parseSteps(steps)
-		o, err := OrderSteps(all)
+		list := parseSteps(steps)
+		o, err := OrderSteps(list)
 		got := fmt.Sprint(err)
 		if err == nil {
 			var names []string
 			for _, i := range o.Steps {
-				names = append(names, all[i].Name)
+				names = append(names, list[i].Name)
 			}
 			got = strings.Join(names, " ")
 		}
@@ -58,7 +58,7 @@ func TestOrder(t *testing.T) {
 }
 
 // Only its dependencies hold a step back.
-func TestWhatAStepWaitsFor(t *testing.T) {
+func TestStepDependencies(t *testing.T) {
 	o, err := OrderSteps(parseSteps("a b:a c:a d e:"))
 	if err != nil {
 		t.Fatal(err)

@@ -110,7 +110,7 @@ func ResolvePolicy(layers ...Layer) (Policy, []Value, error) {
 			*interval, from[name] = p.MinInterval, FromMinimum
 		}
 	}
-	var all []Value
+	var values []Value
 	for _, v := range []Value{
 		{Name: "retries", Value: strconv.Itoa(p.Retries)}, {Name: "initialInterval", Value: p.Initial.String()},
 		{Name: "factor", Value: strconv.FormatFloat(p.Factor, 'f', -1, 64)}, {Name: "maxInterval", Value: p.MaxInterval.String()},
@@ -120,9 +120,9 @@ func ResolvePolicy(layers ...Layer) (Policy, []Value, error) {
 		if step, ok := from[v.Name]; ok {
 			v.From = step
 		}
-		all = append(all, v)
+		values = append(values, v)
 	}
-	return p, all, refused
+	return p, values, refused
 }
 
 func (l Layer) applyTo(p *Policy, from map[string]string) error {

@@ -21,51 +21,51 @@ type failingProvision struct {
 }
 
 // runUntilIdle returns false if an attempt or probe ignored NotBefore.
-func (l *failingProvision) runUntilIdle(t *rapid.T, until time.Time, probes bool) {
+func (f *failingProvision) runUntilIdle(t *rapid.T, until time.Time, probes bool) {
 	for {
-		s, d := l.state.NextAction(l.in, l.now)
-		l.state = s
+		s, d := f.state.NextAction(f.in, f.now)
+		f.state = s
 		switch d.Action {
 		case StartAttempt:
-			if l.now.Before(l.named) {
-				t.Fatalf("an attempt begins at %s, the server named %s", l.now, l.named)
+			if f.now.Before(f.named) {
+				t.Fatalf("an attempt begins at %s, the server named %s", f.now, f.named)
 			}
-			l.begins = append(l.begins, l.now)
-			l.now = l.now.Add(time.Minute)
+			f.begins = append(f.begins, f.now)
+			f.now = f.now.Add(time.Minute)
 			o := Outcome{Result: ResultFailed}
-			if after := l.refuses(); after > 0 {
-				o.NotBefore = l.now.Add(after)
-				l.named = o.NotBefore
+			if after := f.refuses(); after > 0 {
+				o.NotBefore = f.now.Add(after)
+				f.named = o.NotBefore
 			}
-			l.state, _ = l.state.FinishAttempt(o, l.in, "no route", l.now)
+			f.state, _ = f.state.FinishAttempt(o, f.in, "no route", f.now)
 			continue
 		case NoAction:
 			return
 		}
 		next := d.At
 		if probes {
-			k, at := l.state.NextProbe(l.in.Probes, l.in, l.random(), l.now)
-			l.in.Probes = k
+			k, at := f.state.NextProbe(f.in.Probes, f.in, f.random(), f.now)
+			f.in.Probes = k
 			if !at.IsZero() && at.Before(next) {
-				if at.Before(l.named) {
-					t.Fatalf("knocked at %s, the server named %s", at, l.named)
+				if at.Before(f.named) {
+					t.Fatalf("knocked at %s, the server named %s", at, f.named)
 				}
-				l.now = at
-				l.made = append(l.made, at)
-				l.in.Probes = l.state.RecordProbe(k, l.up(), l.in.Policy, l.random(), l.now)
+				f.now = at
+				f.made = append(f.made, at)
+				f.in.Probes = f.state.RecordProbe(k, f.up(), f.in.Policy, f.random(), f.now)
 				continue
 			}
 		}
 		if next.After(until) {
 			return
 		}
-		l.now = next
+		f.now = next
 	}
 }
 
 // Probes cause no additional attempts, delay none, start none before NotBefore, and are at least a
 // minute apart and at most 60 per wait.
-func TestLawKnocks(t *testing.T) {
+func TestLawProbes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := DefaultPolicy()
 		p.Retries = rapid.IntRange(0, 20).Draw(t, "retries")
@@ -74,7 +74,7 @@ func TestLawKnocks(t *testing.T) {
 		p.Horizon = time.Duration(rapid.IntRange(0, 30).Draw(t, "horizon")) * time.Hour
 		start := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 		after := rapid.SliceOfN(rapid.IntRange(-300, 300), 21, 21).Draw(t, "retry-after")
-		one := func() *failingProvision {
+		single := func() *failingProvision {
 			n := 0
 			return &failingProvision{
 				in: Input{SpecDigest: "a", Policy: p}, now: start,
@@ -83,7 +83,7 @@ func TestLawKnocks(t *testing.T) {
 				refuses: func() time.Duration { n++; return time.Duration(after[n-1]) * time.Minute },
 			}
 		}
-		without, with := one(), one()
+		without, with := single(), single()
 		until := start.Add(20000 * time.Hour)
 		without.runUntilIdle(t, until, false)
 		with.runUntilIdle(t, until, true)
@@ -107,7 +107,7 @@ func TestLawKnocks(t *testing.T) {
 }
 
 // When a target is probed, and when the next attempt starts earlier.
-func TestKnocks(t *testing.T) {
+func TestProbes(t *testing.T) {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	p := DefaultPolicy()
 	p.Initial = time.Hour

@@ -34,9 +34,9 @@ func TestLawAttempts(t *testing.T) {
 				if len(p.begins) != before {
 					t.Fatalf("%d attempts began after they were cancelled", len(p.begins)-before)
 				}
-				if again, d := p.state.cancelAttempts(p.input(), p.now()); again != p.state || d.Reason != "" {
+				if second, d := p.state.cancelAttempts(p.input(), p.now()); second != p.state || d.Reason != "" {
 					if p.state.Phase != Running {
-						t.Fatalf("cancelled twice: %+v, then %+v", p.state, again)
+						t.Fatalf("cancelled twice: %+v, then %+v", p.state, second)
 					}
 				}
 			case 1:
@@ -87,12 +87,12 @@ func TestLawAttemptsOfWhatAlwaysFails(t *testing.T) {
 		p.policy.Retries = rapid.IntRange(0, 6).Draw(t, "retries")
 		p.takes = time.Duration(rapid.IntRange(1, 40).Draw(t, "takes")) * time.Minute
 		p.server = time.Duration(rapid.IntRange(0, 90).Draw(t, "retry-after")) * time.Minute
-		asked := 0
+		requested := 0
 		for range rapid.IntRange(0, 12).Draw(t, "steps") {
 			switch rapid.IntRange(0, 2).Draw(t, "what") {
 			case 0:
 				p.setRequest(&p.asked.RetryNow)
-				asked++
+				requested++
 			case 1:
 				p.working = false // the process dies
 			case 2:
@@ -103,8 +103,8 @@ func TestLawAttemptsOfWhatAlwaysFails(t *testing.T) {
 		for range 100 { // a clock set back by an hour lengthens a wait but never ends one
 			p.advanceTime(100 * time.Hour)
 		}
-		if n := len(p.begins); n > p.policy.Retries+1+asked || n < p.policy.Retries+1 || asked == 0 && n != p.policy.Retries+1 || p.state.Phase != Failed {
-			t.Fatalf("%d attempts, with %d retries and asked for %d times; %s", n, p.policy.Retries, asked, p.state.Phase)
+		if n := len(p.begins); n > p.policy.Retries+1+requested || n < p.policy.Retries+1 || requested == 0 && n != p.policy.Retries+1 || p.state.Phase != Failed {
+			t.Fatalf("%d attempts, with %d retries and asked for %d times; %s", n, p.policy.Retries, requested, p.state.Phase)
 		}
 	})
 }
@@ -125,9 +125,9 @@ func TestLawNoMessageIsRepeated(t *testing.T) {
 		in := Input{SpecDigest: "a", Policy: DefaultPolicy(), Requests: Requests{texts.Draw(t, "cancel"), texts.Draw(t, "retry"), texts.Draw(t, "reset")}}
 		s, d := s.NextAction(in, at)
 		in.AtWork = d.Action == StartAttempt
-		again, then := s.NextAction(in, at)
-		if again != s || len(then.Events) > 0 || then.Action == StartAttempt || then.Action == ResumeAttempt {
-			t.Fatalf("first %+v %+v, then %+v %+v", s, d, again, then)
+		second, then := s.NextAction(in, at)
+		if second != s || len(then.Events) > 0 || then.Action == StartAttempt || then.Action == ResumeAttempt {
+			t.Fatalf("first %+v %+v, then %+v %+v", s, d, second, then)
 		}
 	})
 }
@@ -162,13 +162,13 @@ func TestQuotedSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, said := range []string{
+	for _, output := range []string{
 		secret, string(text), fmt.Sprintf("%q", secret), fmt.Sprintf("%+q", secret), url.QueryEscape(secret), "https://" + url.PathEscape(secret),
 		base64.StdEncoding.EncodeToString([]byte(secret)), base64.RawStdEncoding.EncodeToString([]byte(secret)), base64.URLEncoding.EncodeToString([]byte(secret)),
 		"p\\\"a<b>\\\\&/ß\\u0001", // JSON without HTML escapes
 	} {
-		if got := l.CleanText(said); !strings.Contains(got, "[hidden]") || len(got) > len(`{"password":"[hidden]"}`) {
-			t.Errorf("%s: got %s", said, got)
+		if got := l.CleanText(output); !strings.Contains(got, "[hidden]") || len(got) > len(`{"password":"[hidden]"}`) {
+			t.Errorf("%s: got %s", output, got)
 		}
 	}
 }

@@ -15,14 +15,14 @@ func (s State) handleRequests(in Input, now time.Time) (State, []Event) {
 		at, handled string
 		answer      func(State, Input, time.Time) (State, Event)
 	}
-	all := []request{ // at equal times, Cancel wins
+	requests := []request{ // at equal times, Cancel wins
 		{in.Requests.Reset, s.HandledRequests.Reset, State.resetAttempts},
 		{in.Requests.RetryNow, s.HandledRequests.RetryNow, State.retryNow},
 		{in.Requests.Cancel, s.HandledRequests.Cancel, State.cancelAttempts},
 	}
-	slices.SortStableFunc(all, func(a, b request) int { return cmp.Compare(requestTime(a.at), requestTime(b.at)) })
+	slices.SortStableFunc(requests, func(a, b request) int { return cmp.Compare(requestTime(a.at), requestTime(b.at)) })
 	var events []Event
-	for _, r := range all {
+	for _, r := range requests {
 		if r.at == "" || r.at == r.handled {
 			continue
 		}

@@ -41,11 +41,11 @@ type secretFilter struct {
 	hideAll bool
 }
 
-func (r secretFilter) addSecrets(secrets []string) secretFilter {
-	if r.hideAll || len(secrets) == 0 {
-		return r
+func (s secretFilter) addSecrets(secrets []string) secretFilter {
+	if s.hideAll || len(secrets) == 0 {
+		return s
 	}
-	size, forms := r.size, slices.Clip(r.forms)
+	size, forms := s.size, slices.Clip(s.forms)
 	add := func(form string) bool {
 		if form = strings.TrimSpace(form); len(form) < minSecretLength || len(form) > maxText {
 			return true
@@ -93,23 +93,23 @@ func eachForm(secret string, add func(string) bool) bool {
 }
 
 func secretForms(s string) []string {
-	all := []string{
+	forms := []string{
 		s, base64.StdEncoding.EncodeToString([]byte(s)), base64.RawStdEncoding.EncodeToString([]byte(s)), base64.RawURLEncoding.EncodeToString([]byte(s)),
 		url.QueryEscape(s), url.PathEscape(s),
 	}
 	text, _ := json.Marshal(s)
 	plain := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(text))
 	for _, text := range []string{strconv.Quote(s), strconv.QuoteToASCII(s), string(text), plain} {
-		all = append(all, text[1:len(text)-1])
+		forms = append(forms, text[1:len(text)-1])
 	}
-	return all
+	return forms
 }
 
-func (r secretFilter) cleanText(text string) string {
+func (s secretFilter) cleanText(text string) string {
 	switch {
-	case r.hideAll:
+	case s.hideAll:
 		return tooManyForms
-	case !r.hasSecrets:
+	case !s.hasSecrets:
 		return text
 	case len(text) > maxText:
 		return fmt.Sprintf("[hidden: a text of %d KiB is too long to search for secrets]", len(text)>>10)
@@ -117,7 +117,7 @@ func (r secretFilter) cleanText(text string) string {
 	var out strings.Builder
 	from := 0
 	for at := 0; at+minSecretLength <= len(text); {
-		n := r.matchLength(text[at:])
+		n := s.matchLength(text[at:])
 		if n == 0 {
 			at++
 			continue
@@ -133,20 +133,20 @@ func (r secretFilter) cleanText(text string) string {
 
 // matchLength returns the length of the longest form that is a prefix of text: the last one that sorts
 // before text, or one of its parents.
-func (r secretFilter) matchLength(text string) int {
-	at := sort.Search(len(r.forms), func(i int) bool { return cmp.Compare(r.forms[i], text) > 0 }) - 1
+func (s secretFilter) matchLength(text string) int {
+	at := sort.Search(len(s.forms), func(i int) bool { return cmp.Compare(s.forms[i], text) > 0 }) - 1
 	if at < 0 {
 		return 0
 	}
 	common := 0
-	for common < min(len(r.forms[at]), len(text)) && r.forms[at][common] == text[common] {
+	for common < min(len(s.forms[at]), len(text)) && s.forms[at][common] == text[common] {
 		common++
 	}
-	for at >= 0 && len(r.forms[at]) > common {
-		at = int(r.parent[at])
+	for at >= 0 && len(s.forms[at]) > common {
+		at = int(s.parent[at])
 	}
 	if at < 0 {
 		return 0
 	}
-	return len(r.forms[at])
+	return len(s.forms[at])
 }

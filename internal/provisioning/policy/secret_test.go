@@ -40,11 +40,11 @@ func TestMemoryOfRedaction(t *testing.T) {
 	const logs = 64
 	lines := func(line string) func(int) string {
 		return func(n int) string {
-			var all strings.Builder
+			var text strings.Builder
 			for i := range 4000 {
-				all.WriteString("\n" + line + strconv.Itoa(n*4000+i))
+				text.WriteString("\n" + line + strconv.Itoa(n*4000+i))
 			}
-			return all.String()
+			return text.String()
 		}
 	}
 	for name, secret := range map[string]func(int) string{
@@ -56,24 +56,24 @@ func TestMemoryOfRedaction(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := heapInUse()
-			all := make([]Log, logs)
-			for n := range all {
+			items := make([]Log, logs)
+			for n := range items {
 				if secret != nil {
-					all[n].HideSecrets(secret(n))
+					items[n].HideSecrets(secret(n))
 					continue
 				}
 				var many []string
 				for i := range 4000 {
 					many = append(many, strings.Repeat("\x01", 200)+strconv.Itoa(i*logs+n))
 				}
-				all[n].HideSecrets(many...)
+				items[n].HideSecrets(many...)
 			}
 			took := int64(heapInUse()-before) / logs
 			t.Logf("%d KiB each", took>>10)
 			if took > maxHidden+maxHidden/4 {
 				t.Errorf("%d KiB are kept by each log, want %d at most", took>>10, maxHidden>>10)
 			}
-			runtime.KeepAlive(all)
+			runtime.KeepAlive(items)
 		})
 	}
 }

@@ -42,79 +42,79 @@ func newSimulation() *simulation {
 	return &simulation{policy: DefaultPolicy(), job: "a", takes: time.Minute, outcome: ResultFailed}
 }
 
-func (p *simulation) now() time.Time {
-	return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).Add(p.passed + p.clock)
+func (sim *simulation) now() time.Time {
+	return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).Add(sim.passed + sim.clock)
 }
 
-func (p *simulation) logf(format string, args ...any) {
-	fmt.Fprintf(&p.out, "%-9s %s\n", span(p.passed), fmt.Sprintf(format, args...))
+func (sim *simulation) logf(format string, args ...any) {
+	fmt.Fprintf(&sim.out, "%-9s %s\n", span(sim.passed), fmt.Sprintf(format, args...))
 }
 
 func span(d time.Duration) string { return d.Round(time.Second).String() }
 
-func (p *simulation) input() Input {
-	return Input{SpecDigest: p.job, Policy: p.policy, Requests: p.asked, AtWork: p.working}
+func (sim *simulation) input() Input {
+	return Input{SpecDigest: sim.job, Policy: sim.policy, Requests: sim.asked, AtWork: sim.working}
 }
 
-func (p *simulation) record(s State, told []Event) {
-	if s != p.state {
-		p.writes++
+func (sim *simulation) record(s State, reported []Event) {
+	if s != sim.state {
+		sim.writes++
 	}
-	if s.Phase != p.state.Phase && s.Phase != Running && s.Phase != Waiting {
-		p.logf("%s", s.Phase)
+	if s.Phase != sim.state.Phase && s.Phase != Running && s.Phase != Waiting {
+		sim.logf("%s", s.Phase)
 	}
-	p.state = s
-	for _, w := range told {
-		p.logf("event %s: %s", w.Reason, w.Message)
+	sim.state = s
+	for _, w := range reported {
+		sim.logf("event %s: %s", w.Reason, w.Message)
 	}
 }
 
 // runStep carries out the next action and returns when to call it again; false means never.
-func (p *simulation) runStep() (time.Duration, bool) {
-	s, d := p.state.NextAction(p.input(), p.now())
-	p.record(s, d.Events)
+func (sim *simulation) runStep() (time.Duration, bool) {
+	s, d := sim.state.NextAction(sim.input(), sim.now())
+	sim.record(s, d.Events)
 	switch d.Action {
 	case StartAttempt, ResumeAttempt:
-		remaining := min(p.takes, d.At.Sub(p.now()))
-		p.working, p.ends = true, p.passed+remaining
+		remaining := min(sim.takes, d.At.Sub(sim.now()))
+		sim.working, sim.ends = true, sim.passed+remaining
 		if d.Action == StartAttempt {
-			p.begins = append(p.begins, p.passed)
-			p.early = p.early || p.passed < p.until
-			p.tooEarly = p.tooEarly || p.passed < p.after
+			sim.begins = append(sim.begins, sim.passed)
+			sim.early = sim.early || sim.passed < sim.until
+			sim.tooEarly = sim.tooEarly || sim.passed < sim.after
 		}
-		p.logf("%s attempt %d", d.Action, p.state.Attempts)
-		return p.ends, true
+		sim.logf("%s attempt %d", d.Action, sim.state.Attempts)
+		return sim.ends, true
 	case WaitUntil:
-		return p.passed + d.At.Sub(p.now()), true
+		return sim.passed + d.At.Sub(sim.now()), true
 	}
-	return p.ends, p.working
+	return sim.ends, sim.working
 }
 
-func (p *simulation) advanceTime(d time.Duration) {
-	for end := p.passed + d; ; {
-		at, more := p.runStep()
+func (sim *simulation) advanceTime(d time.Duration) {
+	for end := sim.passed + d; ; {
+		at, more := sim.runStep()
 		if !more || at > end {
-			p.passed = end
+			sim.passed = end
 			return
 		}
-		p.passed = max(p.passed, at)
-		if p.working && p.passed >= p.ends {
-			p.working = false
-			o := Outcome{Result: p.outcome}
-			if p.server > 0 && p.outcome != ResultSucceeded {
-				o.NotBefore = p.now().Add(p.server)
-				p.until = p.passed + p.server
+		sim.passed = max(sim.passed, at)
+		if sim.working && sim.passed >= sim.ends {
+			sim.working = false
+			o := Outcome{Result: sim.outcome}
+			if sim.server > 0 && sim.outcome != ResultSucceeded {
+				o.NotBefore = sim.now().Add(sim.server)
+				sim.until = sim.passed + sim.server
 			}
-			p.after = p.passed + p.policy.MinInterval
-			p.record(p.state.FinishAttempt(o, p.input(), "no route", p.now()))
+			sim.after = sim.passed + sim.policy.MinInterval
+			sim.record(sim.state.FinishAttempt(o, sim.input(), "no route", sim.now()))
 		}
 	}
 }
 
-func (p *simulation) setRequest(annotation *string) {
-	p.asks++
-	*annotation = p.now().Add(time.Duration(p.asks)).Format(time.RFC3339Nano)
-	p.runStep()
+func (sim *simulation) setRequest(annotation *string) {
+	sim.asks++
+	*annotation = sim.now().Add(time.Duration(sim.asks)).Format(time.RFC3339Nano)
+	sim.runStep()
 }
 
 // TestPlays runs the scenarios in testdata, one per promise.
@@ -162,7 +162,7 @@ func parse(t *testing.T, text string) time.Duration {
 	return d
 }
 
-func (p *simulation) setPolicy(t *testing.T, d *datadriven.TestData) {
+func (sim *simulation) setPolicy(t *testing.T, d *datadriven.TestData) {
 	var w RawPolicy
 	for _, a := range d.CmdArgs {
 		switch a.Key {
@@ -185,25 +185,25 @@ func (p *simulation) setPolicy(t *testing.T, d *datadriven.TestData) {
 		}
 	}
 	var err error
-	if p.policy, _, err = ResolvePolicy(Layer{From: "test", Raw: w}); err != nil {
+	if sim.policy, _, err = ResolvePolicy(Layer{From: "test", Raw: w}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (p *simulation) setLink(t *testing.T, d *datadriven.TestData) {
-	p.server = 0
+func (sim *simulation) setLink(t *testing.T, d *datadriven.TestData) {
+	sim.server = 0
 	for _, a := range d.CmdArgs {
 		switch a.Key {
 		case "up":
-			p.outcome = ResultSucceeded
+			sim.outcome = ResultSucceeded
 		case "down":
-			p.outcome = ResultFailed
+			sim.outcome = ResultFailed
 		case "invalid":
-			p.outcome = ResultInvalid
+			sim.outcome = ResultInvalid
 		case "takes":
-			p.takes = parse(t, a.Vals[0])
+			sim.takes = parse(t, a.Vals[0])
 		case "retry-after":
-			p.server = parse(t, a.Vals[0])
+			sim.server = parse(t, a.Vals[0])
 		}
 	}
 }

@@ -13,14 +13,14 @@ import (
 
 // openClaims includes earlier migrations.
 func (j Journal) openClaims() []LoadBalancer {
-	var all []LoadBalancer
+	var loadBalancers []LoadBalancer
 	for _, b := range append(slices.Clone(j.LoadBalancers), j.Claims...) {
 		b.Addresses = slices.DeleteFunc(slices.Clone(b.Addresses), func(a Address) bool { return !a.IsClaim })
 		if len(b.Addresses) > 0 {
-			all = append(all, b)
+			loadBalancers = append(loadBalancers, b)
 		}
 	}
-	return all
+	return loadBalancers
 }
 
 // FilterClaims returns the given addresses that are claims.
@@ -59,40 +59,40 @@ type AddressRelease struct {
 }
 
 // ReleaseAddress fails if the migration has the address, may still get it, or doesn't know it.
-func (a UserRequests) ReleaseAddress(j Journal, ip netip.Addr, request UserRequest) (UserRequests, error) {
+func (u UserRequests) ReleaseAddress(j Journal, ip netip.Addr, request UserRequest) (UserRequests, error) {
 	isClaim := false
 	for _, b := range j.openClaims() {
 		for _, address := range b.Addresses {
 			if address.IP != ip {
 				continue
 			}
-			if isClaim = true; a.FindRelease(address) == nil {
-				a.Releases = append(slices.Clone(a.Releases), AddressRelease{ip, address.Frontend, request})
+			if isClaim = true; u.FindRelease(address) == nil {
+				u.Releases = append(slices.Clone(u.Releases), AddressRelease{ip, address.Frontend, request})
 			}
 		}
 	}
 	if isClaim {
-		return a, nil
+		return u, nil
 	}
 	for _, b := range j.LoadBalancers {
 		for _, address := range b.Addresses {
 			switch {
 			case address.IP != ip:
 			case address.RejectReason != "" && j.IsOpen():
-				return a, fmt.Errorf("%s cannot be given up: the migration waits until Azure has released it. weir migrate status shows what holds it", ip)
+				return u, fmt.Errorf("%s cannot be given up: the migration waits until Azure has released it. weir migrate status shows what holds it", ip)
 			default:
-				return a, fmt.Errorf("%s cannot be given up: Azure has not refused it", ip)
+				return u, fmt.Errorf("%s cannot be given up: Azure has not refused it", ip)
 			}
 		}
 	}
-	return a, fmt.Errorf("%s cannot be given up: no migration has it on record. weir migrate status lists the addresses", ip)
+	return u, fmt.Errorf("%s cannot be given up: no migration has it on record. weir migrate status lists the addresses", ip)
 }
 
 // FindRelease returns nil if the address was not given up.
-func (a UserRequests) FindRelease(of Address) *UserRequest {
-	for i, g := range a.Releases {
+func (u UserRequests) FindRelease(of Address) *UserRequest {
+	for i, g := range u.Releases {
 		if g.Address == of.IP && g.Frontend == of.Frontend {
-			return &a.Releases[i].UserRequest
+			return &u.Releases[i].UserRequest
 		}
 	}
 	return nil

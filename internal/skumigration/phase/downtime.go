@@ -22,7 +22,7 @@ const MaxConcurrent = 20
 // new load balancers have their rules. Machines that join by network interface need about as long
 // again.
 func UnavailableTime(steps []Steps) time.Duration {
-	var all time.Duration
+	var durations time.Duration
 	for _, s := range steps {
 		var longest time.Duration
 		for _, set := range s.ScaleSets {
@@ -39,14 +39,14 @@ func UnavailableTime(steps []Steps) time.Duration {
 		switch s.Phase {
 		case PhaseStatic: // no interruption
 		case PhaseUpgrade:
-			all += max(batchCount(len(s.PublicIPs))*publicIPTime, batchCount(len(s.Put))*loadBalancerTime)
+			durations += max(batchCount(len(s.PublicIPs))*publicIPTime, batchCount(len(s.Put))*loadBalancerTime)
 		case PhaseCreate:
-			all += 2 * batchCount(len(s.Put)) * loadBalancerTime // with its rules
+			durations += 2 * batchCount(len(s.Put)) * loadBalancerTime // with its rules
 		default:
-			all += longest
+			durations += longest
 		}
 	}
-	return all
+	return durations
 }
 
 func batchCount(n int) time.Duration { return time.Duration((n + MaxConcurrent - 1) / MaxConcurrent) }

@@ -15,16 +15,16 @@ const maxSteps = 100
 // DryRun assumes that Azure carries out each step. It ends with PhaseDone, or at the first wait
 // or stop.
 func DryRun(j Journal, snapshot Snapshot) []Steps {
-	var all []Steps
+	var steps []Steps
 	for range maxSteps {
 		s := NextSteps(j, snapshot)
-		all = append(all, s)
+		steps = append(steps, s)
 		if s.Phase == PhaseDone || len(s.WaitReasons)+len(s.StopReasons) > 0 {
 			break
 		}
 		snapshot = snapshot.applySteps(s)
 	}
-	return all
+	return steps
 }
 
 func (s Snapshot) applySteps(done Steps) Snapshot {

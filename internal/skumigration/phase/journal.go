@@ -130,15 +130,15 @@ func (a Address) String() string {
 
 // publicIPIDs returns lower-case ids.
 func (j Journal) publicIPIDs() map[string]bool {
-	all := map[string]bool{}
+	ipids := map[string]bool{}
 	for _, b := range j.LoadBalancers {
 		for _, a := range b.Addresses {
 			if a.PublicIP != "" {
-				all[strings.ToLower(a.PublicIP)] = true
+				ipids[strings.ToLower(a.PublicIP)] = true
 			}
 		}
 	}
-	return all
+	return ipids
 }
 
 func (j Journal) clone() Journal {

@@ -76,11 +76,11 @@ func (p *preflightChecks) checkUsages(j Journal) {
 		if n == 0 || u.Limit < 0 || u.Used+n <= u.Limit {
 			continue
 		}
-		say := p.addBlocker
+		add := p.addBlocker
 		if strings.EqualFold(u.Name, staticPublicIPLimit) {
-			say = p.addWarning // if it counts, Azure rejects the write before a machine leaves
+			add = p.addWarning // if it counts, Azure rejects the write before a machine leaves
 		}
-		say(ReasonLimitReached, "the subscription has %d of %d %s in use in the region, and %d more are needed: have the limit raised (Azure portal, Quotas), or delete unused ones", u.Used, u.Limit, u.Name, n)
+		add(ReasonLimitReached, "the subscription has %d of %d %s in use in the region, and %d more are needed: have the limit raised (Azure portal, Quotas), or delete unused ones", u.Used, u.Limit, u.Name, n)
 	}
 }
 

@@ -19,16 +19,16 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	rules := func(n, own int, on string) func(*phase.Snapshot, *[]phase.Service) {
-		return func(_ *phase.Snapshot, all *[]phase.Service) {
-			(*all)[0].Rules = 2
-			*all = append(*all, phase.Service{Name: "ns/more", Owner: "a2", LoadBalancer: balancerID(on), Addresses: (*all)[0].Addresses, Rules: n, DedicatedRules: own})
+		return func(_ *phase.Snapshot, limits *[]phase.Service) {
+			(*limits)[0].Rules = 2
+			*limits = append(*limits, phase.Service{Name: "ns/more", Owner: "a2", LoadBalancer: balancerID(on), Addresses: (*limits)[0].Addresses, Rules: n, DedicatedRules: own})
 		}
 	}
 	for _, tt := range []struct {
-		about   string
-		changed func(*phase.Snapshot, *[]phase.Service)
-		stops   bool
-		says    string
+		about    string
+		changed  func(*phase.Snapshot, *[]phase.Service)
+		stops    bool
+		wantText string
 	}{
 		{"nothing is known", func(*phase.Snapshot, *[]phase.Service) {}, false, ""},
 		{"one Standard public IP is left", used("StandardSkuPublicIpAddresses", 9, 10), false, ""},
@@ -37,15 +37,15 @@ func TestLimits(t *testing.T) {
 		{"none of the other family", used("IPv6StandardSkuPublicIpAddresses", 10, 10), false, ""},
 		{"no public IP at all", used("PublicIPAddresses", 10, 10), false, ""},
 		{"no Static one", used("StaticPublicIPAddresses", 10, 10), false, "10 of 10 StaticPublicIPAddresses"},
-		{"no Static one, which it is", func(s *phase.Snapshot, all *[]phase.Service) {
+		{"no Static one, which it is", func(s *phase.Snapshot, limits *[]phase.Service) {
 			s.PublicIPs[0].Static = true
-			used("StaticPublicIPAddresses", 10, 10)(s, all)
+			used("StaticPublicIPAddresses", 10, 10)(s, limits)
 		}, false, ""},
 		{"no Standard load balancer is left", used("StandardSkuLoadBalancers", 1000, 1000), true, "1000 of 1000 StandardSkuLoadBalancers"},
 		{"no load balancer is left", used("LoadBalancers", 1000, 1000), false, ""},
-		{"no load balancer is left, and it is gone", func(s *phase.Snapshot, all *[]phase.Service) {
+		{"no load balancer is left, and it is gone", func(s *phase.Snapshot, limits *[]phase.Service) {
 			s.LoadBalancers, s.PublicIPs[0].UsedBy = nil, ""
-			used("LoadBalancers", 1000, 1000)(s, all)
+			used("LoadBalancers", 1000, 1000)(s, limits)
 		}, true, "1000 of 1000 LoadBalancers"},
 		{"there is no limit", used("StandardSkuPublicIpAddresses", 10, -1), false, ""},
 		{"another subscription's", func(s *phase.Snapshot, _ *[]phase.Service) {
@@ -56,7 +56,7 @@ func TestLimits(t *testing.T) {
 		{"300 rules, one for a pool of its own", rules(298, 1, "kubernetes"), false, "may have up to 300 rules"},
 		{"300 rules behind another load balancer", rules(298, 0, "second"), false, ""},
 		{"1,501 rules", rules(1499, 1499, "kubernetes"), true, "would have 1501 rules, and a Standard one has at most 1500"},
-		{"601 frontends", func(s *phase.Snapshot, all *[]phase.Service) {
+		{"601 frontends", func(s *phase.Snapshot, limits *[]phase.Service) {
 			for n := range 600 {
 				ip := s.PublicIPs[0]
 				ip.ID.Name = fmt.Sprint("ip", n)
@@ -64,18 +64,18 @@ func TestLimits(t *testing.T) {
 				ip.UsedBy = balancerID("kubernetes").String() + "/frontendIPConfigurations/" + name
 				s.PublicIPs = append(s.PublicIPs, ip)
 				s.LoadBalancers[0].Frontends = append(s.LoadBalancers[0].Frontends, lb.Frontend{Name: name, PublicIP: ip.ID.String()})
-				*all = append(*all, phase.Service{Name: "ns/" + name, Owner: name, LoadBalancer: balancerID("kubernetes"), Addresses: (*all)[0].Addresses})
+				*limits = append(*limits, phase.Service{Name: "ns/" + name, Owner: name, LoadBalancer: balancerID("kubernetes"), Addresses: (*limits)[0].Addresses})
 			}
 		}, true, "would have 601 frontends, and a Standard one has at most 600"},
 	} {
 		seen, services := small()
 		tt.changed(&seen, &services)
-		stops, said := false, ""
+		stops, output := false, ""
 		for _, f := range findings(seen, services, terms(), phase.ReasonLimitReached) {
-			stops, said = stops || f.IsBlocker, said+f.Message+"\n"
+			stops, output = stops || f.IsBlocker, output+f.Message+"\n"
 		}
-		if stops != tt.stops || (said == "") != (tt.says == "") || !strings.Contains(said, tt.says) {
-			t.Errorf("%s: stops %t\n%s", tt.about, stops, said)
+		if stops != tt.stops || (output == "") != (tt.wantText == "") || !strings.Contains(output, tt.wantText) {
+			t.Errorf("%s: stops %t\n%s", tt.about, stops, output)
 		}
 	}
 }

@@ -187,25 +187,25 @@ func (m *Members) addSet(set ScaleSet, managed nic.ManagedPools) {
 	}
 }
 
-func (of InterfaceMembers) resourceID(name string) lb.ResourceID {
-	return lb.ResourceID{SubscriptionID: of.Subscription, ResourceGroup: of.Group, Type: lb.TypeNetworkInterface, Name: name}
+func (i InterfaceMembers) resourceID(name string) lb.ResourceID {
+	return lb.ResourceID{SubscriptionID: i.Subscription, ResourceGroup: i.Group, Type: lb.TypeNetworkInterface, Name: name}
 }
 
 // ResourceIDs accepts a nil receiver.
 func (m *Members) ResourceIDs() map[string]lb.ResourceID {
-	all := map[string]lb.ResourceID{}
+	ids := map[string]lb.ResourceID{}
 	if m == nil {
-		return all
+		return ids
 	}
 	for _, of := range m.Interfaces {
 		for _, name := range of.Names {
-			all[of.resourceID(name).Key()] = of.resourceID(name)
+			ids[of.resourceID(name).Key()] = of.resourceID(name)
 		}
 	}
 	for _, of := range m.ScaleSets {
-		all[of.ID.Key()] = of.ID
+		ids[of.ID.Key()] = of.ID
 	}
-	return all
+	return ids
 }
 
 // validate checks what is used in request URLs.
@@ -213,14 +213,14 @@ func (m *Members) validate(of []LoadBalancer) error {
 	if m == nil {
 		return nil
 	}
-	var all []PoolIndexes
+	var indexes []PoolIndexes
 	for _, id := range m.Pools {
 		if !slices.ContainsFunc(of, func(b LoadBalancer) bool { return lb.PoolKey(strings.ToLower(id)).LoadBalancer() == b.ID.Key() }) {
 			return fmt.Errorf("pool %q is of none of its load balancers", id)
 		}
 	}
 	for _, i := range m.Interfaces {
-		all = append(all, i.Pools)
+		indexes = append(indexes, i.Pools)
 		for _, name := range i.Names {
 			if err := i.resourceID(name).Validate(); err != nil {
 				return err
@@ -231,12 +231,12 @@ func (m *Members) validate(of []LoadBalancer) error {
 		if err := set.ID.Validate(); err != nil || set.ID.Type != lb.TypeScaleSet {
 			return fmt.Errorf("scale set %s: %w", set.ID, errors.Join(errors.New("want the id of one"), err))
 		}
-		all = append(all, set.Model)
+		indexes = append(indexes, set.Model)
 		for _, o := range set.Overrides {
-			all = append(all, o.Pools)
+			indexes = append(indexes, o.Pools)
 		}
 	}
-	for _, places := range all {
+	for _, places := range indexes {
 		for at := range maps.Values(places) {
 			if slices.ContainsFunc(at, func(n int) bool { return n < 0 || n >= len(m.Pools) }) {
 				return errors.New("machines are in pools that it does not have")

@@ -54,12 +54,12 @@ func (m *model) putPublicIP(next lb.PublicIP) error {
 }
 
 // members returns what is in a pool or references it.
-func (m *model) members(id string) (all []string) {
-	in := func(what string, interfaces ...lb.InterfaceConfiguration) {
+func (m *model) members(id string) (names []string) {
+	in := func(about string, interfaces ...lb.InterfaceConfiguration) {
 		for _, i := range interfaces {
 			for _, c := range i.IPConfigurations {
 				if slices.ContainsFunc(c.Pools, func(p string) bool { return strings.EqualFold(p, id) }) {
-					all = append(all, what)
+					names = append(names, about)
 				}
 			}
 		}
@@ -73,7 +73,7 @@ func (m *model) members(id string) (all []string) {
 		}
 		in(s.ID.String(), s.Interfaces...)
 	}
-	return all
+	return names
 }
 
 func (m *model) delete(b lb.LoadBalancer) error {
@@ -139,12 +139,12 @@ func (m *model) set(id lb.ResourceID) *phase.ScaleSet {
 }
 
 // writes returns the requests of some steps, to be sent in any order.
-func (m *model) writes(s phase.Steps) (all []func() error) {
+func (m *model) writes(s phase.Steps) (functions []func() error) {
 	for _, ip := range s.PublicIPs {
-		all = append(all, func() error { return m.putPublicIP(ip) })
+		functions = append(functions, func() error { return m.putPublicIP(ip) })
 	}
 	for _, i := range s.Interfaces {
-		all = append(all, func() error {
+		functions = append(functions, func() error {
 			at := slices.IndexFunc(m.seen.Interfaces, func(nic lb.NetworkInterface) bool { return nic.ID == i.ID })
 			i.Provisioning = lb.Succeeded
 			m.seen.Interfaces[at] = i
@@ -152,20 +152,20 @@ func (m *model) writes(s phase.Steps) (all []func() error) {
 		})
 	}
 	for _, of := range s.ScaleSets {
-		all = append(all, m.ofSet(of)...)
+		functions = append(functions, m.ofSet(of)...)
 	}
 	for _, b := range s.Delete {
-		all = append(all, func() error { return m.delete(b) })
+		functions = append(functions, func() error { return m.delete(b) })
 	}
 	for _, b := range s.Put {
-		all = append(all, func() error { return m.put(b) })
+		functions = append(functions, func() error { return m.put(b) })
 	}
-	return all
+	return functions
 }
 
-func (m *model) ofSet(of phase.ScaleSetSteps) (all []func() error) {
+func (m *model) ofSet(of phase.ScaleSetSteps) (functions []func() error) {
 	if of.Model != nil {
-		all = append(all, func() error {
+		functions = append(functions, func() error {
 			set := m.set(of.ID)
 			set.Interfaces = of.Model.Interfaces
 			for i := range set.Instances {
@@ -179,16 +179,16 @@ func (m *model) ofSet(of phase.ScaleSetSteps) (all []func() error) {
 		})
 	}
 	for _, id := range of.Upgrade {
-		all = append(all, func() error { panic("it upgrades instance " + id + ", of which it is not known what is new") })
+		functions = append(functions, func() error { panic("it upgrades instance " + id + ", of which it is not known what is new") })
 	}
 	for _, i := range of.Write {
-		all = append(all, func() error {
+		functions = append(functions, func() error {
 			set := m.set(of.ID)
 			set.Instances[slices.IndexFunc(set.Instances, func(have lb.Instance) bool { return have.ID == i.ID })] = i
 			return nil
 		})
 	}
-	return all
+	return functions
 }
 
 // shown returns a snapshot: pools with their members.

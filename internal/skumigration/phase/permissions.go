@@ -19,13 +19,13 @@ type RequiredPermission struct {
 // RequiredPermissions covers the remaining requests and an undo, but not resources referenced by a written
 // machine.
 func RequiredPermissions(j Journal, snapshot Snapshot) []RequiredPermission {
-	all := map[string]map[string]bool{}
+	items := map[string]map[string]bool{}
 	add := func(scope string, actions ...string) {
-		if all[scope] == nil {
-			all[scope] = map[string]bool{}
+		if items[scope] == nil {
+			items[scope] = map[string]bool{}
 		}
 		for _, action := range actions {
-			all[scope][action] = true
+			items[scope][action] = true
 		}
 	}
 	group := func(subscription, name string) string {
@@ -54,8 +54,8 @@ func RequiredPermissions(j Journal, snapshot Snapshot) []RequiredPermission {
 		}
 	}
 	var permissions []RequiredPermission
-	for _, scope := range slices.SortedFunc(maps.Keys(all), func(a, b string) int { return strings.Compare(strings.ToLower(a), strings.ToLower(b)) }) {
-		permissions = append(permissions, RequiredPermission{scope, slices.Sorted(maps.Keys(all[scope]))})
+	for _, scope := range slices.SortedFunc(maps.Keys(items), func(a, b string) int { return strings.Compare(strings.ToLower(a), strings.ToLower(b)) }) {
+		permissions = append(permissions, RequiredPermission{scope, slices.Sorted(maps.Keys(items[scope]))})
 	}
 	return permissions
 }

@@ -39,14 +39,14 @@ func small() (phase.Snapshot, []phase.Service) {
 		}}
 }
 
-func TestWhatKeepsAMigrationFromStarting(t *testing.T) {
+func TestPreflightBlockers(t *testing.T) {
 	other := balancerID("other")
 	for _, tt := range []struct {
-		about   string
-		changed func(*phase.Snapshot, *phase.Service, *phase.Options)
-		reason  string // of a finding other than the outbound warning; empty for none
-		stops   bool
-		says    string
+		about    string
+		changed  func(*phase.Snapshot, *phase.Service, *phase.Options)
+		reason   string // of a finding other than the outbound warning; empty for none
+		stops    bool
+		wantText string
 	}{
 		{"nothing", func(*phase.Snapshot, *phase.Service, *phase.Options) {}, "", false, ""},
 		{"somebody's rule", func(s *phase.Snapshot, _ *phase.Service, _ *phase.Options) {
@@ -109,11 +109,11 @@ func TestWhatKeepsAMigrationFromStarting(t *testing.T) {
 		found, way := "", false
 		for _, f := range phase.RunPreflight(phase.BuildJournal(phase.Journal{}, seen, services, "eastus"), seen, services, terms) {
 			if f.Reason == phase.ReasonNoOutbound {
-				way = strings.HasPrefix(f.Message, "network interface n1, scale set ") && !f.IsBlocker || tt.says == "pool vms" // the models are in another pool
+				way = strings.HasPrefix(f.Message, "network interface n1, scale set ") && !f.IsBlocker || tt.wantText == "pool vms" // the models are in another pool
 				continue
 			}
 			found += f.Reason + " "
-			if f.Reason != tt.reason || f.IsBlocker != tt.stops || !strings.Contains(f.Message, tt.says) {
+			if f.Reason != tt.reason || f.IsBlocker != tt.stops || !strings.Contains(f.Message, tt.wantText) {
 				t.Errorf("%s: %s, stops %t: %s", tt.about, f.Reason, f.IsBlocker, f.Message)
 			}
 		}
@@ -132,14 +132,14 @@ func TestServicesLosingOutboundAccess(t *testing.T) {
 		more.ID.Name = fmt.Sprintf("n%02d", n)
 		seen.Interfaces = append(seen.Interfaces, more)
 	}
-	said := ""
+	output := ""
 	for _, f := range phase.RunPreflight(phase.Journal{}, seen, services, terms()) {
 		if f.Reason == phase.ReasonNoOutbound {
-			said += f.Message
+			output += f.Message
 		}
 	}
-	if !strings.HasPrefix(said, "network interface n00, ") || strings.Count(said, "network interface") != 20 || !strings.Contains(said, "n18 and 12 more: ") {
-		t.Error(said)
+	if !strings.HasPrefix(output, "network interface n00, ") || strings.Count(output, "network interface") != 20 || !strings.Contains(output, "n18 and 12 more: ") {
+		t.Error(output)
 	}
 }
 
@@ -147,9 +147,9 @@ func TestServicesLosingOutboundAccess(t *testing.T) {
 // with a Dynamic or unreadable public IP.
 func TestNothingGoesThatIsNotOnRecord(t *testing.T) {
 	for _, tt := range []struct {
-		about   string
-		changed func(*phase.Snapshot)
-		says    string
+		about    string
+		changed  func(*phase.Snapshot)
+		wantText string
 	}{
 		{"another public IP", func(s *phase.Snapshot) {
 			ip := s.PublicIPs[0]
@@ -167,15 +167,15 @@ func TestNothingGoesThatIsNotOnRecord(t *testing.T) {
 		j := phase.BuildJournal(phase.Journal{}, seen, services, "eastus")
 		tt.changed(&seen)
 		steps := phase.NextSteps(j, seen)
-		if steps.Phase != phase.PhaseDetach || len(steps.Interfaces)+len(steps.ScaleSets) > 0 || len(steps.Delete) > 0 || len(steps.StopReasons) != 1 || !strings.Contains(steps.StopReasons[0], tt.says) {
+		if steps.Phase != phase.PhaseDetach || len(steps.Interfaces)+len(steps.ScaleSets) > 0 || len(steps.Delete) > 0 || len(steps.StopReasons) != 1 || !strings.Contains(steps.StopReasons[0], tt.wantText) {
 			t.Errorf("%s: %s deletes %d, and stops %q", tt.about, steps.Phase, len(steps.Delete), steps.StopReasons)
 		}
 	}
 }
 
 // Resources that Azure is updating are waited for.
-func TestWhatIsWaitedFor(t *testing.T) {
-	for says, changed := range map[string]func(*phase.Snapshot){
+func TestAwaitedResources(t *testing.T) {
+	for wantText, changed := range map[string]func(*phase.Snapshot){
 		"public IP ip is Updating":         func(s *phase.Snapshot) { s.PublicIPs[0].Provisioning = lb.Updating },
 		"network interface n1 is Updating": func(s *phase.Snapshot) { s.Interfaces[0].Provisioning = lb.Updating },
 		"pool kubernetes of load balancer": func(s *phase.Snapshot) { s.Interfaces, s.ScaleSets = nil, nil },
@@ -193,15 +193,15 @@ func TestWhatIsWaitedFor(t *testing.T) {
 		seen.PublicIPs[0].Static = true
 		changed(&seen)
 		steps := phase.NextSteps(phase.BuildJournal(phase.Journal{}, seen, services, "eastus"), seen)
-		if len(steps.WaitReasons) != 1 || !strings.HasPrefix(steps.WaitReasons[0], says) || len(steps.Delete) > 0 {
-			t.Errorf("%s: it waits for %q", says, steps.WaitReasons)
+		if len(steps.WaitReasons) != 1 || !strings.HasPrefix(steps.WaitReasons[0], wantText) || len(steps.Delete) > 0 {
+			t.Errorf("%s: it waits for %q", wantText, steps.WaitReasons)
 		}
 	}
 }
 
 // A moved address is reported at the end and blocks nothing before.
-func TestWhatIsNotInItsPlace(t *testing.T) {
-	for says, changed := range map[string]func(*phase.Snapshot){
+func TestMisplacedResources(t *testing.T) {
+	for wantText, changed := range map[string]func(*phase.Snapshot){
 		"the public IP does not exist":                 func(s *phase.Snapshot) { s.PublicIPs = nil },
 		"the public IP has the address 198.18.0.2 now": func(s *phase.Snapshot) { s.PublicIPs[0].Address = netip.MustParseAddr("198.18.0.2") },
 		"the public IP is in use by /somebody":         func(s *phase.Snapshot) { s.PublicIPs[0].UsedBy, s.LoadBalancers[0].Frontends = "/somebody", nil },
@@ -217,11 +217,11 @@ func TestWhatIsNotInItsPlace(t *testing.T) {
 		seen.LoadBalancers[0].SKU, seen.LoadBalancers[1].SKU = lb.Standard, lb.Standard
 		changed(&seen)
 		steps := phase.NextSteps(j, seen)
-		if says == "" && steps.Phase == phase.PhaseDone {
+		if wantText == "" && steps.Phase == phase.PhaseDone {
 			continue
 		}
-		if steps.Phase != phase.PhaseVerify || len(steps.StopReasons) != 1 || !strings.HasSuffix(steps.StopReasons[0], ": "+says) {
-			t.Errorf("%s: %s stops %q", says, steps.Phase, steps.StopReasons)
+		if steps.Phase != phase.PhaseVerify || len(steps.StopReasons) != 1 || !strings.HasSuffix(steps.StopReasons[0], ": "+wantText) {
+			t.Errorf("%s: %s stops %q", wantText, steps.Phase, steps.StopReasons)
 		}
 	}
 }
@@ -260,7 +260,7 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("%q names %s", text, b.ID)
 			}
 		}
-		if again, err := phase.ParseJournal(phase.FormatJournal(j)); err != nil || phase.FormatJournal(again) != phase.FormatJournal(j) {
+		if second, err := phase.ParseJournal(phase.FormatJournal(j)); err != nil || phase.FormatJournal(second) != phase.FormatJournal(j) {
 			t.Errorf("%q does not survive: %v", text, err)
 		}
 	})

@@ -56,12 +56,12 @@ func NewStepProgress(s Steps, done, of int) Progress {
 	return t
 }
 
-func limitReasons(all []string) []string {
+func limitReasons(reasons []string) []string {
 	var names []string
-	for _, text := range all[:min(len(all), maxReasons)] {
+	for _, text := range reasons[:min(len(reasons), maxReasons)] {
 		names = append(names, humanize.FormatMessage(text, maxReasonLength))
 	}
-	if more := len(all) - maxReasons; more > 0 {
+	if more := len(reasons) - maxReasons; more > 0 {
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
 	return names
@@ -69,10 +69,10 @@ func limitReasons(all []string) []string {
 
 // Merge keeps an answered request, and its reasons if next comes from a process that has not read
 // Azure.
-func (t Progress) Merge(next Progress) Progress {
-	next.AnsweredRequest = t.AnsweredRequest
-	if next.State == ProgressIdle && t.AnsweredRequest != nil && (t.State == ProgressRejected || t.State == ProgressFailed || t.State == ProgressNotNeeded) {
-		return t
+func (p Progress) Merge(next Progress) Progress {
+	next.AnsweredRequest = p.AnsweredRequest
+	if next.State == ProgressIdle && p.AnsweredRequest != nil && (p.State == ProgressRejected || p.State == ProgressFailed || p.State == ProgressNotNeeded) {
+		return p
 	}
 	return next
 }

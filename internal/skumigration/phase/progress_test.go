@@ -15,14 +15,14 @@ func TestReportsAreBounded(t *testing.T) {
 	for i := range many {
 		many[i] = strings.Repeat("x", 10_000)
 	}
-	for _, told := range []Progress{NewProgress(ProgressRejected, many...), NewStepProgress(Steps{Phase: PhaseDetach, StopReasons: many, WaitReasons: many}, 1, 6)} {
-		text := FormatProgress(told)
-		again, ok := ParseProgress(text)
-		if !ok || !reflect.DeepEqual(again, told) || len(text) > 12<<10 {
+	for _, reported := range []Progress{NewProgress(ProgressRejected, many...), NewStepProgress(Steps{Phase: PhaseDetach, StopReasons: many, WaitReasons: many}, 1, 6)} {
+		text := FormatProgress(reported)
+		second, ok := ParseProgress(text)
+		if !ok || !reflect.DeepEqual(second, reported) || len(text) > 12<<10 {
 			t.Errorf("%d bytes come back %t", len(text), ok)
 		}
-		if all := slices.Concat(told.Reasons, told.WaitReasons); !strings.HasPrefix(all[len(all)-1], "and ") {
-			t.Errorf("the last is %.40s", all[len(all)-1])
+		if reasons := slices.Concat(reported.Reasons, reported.WaitReasons); !strings.HasPrefix(reasons[len(reasons)-1], "and ") {
+			t.Errorf("the last is %.40s", reasons[len(reasons)-1])
 		}
 	}
 }

@@ -120,18 +120,18 @@ func (c *cluster) machines(t *rapid.T, pools []string) {
 
 // addresses returns what Azure shows of all Services: existing public IPs and private addresses.
 func (c *cluster) addresses() map[string]netip.Addr {
-	all := map[string]netip.Addr{}
+	addresses := map[string]netip.Addr{}
 	for _, ip := range c.model.seen.PublicIPs {
-		all[ip.ID.Name] = ip.Address
+		addresses[ip.ID.Name] = ip.Address
 	}
 	for _, b := range c.model.seen.LoadBalancers {
 		for _, f := range b.Frontends {
 			if f.PublicIP == "" {
-				all[f.Name] = f.PrivateIP
+				addresses[f.Name] = f.PrivateIP
 			}
 		}
 	}
-	return all
+	return addresses
 }
 
 // byHand carries out part of the migration in order, as users without a tool do.
@@ -213,9 +213,9 @@ func TestEveryAddressStays(t *testing.T) {
 		c.rehearsed(t)
 		c.migrated(t)
 		after := c.addresses()
-		for what, old := range before {
-			if after[what] != old {
-				t.Errorf("%s had %s, and has %s", what, old, after[what])
+		for name, old := range before {
+			if after[name] != old {
+				t.Errorf("%s had %s, and has %s", name, old, after[name])
 			}
 		}
 		for _, ip := range c.model.seen.PublicIPs {

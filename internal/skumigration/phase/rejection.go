@@ -118,11 +118,11 @@ func (j Journal) hasLoadBalancer(name string) bool {
 }
 
 func parseAddresses(text string) map[netip.Addr]bool {
-	all := map[netip.Addr]bool{}
+	addresses := map[netip.Addr]bool{}
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return !strings.ContainsRune("0123456789abcdefABCDEF.:", r) }) {
 		if ip, err := netip.ParseAddr(strings.TrimRight(word, ".:")); err == nil {
-			all[ip] = true
+			addresses[ip] = true
 		}
 	}
-	return all
+	return addresses
 }

@@ -13,7 +13,7 @@ import (
 
 // An address becomes a claim only if waiting won't help. While a load balancer of the migration
 // holds it, as during its deletion, it is retried.
-func TestWhatARefusedAddressWaitsFor(t *testing.T) {
+func TestRejectedAddressDependencies(t *testing.T) {
 	const (
 		group    = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/"
 		asks     = "IP configuration " + group + "loadBalancers/kubernetes-internal/frontendIPConfigurations/a9 is using the private IP address 10.0.0.9 "
@@ -106,7 +106,7 @@ func TestRefusedAddressesComeLast(t *testing.T) {
 }
 
 // A claim outlives the next migration, until a user gives it up.
-func TestWhatIsOwed(t *testing.T) {
+func TestClaimsOutliveAMigration(t *testing.T) {
 	ip := netip.MustParseAddr("10.0.0.9")
 	f := lb.Frontend{Name: "A9", Subnet: "/Nodes", Family: lb.IPv4}
 	done := Journal{Done: true, LoadBalancers: []LoadBalancer{{Addresses: []Address{

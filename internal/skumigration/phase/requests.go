@@ -55,31 +55,31 @@ func FormatUserRequests(a UserRequests) string {
 
 // RequestUndo adds an undo request. It keeps an earlier one and replaces a stop. It fails if the
 // migration can't be undone.
-func (a UserRequests) RequestUndo(j Journal, request UserRequest) (UserRequests, error) {
+func (u UserRequests) RequestUndo(j Journal, request UserRequest) (UserRequests, error) {
 	switch reason := j.NoUndoReason(); {
 	case !j.IsOpen():
-		return a, fmt.Errorf("nothing is to be taken back: %s. Without --undo, weir migrate stop keeps a migration from beginning", reason)
+		return u, fmt.Errorf("nothing is to be taken back: %s. Without --undo, weir migrate stop keeps a migration from beginning", reason)
 	case reason != "":
-		return a, fmt.Errorf("the migration cannot be undone: %s. Nothing was requested: it keeps each address, and continues to its end. "+
+		return u, fmt.Errorf("the migration cannot be undone: %s. Nothing was requested: it keeps each address, and continues to its end. "+
 			"weir migrate status shows where each address is, and weir migrate stop pauses it", reason)
 	}
-	if request.Undo = true; a.Stop == nil || !a.Stop.Undo {
-		a.Stop = &request
+	if request.Undo = true; u.Stop == nil || !u.Stop.Undo {
+		u.Stop = &request
 	}
-	return a, nil
+	return u, nil
 }
 
 // String implements fmt.Stringer.
-func (w UserRequest) String() string {
+func (u UserRequest) String() string {
 	text := "by somebody"
-	if w.By != "" {
-		text = "by " + w.By
+	if u.By != "" {
+		text = "by " + u.By
 	}
-	if !w.At.IsZero() {
-		text += ", at " + w.At.UTC().Format(time.RFC3339)
+	if !u.At.IsZero() {
+		text += ", at " + u.At.UTC().Format(time.RFC3339)
 	}
-	if w.Reason != "" {
-		text += ": " + w.Reason
+	if u.Reason != "" {
+		text += ": " + u.Reason
 	}
 	return text
 }

@@ -41,7 +41,7 @@ func SubnetsWithoutGroup(j Journal, snapshot Snapshot) []string {
 }
 
 // machinesWithoutGroup checks a scale set by its model, and by instances if the model has a group.
-func (s Snapshot) machinesWithoutGroup() (all []machineWithoutGroup) {
+func (s Snapshot) machinesWithoutGroup() (groups []machineWithoutGroup) {
 	managed := s.managedPools()
 	of := func(name string, interfaces ...lb.InterfaceConfiguration) bool {
 		m := machineWithoutGroup{name: name}
@@ -53,7 +53,7 @@ func (s Snapshot) machinesWithoutGroup() (all []machineWithoutGroup) {
 			}
 		}
 		if len(m.subnets) > 0 {
-			all = append(all, m)
+			groups = append(groups, m)
 		}
 		return len(m.subnets) > 0
 	}
@@ -68,7 +68,7 @@ func (s Snapshot) machinesWithoutGroup() (all []machineWithoutGroup) {
 			}
 		}
 	}
-	return all
+	return groups
 }
 
 // checkSecurityGroups reports machines that become unreachable because neither they nor their subnets have a
@@ -119,10 +119,10 @@ func (p *preflightChecks) checkSecurityGroups(j Journal) {
 }
 
 func sortValues(of map[string]string) []string {
-	all := make([]string, 0, len(of))
+	values := make([]string, 0, len(of))
 	for _, v := range of {
-		all = append(all, v)
+		values = append(values, v)
 	}
-	slices.Sort(all)
-	return all
+	slices.Sort(values)
+	return values
 }

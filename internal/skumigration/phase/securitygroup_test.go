@@ -37,11 +37,11 @@ func TestMachinesWithoutASecurityGroup(t *testing.T) {
 		s.ScaleSets[0].Interfaces[0].SecurityGroup = ""
 	}
 	for _, tt := range []struct {
-		about   string
-		changed func(*phase.Snapshot)
-		asks    int // subnet reads
-		reason  string
-		says    []string
+		about    string
+		changed  func(*phase.Snapshot)
+		asks     int // subnet reads
+		reason   string
+		wantText []string
 	}{
 		{"each machine has one", func(*phase.Snapshot) {}, 0, "", nil},
 		{"the subnet has one", func(s *phase.Snapshot) { bare(s); s.Subnets = guarded }, 1, "", nil},
@@ -91,12 +91,12 @@ func TestMachinesWithoutASecurityGroup(t *testing.T) {
 			t.Errorf("%s: asks for subnets %q", tt.about, asks)
 		}
 		found := findings(seen, services, terms(), phase.ReasonNoSecurityGroup, phase.ReasonPermissionMissing)
-		if len(found) != min(len(tt.says), 1) {
+		if len(found) != min(len(tt.wantText), 1) {
 			t.Fatalf("%s: %+v", tt.about, found)
 		}
-		for _, says := range tt.says {
-			if f := found[0]; f.IsBlocker == strings.Contains(says, "does not show") || f.Reason != tt.reason || !strings.Contains(f.Message, says) {
-				t.Errorf("%s: %+v, want %q", tt.about, f, says)
+		for _, message := range tt.wantText {
+			if f := found[0]; f.IsBlocker == strings.Contains(message, "does not show") || f.Reason != tt.reason || !strings.Contains(f.Message, message) {
+				t.Errorf("%s: %+v, want %q", tt.about, f, message)
 			}
 		}
 	}

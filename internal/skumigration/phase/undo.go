@@ -136,13 +136,13 @@ func (m Members) reattachInstance(steps *nic.ScaleSetPlan, of ScaleSetMembers, s
 }
 
 // of also reports whether the pools are those of the model.
-func (of ScaleSetMembers) instancePools(instance string) (in PoolIndexes, asModel bool) {
-	for _, o := range of.Overrides {
+func (s ScaleSetMembers) instancePools(instance string) (in PoolIndexes, asModel bool) {
+	for _, o := range s.Overrides {
 		if slices.Contains(o.IDs, instance) {
 			return o.Pools, false
 		}
 	}
-	return of.Model, true
+	return s.Model, true
 }
 
 // withPools keeps pools that are not in Pools.
@@ -176,7 +176,7 @@ func (m Members) mergePools(shown []string, wanted []int) []string {
 	return next
 }
 
-func (p PoolIndexes) missingConfigurations(what, prefix string, interfaces ...lb.InterfaceConfiguration) (missing []string) {
+func (p PoolIndexes) missingConfigurations(owner, prefix string, interfaces ...lb.InterfaceConfiguration) (missing []string) {
 	present := map[string]bool{}
 	for _, i := range interfaces {
 		for _, c := range i.IPConfigurations {
@@ -185,7 +185,7 @@ func (p PoolIndexes) missingConfigurations(what, prefix string, interfaces ...lb
 	}
 	for name := range p {
 		if !present[name] {
-			missing = append(missing, what+" has no IP configuration "+name+" any more")
+			missing = append(missing, owner+" has no IP configuration "+name+" any more")
 		}
 	}
 	slices.Sort(missing)

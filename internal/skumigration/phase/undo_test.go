@@ -17,12 +17,12 @@ import (
 
 // scattered moves some machines to single pools.
 func (c *cluster) scattered(t *rapid.T) {
-	some := func(what string, interfaces []lb.InterfaceConfiguration) {
+	some := func(about string, interfaces []lb.InterfaceConfiguration) {
 		for i := range interfaces {
 			ips := slices.Clone(interfaces[i].IPConfigurations)
 			for n := range ips {
 				ips[n].Pools = slices.DeleteFunc(slices.Clone(ips[n].Pools), func(id string) bool {
-					return strings.HasSuffix(id, "/kubernetes") && rapid.IntRange(0, 3).Draw(t, what+" is in no such pool") == 0
+					return strings.HasSuffix(id, "/kubernetes") && rapid.IntRange(0, 3).Draw(t, about+" is in no such pool") == 0
 				})
 			}
 			interfaces[i].IPConfigurations = ips
@@ -43,11 +43,11 @@ func (c *cluster) scattered(t *rapid.T) {
 
 // memberships returns the pools of each machine and model.
 func (c *cluster) memberships() map[string]string {
-	all := map[string]string{}
-	add := func(what string, interfaces ...lb.InterfaceConfiguration) {
+	memberships := map[string]string{}
+	add := func(about string, interfaces ...lb.InterfaceConfiguration) {
 		for _, i := range interfaces {
 			for _, ip := range i.IPConfigurations {
-				all[what+"/"+ip.Name] = strings.ToLower(strings.Join(slices.Sorted(slices.Values(ip.Pools)), " "))
+				memberships[about+"/"+ip.Name] = strings.ToLower(strings.Join(slices.Sorted(slices.Values(ip.Pools)), " "))
 			}
 		}
 	}
@@ -60,16 +60,16 @@ func (c *cluster) memberships() map[string]string {
 			add(s.ID.Name+"/"+i.ID, i.Interfaces...)
 		}
 	}
-	return all
+	return memberships
 }
 
 // kept returns the journal as the next process reads it.
 func kept(t *rapid.T, j phase.Journal) phase.Journal {
-	again, err := phase.ParseJournal(phase.FormatJournal(j))
+	second, err := phase.ParseJournal(phase.FormatJournal(j))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return again
+	return second
 }
 
 // some sends some of the requests in any order; the others fail or are never sent.
@@ -132,8 +132,8 @@ func TestEveryMembershipComesBack(t *testing.T) {
 		were, addresses, balancers := c.memberships(), c.addresses(), fmt.Sprintf("%+v", c.model.seen.LoadBalancers)
 		for range rapid.IntRange(1, 2).Draw(t, "times") {
 			j := c.begun(t)
-			if why := j.NoUndoReason(); why != "" && j.IsOpen() {
-				t.Fatalf("no load balancer is deleted, and there is no way back: %s", why)
+			if reason := j.NoUndoReason(); reason != "" && j.IsOpen() {
+				t.Fatalf("no load balancer is deleted, and there is no way back: %s", reason)
 			}
 			if !j.IsOpen() {
 				return
@@ -180,12 +180,12 @@ func began(t *testing.T) (phase.Journal, *model) {
 	return j, m
 }
 
-func TestWhatCannotBeTakenBack(t *testing.T) {
+func TestIrreversibleSteps(t *testing.T) {
 	for _, tt := range []struct {
-		about   string
-		changed func(*phase.Journal, *phase.Snapshot)
-		phase   phase.Phase
-		says    string
+		about    string
+		changed  func(*phase.Journal, *phase.Snapshot)
+		phase    phase.Phase
+		wantText string
 	}{
 		{"nothing", func(*phase.Journal, *phase.Snapshot) {}, phase.PhaseReattach, ""},
 		{"a load balancer is about to go", func(j *phase.Journal, s *phase.Snapshot) { *j = j.PrepareFor(phase.NextSteps(*j, *s), *s) }, phase.PhaseReattach, "Basic load balancers are deleted, or about to be"},
@@ -203,8 +203,8 @@ func TestWhatCannotBeTakenBack(t *testing.T) {
 		seen := m.shown()
 		tt.changed(&j, &seen)
 		s := phase.NextUndoSteps(j, seen)
-		if says := strings.Join(s.StopReasons, "; "); s.Phase != tt.phase || !strings.Contains(says, tt.says) || (says == "") != (tt.says == "") {
-			t.Errorf("%s: %s, %q, want %s, %q", tt.about, s.Phase, says, tt.phase, tt.says)
+		if want := strings.Join(s.StopReasons, "; "); s.Phase != tt.phase || !strings.Contains(want, tt.wantText) || (want == "") != (tt.wantText == "") {
+			t.Errorf("%s: %s, %q, want %s, %q", tt.about, s.Phase, want, tt.phase, tt.wantText)
 		}
 	}
 }
@@ -301,7 +301,7 @@ func TestInstancesComeBack(t *testing.T) {
 
 // Thousands of machines fit. A larger record makes the migration final, which is known before a
 // machine leaves.
-func TestHowManyMembersAreKept(t *testing.T) {
+func TestRecordedMembersAreBounded(t *testing.T) {
 	for n, fits := range map[int]bool{5000: true, 20000: false} {
 		seen, services := small()
 		nic := seen.Interfaces[0]
@@ -328,7 +328,7 @@ func TestForbiddenMembers(t *testing.T) {
 	if _, err := phase.ParseJournal(good); err != nil || j.Members == nil {
 		t.Fatalf("%v:\n%s", err, good)
 	}
-	for _, tt := range []struct{ was, is string }{
+	for _, tt := range []struct{ before, want string }{
 		{"loadBalancers/kubernetes/backendAddressPools/kubernetes", "loadBalancers/another/backendAddressPools/kubernetes"},
 		{`"names":["n1"]`, `"names":["n1/../x"]`},
 		{`"pools":{"ip":[0]}`, `"pools":{"ip":[1]}`},
@@ -336,9 +336,9 @@ func TestForbiddenMembers(t *testing.T) {
 		{"Microsoft.Compute/virtualMachineScaleSets", "Microsoft.Compute/virtualMachines"},
 		{`"Name":"blue"`, `"Name":"../blue"`},
 	} {
-		bad := strings.Replace(good, tt.was, tt.is, 1)
+		bad := strings.Replace(good, tt.before, tt.want, 1)
 		if _, err := phase.ParseJournal(bad); err == nil || bad == good {
-			t.Errorf("%s is read:\n%s", tt.is, bad)
+			t.Errorf("%s is read:\n%s", tt.want, bad)
 		}
 	}
 }
@@ -356,15 +356,15 @@ func TestTheFirstLookCounts(t *testing.T) {
 		i.IPConfigurations = []lb.IPConfiguration{{Name: "ip", Family: lb.IPv4, Primary: true, Pools: pools}}
 		return []lb.NetworkInterface{i}
 	}
-	one, two := seen.LoadBalancers[0].ID.String()+"/backendAddressPools/kubernetes", second.ID.String()+"/backendAddressPools/kubernetes"
+	single, two := seen.LoadBalancers[0].ID.String()+"/backendAddressPools/kubernetes", second.ID.String()+"/backendAddressPools/kubernetes"
 	j := phase.BuildJournal(phase.Journal{}, seen, services, "eastus")
-	seen.Interfaces = of(one, two)
+	seen.Interfaces = of(single, two)
 	j = j.PrepareFor(phase.NextSteps(j, seen), seen)
-	seen.Interfaces = of(one)
+	seen.Interfaces = of(single)
 	j = j.PrepareFor(phase.NextSteps(j, seen), seen)
 	seen.Interfaces = of()
 	s := phase.NextUndoSteps(j, seen)
-	if len(s.Interfaces) != 1 || !slices.Equal(s.Interfaces[0].IPConfigurations[0].Pools, []string{one, two}) {
+	if len(s.Interfaces) != 1 || !slices.Equal(s.Interfaces[0].IPConfigurations[0].Pools, []string{single, two}) {
 		t.Errorf("%+v", s.Interfaces)
 	}
 	j.TrafficStopped, j.Members = true, nil
@@ -380,28 +380,28 @@ func TestAskingToTakeItBack(t *testing.T) {
 	if err != nil || first.Stop == nil || first.Stop.By != "jane" || !first.Stop.Undo || first.Run == nil {
 		t.Fatalf("%+v, %v", first.Stop, err)
 	}
-	if again, err := first.RequestUndo(j, phase.UserRequest{By: "joe"}); err != nil || again.Stop.By != "jane" {
-		t.Errorf("asked twice: %+v, %v", again.Stop, err)
+	if second, err := first.RequestUndo(j, phase.UserRequest{By: "joe"}); err != nil || second.Stop.By != "jane" {
+		t.Errorf("asked twice: %+v, %v", second.Stop, err)
 	}
 	stopped := phase.UserRequests{Stop: &phase.UserRequest{By: "joe"}}
 	if current, err := stopped.RequestUndo(j, phase.UserRequest{By: "jane"}); err != nil || current.Stop.By != "jane" || !current.Stop.Undo || stopped.Stop.Undo {
 		t.Errorf("it was stopped: %+v, %v", current.Stop, err)
 	}
 	for _, tt := range []struct {
-		j    phase.Journal
-		says string
+		j        phase.Journal
+		wantText string
 	}{
 		{j.PrepareFor(phase.NextSteps(j, m.shown()), m.shown()), "the migration cannot be undone: Basic load balancers are deleted, or about to be"},
 		{phase.Journal{}, "nothing is to be taken back: none is under way"},
 	} {
-		if current, err := stopped.RequestUndo(tt.j, phase.UserRequest{}); err == nil || !strings.Contains(err.Error(), tt.says) || *current.Stop != *stopped.Stop {
-			t.Errorf("%s: %+v, %v", tt.says, current.Stop, err)
+		if current, err := stopped.RequestUndo(tt.j, phase.UserRequest{}); err == nil || !strings.Contains(err.Error(), tt.wantText) || *current.Stop != *stopped.Stop {
+			t.Errorf("%s: %+v, %v", tt.wantText, current.Stop, err)
 		}
 	}
 }
 
 // The journal tells until when a migration can be undone.
-func TestUntilWhenItCanBeTakenBack(t *testing.T) {
+func TestRollbackDeadline(t *testing.T) {
 	for _, tt := range []struct {
 		about   string
 		changed func(*phase.Journal, *phase.Snapshot)
@@ -421,8 +421,8 @@ func TestUntilWhenItCanBeTakenBack(t *testing.T) {
 		j, m := began(t)
 		seen := m.shown()
 		tt.changed(&j, &seen)
-		if until, why := j.UndoLimit(seen); until != tt.want {
-			t.Errorf("%s: until %q (%s), want %q", tt.about, until, why, tt.want)
+		if until, reason := j.UndoLimit(seen); until != tt.want {
+			t.Errorf("%s: until %q (%s), want %q", tt.about, until, reason, tt.want)
 		}
 	}
 }

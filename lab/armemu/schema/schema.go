@@ -184,31 +184,31 @@ func newerProperties(resourceType, version string) []versionedProperty {
 	if known, ok := newerCache.Load(key); ok {
 		return known.([]versionedProperty) //nolint:forcetypeassert // nothing else is stored
 	}
-	all := p.newerProperties("", version, nil)
-	newerCache.Store(key, all)
-	return all
+	properties := p.newerProperties("", version, nil)
+	newerCache.Store(key, properties)
+	return properties
 }
 
 // newerCache caches newer, which every response needs.
 var newerCache sync.Map
 
-func (p *schemaProperty) newerProperties(path, version string, all []versionedProperty) []versionedProperty {
+func (p *schemaProperty) newerProperties(path, version string, properties []versionedProperty) []versionedProperty {
 	if p.latest <= version {
-		return all
+		return properties
 	}
 	for _, name := range p.names {
 		child := p.children[name]
 		at := strings.TrimPrefix(path+"."+name, ".")
 		if child.since > version {
-			all = append(all, versionedProperty{path: at, since: child.since, steps: strings.Split(at, ".")})
+			properties = append(properties, versionedProperty{path: at, since: child.since, steps: strings.Split(at, ".")})
 			continue
 		}
 		if child.list {
 			at += "[]"
 		}
-		all = child.newerProperties(at, version, all)
+		properties = child.newerProperties(at, version, properties)
 	}
-	return all
+	return properties
 }
 
 func hasPath(body any, steps []string) bool {

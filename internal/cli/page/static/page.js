@@ -1,60 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Replaces what is shown by what is so now, while somebody looks. Without it the page says what was so
-// when it was opened.
+// Refreshes the page while it is visible. Without it the page shows the state at the time it was opened.
 "use strict";
 (() => {
-  const every = 2000; // from the end of one answer to the next question
-  const patience = 10000; // for an answer, and without a refresh
+  const interval = 2000; // between a response and the next request
+  const timeout = 10000; // of a request, and until the page is marked as outdated
   const stale = document.getElementById("stale");
-  const said = document.getElementById("said");
-  let asked = Date.now(); // when the answer that is shown came
-  let offset = 0; // how far the server's clock is ahead of this one
+  const announcement = document.getElementById("announcement");
+  let refreshedAt = Date.now();
+  let offset = 0; // of the server's clock, in ms
 
-  // plain is what a main part says, but for its countdowns.
+  // plain returns the HTML of the content without countdowns.
   const plain = (main) => {
     const copy = main.cloneNode(true);
     for (const time of copy.querySelectorAll("time[data-count], time[data-until]")) { time.dataset.until = ""; time.textContent = time.dateTime; }
     return copy.outerHTML;
   };
-  let shown = plain(document.getElementById("now"));
+  let shown = plain(document.getElementById("content"));
 
-  // path finds an element again in the main part that takes the place of this one.
+  // path returns a selector for the same element in the new content.
   const path = (element) => element.id ? "#" + CSS.escape(element.id)
     : element.getAttribute("href") ? element.tagName + "[href=" + JSON.stringify(element.getAttribute("href")) + "]" : "";
 
   const replace = (next) => {
-    const now = document.getElementById("now");
-    const focus = now.contains(document.activeElement) ? path(document.activeElement) : "";
-    const open = [...now.querySelectorAll("details[open][id]")].map((d) => d.id);
-    const brief = now.dataset.brief;
-    now.replaceWith(next);
+    const current = document.getElementById("content");
+    const focus = current.contains(document.activeElement) ? path(document.activeElement) : "";
+    const open = [...current.querySelectorAll("details[open][id]")].map((d) => d.id);
+    const summary = current.dataset.summary;
+    current.replaceWith(next);
     for (const id of open) { document.getElementById(id)?.setAttribute("open", ""); }
     if (focus) { (next.querySelector(focus) || next).focus({ preventScroll: true }); }
-    if (next.dataset.brief !== brief) { said.textContent = next.dataset.brief; }
+    if (next.dataset.summary !== summary) { announcement.textContent = next.dataset.summary; }
   };
 
-  // outdate shows why, and since when, the page is not refreshed; "" ends it. Colors would show a state that may be over.
-  const outdate = (why) => {
-    stale.textContent = why && why + " The page shows the state at " + new Date(asked + offset).toISOString().slice(11, 19) + " UTC.";
-    stale.hidden = !why;
-    document.body.classList.toggle("outdated", Boolean(why));
+  // outdate shows why and since when the page is not refreshed, and removes its colors; "" ends this.
+  const outdate = (reason) => {
+    stale.textContent = reason && reason + " The page shows the state at " + new Date(refreshedAt + offset).toISOString().slice(11, 19) + " UTC.";
+    stale.hidden = !reason;
+    document.body.classList.toggle("outdated", Boolean(reason));
   };
 
-  const ask = async () => {
+  const refresh = async () => {
     if (document.hidden) { return; }
     const selection = document.getSelection();
     if (selection && !selection.isCollapsed) { // a refresh would end it
-      if (Date.now() - asked > patience) { outdate("Not refreshed while text is selected."); }
+      if (Date.now() - refreshedAt > timeout) { outdate("Not refreshed while text is selected."); }
       return;
     }
     try {
-      const answer = await fetch(location.href, { cache: "no-store", signal: AbortSignal.timeout(patience) });
-      const html = new DOMParser().parseFromString(await answer.text(), "text/html");
-      const next = html.getElementById("now");
-      if (!next) { throw new Error(answer.statusText || String(answer.status)); }
-      if (!answer.ok && answer.status >= 500) { throw new Error(next.dataset.brief); }
-      asked = Date.now();
+      const response = await fetch(location.href, { cache: "no-store", signal: AbortSignal.timeout(timeout) });
+      const html = new DOMParser().parseFromString(await response.text(), "text/html");
+      const next = html.getElementById("content");
+      if (!next) { throw new Error(response.statusText || String(response.status)); }
+      if (!response.ok && response.status >= 500) { throw new Error(next.dataset.summary); }
+      refreshedAt = Date.now();
       outdate("");
       document.getElementById("asof").replaceWith(document.adoptNode(html.getElementById("asof")));
       clock();
@@ -70,32 +69,32 @@
   };
 
   const clock = () => {
-    offset = Date.parse(document.getElementById("asof").dateTime) - asked;
+    offset = Date.parse(document.getElementById("asof").dateTime) - refreshedAt;
   };
 
-  const words = (seconds) => {
+  const formatWait = (seconds) => {
     if (seconds <= 0) { return "now"; }
     const h = Math.floor(seconds / 3600), m = Math.floor(seconds / 60) % 60, s = seconds % 60;
     return "in " + (h ? h + " h " + m + " min" : m ? m + " min " + s + " s" : s + " s");
   };
 
-  // tick counts down to the times that are to come.
+  // tick updates the countdowns.
   const tick = () => {
     const now = Date.now() + offset;
     for (const time of document.querySelectorAll("time[data-count], time[data-until]")) {
       const left = Math.ceil((Date.parse(time.dateTime) - now) / 1000);
-      if ("count" in time.dataset) { time.textContent = words(left); } else if (left > 0) { time.dataset.until = words(left); } else { time.dataset.until = ""; }
+      if ("count" in time.dataset) { time.textContent = formatWait(left); } else if (left > 0) { time.dataset.until = formatWait(left); } else { time.dataset.until = ""; }
     }
   };
 
   clock();
   tick();
   setInterval(tick, 1000);
-  document.addEventListener("visibilitychange", ask);
+  document.addEventListener("visibilitychange", refresh);
   (async () => {
     for (;;) {
-      await new Promise((done) => { setTimeout(done, every); });
-      await ask();
+      await new Promise((done) => { setTimeout(done, interval); });
+      await refresh();
     }
   })();
 })();

@@ -46,18 +46,18 @@ type Binding struct {
 }
 
 // RemovesMembers reports whether Weir's addresses must be removed from the pool; false if Weir never took it.
-func (e Binding) RemovesMembers() bool {
-	return e.HasRecord && (e.State == ServiceMissing || e.Deleting && e.State == Active)
+func (b Binding) RemovesMembers() bool {
+	return b.HasRecord && (b.State == ServiceMissing || b.Deleting && b.State == Active)
 }
 
 // AllowsUpdates reports whether the updater may write to the pool for this BackendPool.
-func (e Binding) AllowsUpdates() bool {
-	return e.State == Active && !e.Deleting || e.RemovesMembers()
+func (b Binding) AllowsUpdates() bool {
+	return b.State == Active && !b.Deleting || b.RemovesMembers()
 }
 
-func (e Binding) withState(state State, reason, why string) Binding {
-	e.State, e.Reason, e.Message = state, reason, why
-	return e
+func (b Binding) withState(state State, reason, message string) Binding {
+	b.State, b.Reason, b.Message = state, reason, message
+	return b
 }
 
 // Permission ranks a BackendPool's claim to an Azure pool; the highest-ranked BackendPool owns it.
@@ -114,8 +114,8 @@ func (c *Controller) resolveServiceBinding(name schedule.ServiceName, p *v1alpha
 		return binding.withState(Releasing, v1alpha1.ReasonLeaving,
 			"Service "+objectKey(name.Namespace, name.Name)+" no longer uses its load balancer, and the pool is deleted with it unless others have addresses there")
 	}
-	if reason, why := unsuitableReason(name, service, exists); reason != "" {
-		return binding.withState(ServiceMissing, reason, why)
+	if reason, message := unsuitableReason(name, service, exists); reason != "" {
+		return binding.withState(ServiceMissing, reason, message)
 	}
 	binding.Service, binding.ServiceUID = name, service.UID
 	return binding.withState(Active, "", "")

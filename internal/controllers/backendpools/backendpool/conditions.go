@@ -74,39 +74,39 @@ func setAttemptConditions(s *v1alpha1.BackendPoolStatus, binding Binding, set me
 	if !binding.AllowsUpdates() {
 		return
 	}
-	status, reason, why := metav1.ConditionFalse, "", ""
+	status, reason, message := metav1.ConditionFalse, "", ""
 	switch {
 	case r.InSync && binding.RemovesMembers():
-		reason, why = removalMessage(binding, len(s.WrittenAddresses) > 0)
+		reason, message = removalMessage(binding, len(s.WrittenAddresses) > 0)
 	case r.InSync:
-		status, reason, why = metav1.ConditionTrue, v1alpha1.ReasonInSync, InSyncMessage(WithoutUnusable(set, r.Unusable))
+		status, reason, message = metav1.ConditionTrue, v1alpha1.ReasonInSync, InSyncMessage(WithoutUnusable(set, r.Unusable))
 	case r.Outcome == diff.Stale:
-		reason, why = missingPoolMessage(r)
+		reason, message = missingPoolMessage(r)
 	case r.Outcome == diff.Rejected:
-		reason, why = wrongMembersMessage(r)
+		reason, message = wrongMembersMessage(r)
 	case r.Outcome == diff.Postponed:
-		reason, why = v1alpha1.ReasonUpdating, r.Fault.Error()
+		reason, message = v1alpha1.ReasonUpdating, r.Fault.Error()
 	case r.Admin && !r.AdminRetryAt.IsZero(), !r.WillRetry && !r.AdminRetryAt.IsZero():
-		reason, why = v1alpha1.ReasonRetrying, adminRetryingMessage(r)
+		reason, message = v1alpha1.ReasonRetrying, adminRetryingMessage(r)
 	case r.WillRetry:
-		reason, why = v1alpha1.ReasonRetrying, retryingMessage(r)
+		reason, message = v1alpha1.ReasonRetrying, retryingMessage(r)
 	case binding.RemovesMembers():
-		reason, why = v1alpha1.ReasonFailed, removalFailedMessage(r)
+		reason, message = v1alpha1.ReasonFailed, removalFailedMessage(r)
 	default:
-		reason, why = v1alpha1.ReasonFailed, failedMessage(r)
+		reason, message = v1alpha1.ReasonFailed, failedMessage(r)
 	}
 	if r.InSync && r.HasPendingWrite {
-		why += "; " + pendingWriteMessage
+		message += "; " + pendingWriteMessage
 	}
-	setCondition(s, generation, v1alpha1.ConditionSynced, status, reason, why)
+	setCondition(s, generation, v1alpha1.ConditionSynced, status, reason, message)
 }
 
-func setCondition(s *v1alpha1.BackendPoolStatus, generation int64, kind string, status metav1.ConditionStatus, reason, why string) {
-	why = humanize.FormatMessage(why, humanize.MaxMessage)
-	if cond := meta.FindStatusCondition(s.Conditions, kind); cond != nil && humanize.EqualMessages(cond.Message, why) {
-		why = cond.Message // do not write a status that differs only in a request ID of Azure
+func setCondition(s *v1alpha1.BackendPoolStatus, generation int64, kind string, status metav1.ConditionStatus, reason, message string) {
+	message = humanize.FormatMessage(message, humanize.MaxMessage)
+	if cond := meta.FindStatusCondition(s.Conditions, kind); cond != nil && humanize.EqualMessages(cond.Message, message) {
+		message = cond.Message // do not write a status that differs only in a request ID of Azure
 	}
-	meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: why, ObservedGeneration: generation})
+	meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: generation})
 }
 
 func syncedReason(conditions []metav1.Condition) string {
@@ -147,8 +147,8 @@ func setSpecConditions(s *v1alpha1.BackendPoolStatus, p *v1alpha1.BackendPool, n
 	if parkedReason(s) == "" {
 		setIdle(s, p.Generation, now)
 	}
-	status, reason, why := PausedCondition(p, now)
-	setCondition(s, p.Generation, v1alpha1.ConditionPaused, status, reason, why)
+	status, reason, message := PausedCondition(p, now)
+	setCondition(s, p.Generation, v1alpha1.ConditionPaused, status, reason, message)
 }
 
 // setPlanned records what would change in Azure without dry run.

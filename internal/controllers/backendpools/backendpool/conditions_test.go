@@ -103,7 +103,7 @@ func TestLongListsOfLeftOutNodesAreCut(t *testing.T) {
 }
 
 // LastTransitionTime is when the pool was last in sync, whatever reasons follow.
-func TestSinceWhenAPoolIsOutOfSync(t *testing.T) {
+func TestOutOfSyncSince(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _, p := newRecordedPool(t)
 		e, start := c.statuses.GetEntry(RefOf(p)), time.Now()

@@ -22,11 +22,11 @@ const maxConflictAddresses = 10
 
 // setConflictCondition sets the Contested condition while another controller keeps undoing Weir's writes.
 func setConflictCondition(s *v1alpha1.BackendPoolStatus, r updater.Report, generation int64) {
-	reason, why := contention(r)
+	reason, message := contention(r)
 	old := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionContested)
 	switch {
 	case reason != "":
-		setCondition(s, generation, v1alpha1.ConditionContested, metav1.ConditionTrue, reason, why)
+		setCondition(s, generation, v1alpha1.ConditionContested, metav1.ConditionTrue, reason, message)
 	case old != nil && old.Reason == v1alpha1.ReasonOverlappingNodes && !r.InSync: // the pool was not compared
 	default:
 		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionContested)

@@ -17,29 +17,29 @@ type pendingCreates struct {
 }
 
 // beginCreate adds a name. The caller must call end when the result is known.
-func (n *pendingCreates) beginCreate(name types.NamespacedName) (end func()) {
+func (p *pendingCreates) beginCreate(name types.NamespacedName) (end func()) {
 	done := make(chan struct{})
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.pending == nil {
-		n.pending = map[types.NamespacedName]chan struct{}{}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pending == nil {
+		p.pending = map[types.NamespacedName]chan struct{}{}
 	}
-	n.pending[name] = done
+	p.pending[name] = done
 	return func() {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		if n.pending[name] == done { // otherwise another attempt has begun
-			delete(n.pending, name)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.pending[name] == done { // otherwise another attempt has begun
+			delete(p.pending, name)
 		}
 		close(done)
 	}
 }
 
 // waitCreated blocks until no object of that name is being created.
-func (n *pendingCreates) waitCreated(ctx context.Context, name types.NamespacedName) error {
-	n.mu.Lock()
-	done := n.pending[name]
-	n.mu.Unlock()
+func (p *pendingCreates) waitCreated(ctx context.Context, name types.NamespacedName) error {
+	p.mu.Lock()
+	done := p.pending[name]
+	p.mu.Unlock()
 	if done == nil {
 		return nil
 	}

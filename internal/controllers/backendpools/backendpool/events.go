@@ -34,8 +34,8 @@ const (
 	retryAdvice    = ". Another attempt follows"
 )
 
-func (c *Controller) recordWarning(p *v1alpha1.BackendPool, reason, why string) {
-	c.Events.OnPool(p, Event{Warning, reason, humanize.FormatMessage(why, humanize.MaxMessage)})
+func (c *Controller) recordWarning(p *v1alpha1.BackendPool, reason, message string) {
+	c.Events.OnPool(p, Event{Warning, reason, humanize.FormatMessage(message, humanize.MaxMessage)})
 }
 
 // attemptEvent is one event of an attempt and the Services that get it.

@@ -21,7 +21,7 @@ import (
 )
 
 // The events are a contract with users and tools, so the test spells them out.
-func TestTheWordsOfTheThreeEvents(t *testing.T) {
+func TestEventMessages(t *testing.T) {
 	web := []schedule.ServiceName{{Namespace: "shop", Name: "web"}}
 	refused := &armerror.Fault{Class: armerror.Terminal, Code: "InvalidRequestFormat", Err: errors.New("put backend pool web: 400 InvalidRequestFormat: Not now")}
 	throttled := &armerror.Fault{Class: armerror.Retriable, Code: "TooManyRequests", Err: errors.New("put backend pool web: 429 TooManyRequests: slow down")}

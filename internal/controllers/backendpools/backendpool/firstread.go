@@ -47,12 +47,12 @@ func (f *firstRead) takePool(ctx context.Context, api API, ref schedule.Ref, now
 	if !f.done {
 		ctx, cancel := context.WithTimeout(ctx, firstReadTimeout)
 		defer cancel()
-		all, err := api.All(ctx)
+		pools, err := api.All(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("reading all BackendPools: %w", err)
 		}
-		f.done, f.at, f.read = true, now, make(map[schedule.Ref]*v1alpha1.BackendPool, len(all))
-		for _, p := range all {
+		f.done, f.at, f.read = true, now, make(map[schedule.Ref]*v1alpha1.BackendPool, len(pools))
+		for _, p := range pools {
 			f.read[RefOf(p)] = p
 		}
 	}

@@ -30,12 +30,12 @@ type countingAPI struct {
 	writes     int
 }
 
-func (a *countingAPI) All(context.Context) (all []*v1alpha1.BackendPool, err error) {
+func (a *countingAPI) All(context.Context) (pools []*v1alpha1.BackendPool, err error) {
 	a.lists++
 	for _, p := range a.stored {
-		all = append(all, p.DeepCopy())
+		pools = append(pools, p.DeepCopy())
 	}
-	return all, nil
+	return pools, nil
 }
 
 func (a *countingAPI) Load(_ context.Context, ref schedule.Ref) (*v1alpha1.BackendPool, error) {
@@ -87,7 +87,7 @@ func newCountingAPI(n int, edit ...func(*v1alpha1.BackendPool)) *countingAPI {
 }
 
 // One list reads a thousand BackendPools of an earlier process; a later one is read individually.
-func TestWhatAnotherProcessHasRecordedIsReadInOne(t *testing.T) {
+func TestOneListReadsEarlierRecords(t *testing.T) {
 	api := newCountingAPI(1000, func(p *v1alpha1.BackendPool) { p.Status.WrittenAddresses = []string{"10.0.0.1"} })
 	c := newClusterWith(t, api)
 	api.stored["p7"].Status.WrittenAddresses = []string{"10.0.0.1", "10.0.0.2"} // not yet in the cache
@@ -137,14 +137,14 @@ func TestANewBackendPoolCostsThreeWrites(t *testing.T) {
 		c.world.addObjects(api.stored["p0"].DeepCopy())
 		reconciles()
 		reconciles() // for the queued request
-		ref, one := RefOf(api.stored["p0"]), []netip.Addr{nodeIP("n1")}
+		ref, single := RefOf(api.stored["p0"]), []netip.Addr{nodeIP("n1")}
 		if _, err := c.DesiredPool(ref); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Record(t.Context(), ref, diff.Intent{Written: one, Add: 1, Desired: 1}); err != nil {
+		if err := c.Record(t.Context(), ref, diff.Intent{Written: single, Add: 1, Desired: 1}); err != nil {
 			t.Fatal(err)
 		}
-		c.Report(t.Context(), updater.Report{Ref: ref, Pool: c.ResolveBinding(api.stored["p0"], time.Now()).Pool, Outcome: diff.Written, InSync: true, Written: one, Desired: 1, Observed: 1, At: time.Now()})
+		c.Report(t.Context(), updater.Report{Ref: ref, Pool: c.ResolveBinding(api.stored["p0"], time.Now()).Pool, Outcome: diff.Written, InSync: true, Written: single, Desired: 1, Observed: 1, At: time.Now()})
 		time.Sleep(2 * maxStatusDelay)
 		reconciles()
 		if api.reads != 0 || api.lists != 0 || api.finalizers != 1 || api.writes != 2 {
@@ -172,8 +172,8 @@ func TestABackendPoolThatWeirMakesCostsNoRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		one := []netip.Addr{nodeIP("n1")}
-		if err := c.Record(t.Context(), RefOf(api.stored["p0"]), diff.Intent{Written: one, Add: 1, Desired: 1}); err != nil {
+		single := []netip.Addr{nodeIP("n1")}
+		if err := c.Record(t.Context(), RefOf(api.stored["p0"]), diff.Intent{Written: single, Add: 1, Desired: 1}); err != nil {
 			t.Fatal(err)
 		}
 		if api.reads != 0 || api.lists != 0 || api.finalizers != 0 || api.writes != 1 {
@@ -183,7 +183,7 @@ func TestABackendPoolThatWeirMakesCostsNoRead(t *testing.T) {
 }
 
 // A failed creation ends the wait.
-func TestWhatWeirCannotMakeIsRead(t *testing.T) {
+func TestFailedCreationEndsTheWait(t *testing.T) {
 	api := newCountingAPI(1)
 	c := newClusterWith(t, api)
 	refused := errors.New("there is one")
@@ -196,7 +196,7 @@ func TestWhatWeirCannotMakeIsRead(t *testing.T) {
 }
 
 // Another process took the pool and the cache is stale.
-func TestAnOldSightOfABackendPoolIsReadAnew(t *testing.T) {
+func TestStaleBackendPoolIsReadAgain(t *testing.T) {
 	api := newCountingAPI(1, func(p *v1alpha1.BackendPool) { p.Finalizers = nil })
 	c := newClusterWith(t, api)
 	pool := api.stored["p0"]
@@ -228,8 +228,8 @@ func TestAStatusThatWaitsIsWrittenInTheEnd(t *testing.T) {
 			}
 			time.Sleep(maxStatusDelay * 2 / 3)
 		}
-		if why := fmt.Sprint(api.stored["p0"].Status.Conditions); !strings.Contains(why, v1alpha1.ReasonPending) {
-			t.Error(why)
+		if reason := fmt.Sprint(api.stored["p0"].Status.Conditions); !strings.Contains(reason, v1alpha1.ReasonPending) {
+			t.Error(reason)
 		}
 	})
 }

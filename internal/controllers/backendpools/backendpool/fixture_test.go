@@ -38,60 +38,60 @@ func newFixture(t *testing.T, edit ...func(*v1alpha1.BackendPool)) *fixture {
 	return d
 }
 
-func (d *fixture) updatePool(edit ...func(*v1alpha1.BackendPool)) {
-	d.Helper()
-	p := d.p.DeepCopy()
+func (fx *fixture) updatePool(edit ...func(*v1alpha1.BackendPool)) {
+	fx.Helper()
+	p := fx.p.DeepCopy()
 	for _, f := range edit {
 		f(p)
 	}
-	d.p = p
-	d.world.addObjects(p)
+	fx.p = p
+	fx.world.addObjects(p)
 }
 
-func (d *fixture) deleteService() {
-	d.Helper()
-	d.world.deleteService(serviceOfType(corev1.ServiceTypeLoadBalancer))
+func (fx *fixture) deleteService() {
+	fx.Helper()
+	fx.world.deleteService(serviceOfType(corev1.ServiceTypeLoadBalancer))
 }
 
 // reconcileNow returns the requeue delay; 0 for never.
-func (d *fixture) reconcileNow() time.Duration {
-	d.Helper()
-	result, err := d.reconcilePool(d.T, d.p)
+func (fx *fixture) reconcileNow() time.Duration {
+	fx.Helper()
+	result, err := fx.reconcilePool(fx.T, fx.p)
 	if err != nil {
-		d.Fatal(err)
+		fx.Fatal(err)
 	}
 	return result.After
 }
 
-func (d *fixture) poolStatus() *v1alpha1.BackendPoolStatus {
-	return &d.statuses.GetEntry(RefOf(d.p)).status
+func (fx *fixture) poolStatus() *v1alpha1.BackendPoolStatus {
+	return &fx.statuses.GetEntry(RefOf(fx.p)).status
 }
 
-func (d *fixture) findCondition(kind string) metav1.Condition {
-	if c := meta.FindStatusCondition(d.poolStatus().Conditions, kind); c != nil {
+func (fx *fixture) findCondition(kind string) metav1.Condition {
+	if c := meta.FindStatusCondition(fx.poolStatus().Conditions, kind); c != nil {
 		return *c
 	}
 	return metav1.Condition{}
 }
 
-func (d *fixture) assertSynced(reason, part string) {
-	d.Helper()
-	if c := d.findCondition(v1alpha1.ConditionSynced); c.Reason != reason || !strings.Contains(c.Message, part) {
-		d.Errorf("says %s %q, want %s and %q", c.Reason, c.Message, reason, part)
+func (fx *fixture) assertSynced(reason, part string) {
+	fx.Helper()
+	if c := fx.findCondition(v1alpha1.ConditionSynced); c.Reason != reason || !strings.Contains(c.Message, part) {
+		fx.Errorf("says %s %q, want %s and %q", c.Reason, c.Message, reason, part)
 	}
 }
 
-func (d *fixture) assertParked(want bool) {
-	d.Helper()
-	c := d.findCondition(v1alpha1.ConditionParked)
-	if got := c.Status == metav1.ConditionTrue; got != want || (d.poolStatus().NextEligibleAt != nil) != want {
-		d.Errorf("parked %v until %v, %s %q; want %v", got, d.poolStatus().NextEligibleAt, c.Reason, c.Message, want)
+func (fx *fixture) assertParked(want bool) {
+	fx.Helper()
+	c := fx.findCondition(v1alpha1.ConditionParked)
+	if got := c.Status == metav1.ConditionTrue; got != want || (fx.poolStatus().NextEligibleAt != nil) != want {
+		fx.Errorf("parked %v until %v, %s %q; want %v", got, fx.poolStatus().NextEligibleAt, c.Reason, c.Message, want)
 	}
 }
 
-func (d *fixture) reportAttempt(o diff.Outcome, edit ...func(*updater.Report)) {
-	d.Helper()
-	r := updater.Report{Ref: RefOf(d.p), Pool: d.ResolveBinding(d.p, time.Now()).Pool, Outcome: o, At: time.Unix(1000, 0)}
+func (fx *fixture) reportAttempt(o diff.Outcome, edit ...func(*updater.Report)) {
+	fx.Helper()
+	r := updater.Report{Ref: RefOf(fx.p), Pool: fx.ResolveBinding(fx.p, time.Now()).Pool, Outcome: o, At: time.Unix(1000, 0)}
 	r.InSync = o == diff.Written || o == diff.Unchanged
 	if !r.InSync {
 		r.Observed = -1
@@ -100,27 +100,27 @@ func (d *fixture) reportAttempt(o diff.Outcome, edit ...func(*updater.Report)) {
 	for _, f := range edit {
 		f(&r)
 	}
-	d.Report(d.Context(), r)
+	fx.Report(fx.Context(), r)
 }
 
 // takeReasons returns the reasons of the pending events.
-func (d *fixture) takeReasons() string {
+func (fx *fixture) takeReasons() string {
 	var reasons []string
-	for e, waits := d.world.nextEvent(); waits; e, waits = d.world.nextEvent() {
+	for e, waits := fx.world.nextEvent(); waits; e, waits = fx.world.nextEvent() {
 		reasons = append(reasons, e.about+" "+e.Reason)
 	}
 	return strings.Join(reasons, ", ")
 }
 
-func (d *fixture) reportWait(edit ...func(*updater.Waiting)) {
+func (fx *fixture) reportWait(edit ...func(*updater.Waiting)) {
 	w := updater.Waiting{
-		Ref: RefOf(d.p), Pool: d.ResolveBinding(d.p, time.Now()).Pool, Cause: updater.CauseGate,
+		Ref: RefOf(fx.p), Pool: fx.ResolveBinding(fx.p, time.Now()).Pool, Cause: updater.CauseGate,
 		Until: time.Now().Add(time.Minute), Message: "writes are closed",
 	}
 	for _, f := range edit {
 		f(&w)
 	}
-	d.ReportWait(w)
+	fx.ReportWait(w)
 }
 
 var ours = []netip.Addr{netip.MustParseAddr("10.0.0.1")}

@@ -18,18 +18,18 @@ const instanceSeparator = "/virtualmachines/"
 
 // ParseInstances returns the recorded addresses of instances by machine; nil if none.
 func ParseInstances(written []v1alpha1.WrittenInstances) map[string]netip.Addr {
-	var all map[string]netip.Addr
+	var addresses map[string]netip.Addr
 	for _, set := range written {
 		for id, address := range set.Addresses {
 			if ip, err := netip.ParseAddr(address); err == nil {
-				if all == nil {
-					all = map[string]netip.Addr{}
+				if addresses == nil {
+					addresses = map[string]netip.Addr{}
 				}
-				all[set.ScaleSet+instanceSeparator+id] = ip
+				addresses[set.ScaleSet+instanceSeparator+id] = ip
 			}
 		}
 	}
-	return all
+	return addresses
 }
 
 // FormatInstances converts addresses by machine to their status entries.
@@ -46,12 +46,12 @@ func FormatInstances(instances map[string]netip.Addr) []v1alpha1.WrittenInstance
 		}
 		sets[set][metadata.Intern(id)] = metadata.Intern(ip.String())
 	}
-	var all []v1alpha1.WrittenInstances
+	var written []v1alpha1.WrittenInstances
 	for set, addresses := range sets {
-		all = append(all, v1alpha1.WrittenInstances{ScaleSet: metadata.Intern(set), Addresses: addresses})
+		written = append(written, v1alpha1.WrittenInstances{ScaleSet: metadata.Intern(set), Addresses: addresses})
 	}
-	slices.SortFunc(all, func(a, b v1alpha1.WrittenInstances) int { return cmp.Compare(a.ScaleSet, b.ScaleSet) })
-	return all
+	slices.SortFunc(written, func(a, b v1alpha1.WrittenInstances) int { return cmp.Compare(a.ScaleSet, b.ScaleSet) })
+	return written
 }
 
 func mergeInstances(a, b []v1alpha1.WrittenInstances) []v1alpha1.WrittenInstances {
@@ -59,17 +59,17 @@ func mergeInstances(a, b []v1alpha1.WrittenInstances) []v1alpha1.WrittenInstance
 	if len(other) == 0 {
 		return a
 	}
-	all := ParseInstances(a)
-	if all == nil {
-		all = map[string]netip.Addr{}
+	instances := ParseInstances(a)
+	if instances == nil {
+		instances = map[string]netip.Addr{}
 	}
 	for machine, ip := range other {
-		if _, ok := all[machine]; !ok {
-			all[machine] = ip
+		if _, ok := instances[machine]; !ok {
+			instances[machine] = ip
 		}
 	}
-	if maps.Equal(all, ParseInstances(a)) {
+	if maps.Equal(instances, ParseInstances(a)) {
 		return a
 	}
-	return FormatInstances(all)
+	return FormatInstances(instances)
 }

@@ -35,12 +35,12 @@ func recordLastEvent(s *v1alpha1.BackendPoolStatus, p *v1alpha1.BackendPool, own
 
 // recordProblem records the problem that the Synced condition shows. It returns the recorded one that ended because
 // the pool is in sync, and a new one with its message.
-func recordProblem(s *v1alpha1.BackendPoolStatus) (ended, began, why string) {
+func recordProblem(s *v1alpha1.BackendPoolStatus) (ended, began, message string) {
 	t, reason := lastEvent(s), syncedReason(s.Conditions)
 	switch {
 	case problemReason(s.Conditions) != "":
 		if reason != t.Problem {
-			began, why = reason, meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionSynced).Message
+			began, message = reason, meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionSynced).Message
 		}
 		t.Problem = reason
 	case slices.Contains(recoveredReasons, reason):
@@ -50,7 +50,7 @@ func recordProblem(s *v1alpha1.BackendPoolStatus) (ended, began, why string) {
 		t.Problem = ""
 	}
 	setLastEvent(s, t)
-	return ended, began, why
+	return ended, began, message
 }
 
 // lastNotification returns the last event that an earlier process recorded for the Service; service is "" for a

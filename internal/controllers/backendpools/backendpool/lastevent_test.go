@@ -14,10 +14,10 @@ import (
 	"weir.dev/weir/internal/pool/updater"
 )
 
-func (d *fixture) reportToService(o diff.Outcome, givenUpFor string, edit ...func(*updater.Report)) {
-	d.Helper()
-	name := []schedule.ServiceName{{Namespace: d.p.Namespace, Name: d.p.Spec.ServiceRef.Name}}
-	d.reportAttempt(o, append([]func(*updater.Report){func(r *updater.Report) {
+func (fx *fixture) reportToService(o diff.Outcome, givenUpFor string, edit ...func(*updater.Report)) {
+	fx.Helper()
+	name := []schedule.ServiceName{{Namespace: fx.p.Namespace, Name: fx.p.Spec.ServiceRef.Name}}
+	fx.reportAttempt(o, append([]func(*updater.Report){func(r *updater.Report) {
 		switch r.FailureReason = givenUpFor; {
 		case r.InSync:
 			r.Updated = name
@@ -30,30 +30,30 @@ func (d *fixture) reportToService(o diff.Outcome, givenUpFor string, edit ...fun
 }
 
 // restartProcess replaces the process; only the API server's content remains.
-func (d *fixture) restartProcess() schedule.LastNotification {
-	d.Helper()
-	stored := d.p.DeepCopy()
-	d.poolStatus().DeepCopyInto(&stored.Status)
-	d.api.stored = stored
-	d.cluster.restartProcess(d.api)
-	d.world.events = nil
-	d.workers.ops = nil
-	d.reconcileNow()
-	if len(d.workers.ops) == 0 {
-		d.Fatal("nothing is queued")
+func (fx *fixture) restartProcess() schedule.LastNotification {
+	fx.Helper()
+	stored := fx.p.DeepCopy()
+	fx.poolStatus().DeepCopyInto(&stored.Status)
+	fx.api.stored = stored
+	fx.cluster.restartProcess(fx.api)
+	fx.world.events = nil
+	fx.workers.ops = nil
+	fx.reconcileNow()
+	if len(fx.workers.ops) == 0 {
+		fx.Fatal("nothing is queued")
 	}
-	for _, op := range d.workers.ops {
+	for _, op := range fx.workers.ops {
 		if !op.ChangedAt.IsZero() {
-			d.Error("a restart counts as a change")
+			fx.Error("a restart counts as a change")
 		}
 	}
-	return d.workers.ops[0].LastNotification
+	return fx.workers.ops[0].LastNotification
 }
 
-func (d *fixture) assertNotification(want schedule.LastNotification) {
-	d.Helper()
-	if got := d.restartProcess(); got != want {
-		d.Errorf("recalls %+v of %+v, want %+v", got, d.poolStatus().LastEvent, want)
+func (fx *fixture) assertNotification(want schedule.LastNotification) {
+	fx.Helper()
+	if got := fx.restartProcess(); got != want {
+		fx.Errorf("recalls %+v of %+v, want %+v", got, fx.poolStatus().LastEvent, want)
 	}
 }
 
@@ -88,10 +88,10 @@ func TestLastEventIsReadBack(t *testing.T) {
 	}
 }
 
-func (d *fixture) recordMembers() {
-	d.Helper()
-	if err := d.Record(d.Context(), RefOf(d.p), diff.Intent{Written: ours, Add: 1}); err != nil {
-		d.Fatal(err)
+func (fx *fixture) recordMembers() {
+	fx.Helper()
+	if err := fx.Record(fx.Context(), RefOf(fx.p), diff.Intent{Written: ours, Add: 1}); err != nil {
+		fx.Fatal(err)
 	}
 }
 
@@ -132,7 +132,7 @@ func TestProblemIsReportedOnceAcrossProcesses(t *testing.T) {
 }
 
 // The status is written before the event, so a crash between them loses no state.
-func TestTheStatusKnowsBeforePeopleDo(t *testing.T) {
+func TestStatusIsWrittenBeforeTheEvent(t *testing.T) {
 	d := newFixture(t)
 	waiting := 0
 	d.api.applied = func() { waiting = len(d.world.events) }

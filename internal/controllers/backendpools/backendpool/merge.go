@@ -18,13 +18,13 @@ type writtenStatuses []uint64
 // maxWrittenStatuses limits own. An older status counts as another process's and costs a read.
 const maxWrittenStatuses = 4
 
-func (o writtenStatuses) contains(s *v1alpha1.BackendPoolStatus) bool {
-	return slices.Contains(o, statusHash(s))
+func (w writtenStatuses) contains(s *v1alpha1.BackendPoolStatus) bool {
+	return slices.Contains(w, statusHash(s))
 }
 
-func (o writtenStatuses) withStatus(s *v1alpha1.BackendPoolStatus) writtenStatuses {
-	o = append(slices.Clone(o), statusHash(s))
-	return o[max(0, len(o)-maxWrittenStatuses):]
+func (w writtenStatuses) withStatus(s *v1alpha1.BackendPoolStatus) writtenStatuses {
+	w = append(slices.Clone(w), statusHash(s))
+	return w[max(0, len(w)-maxWrittenStatuses):]
 }
 
 var statusHashSeed = maphash.MakeSeed()

@@ -27,47 +27,47 @@ import (
 // version.
 type versioned struct{ stored *v1alpha1.BackendPool }
 
-func (a *versioned) Load(context.Context, schedule.Ref) (*v1alpha1.BackendPool, error) {
-	return a.stored.DeepCopy(), nil
+func (v *versioned) Load(context.Context, schedule.Ref) (*v1alpha1.BackendPool, error) {
+	return v.stored.DeepCopy(), nil
 }
 
-func (a *versioned) Apply(_ context.Context, _ schedule.Ref, version string, status *v1alpha1.BackendPoolStatus) (string, error) {
-	if version != a.stored.ResourceVersion {
+func (v *versioned) Apply(_ context.Context, _ schedule.Ref, version string, status *v1alpha1.BackendPoolStatus) (string, error) {
+	if version != v.stored.ResourceVersion {
 		return "", metadata.ErrConflict
 	}
 	text, err := json.Marshal(status)
 	if err != nil {
 		return "", err
 	}
-	a.stored.Status = v1alpha1.BackendPoolStatus{}
-	if err := json.Unmarshal(text, &a.stored.Status); err != nil {
+	v.stored.Status = v1alpha1.BackendPoolStatus{}
+	if err := json.Unmarshal(text, &v.stored.Status); err != nil {
 		return "", err
 	}
-	a.changeObject()
-	return a.stored.ResourceVersion, nil
+	v.changeObject()
+	return v.stored.ResourceVersion, nil
 }
 
-func (a *versioned) All(context.Context) ([]*v1alpha1.BackendPool, error) {
-	return []*v1alpha1.BackendPool{a.stored.DeepCopy()}, nil
+func (v *versioned) All(context.Context) ([]*v1alpha1.BackendPool, error) {
+	return []*v1alpha1.BackendPool{v.stored.DeepCopy()}, nil
 }
 
-func (a *versioned) SetFinalizer(_ context.Context, p *v1alpha1.BackendPool, want bool) (*v1alpha1.BackendPool, error) {
-	if hasFinalizer(a.stored) != want {
-		a.stored.Finalizers = nil
+func (v *versioned) SetFinalizer(_ context.Context, p *v1alpha1.BackendPool, want bool) (*v1alpha1.BackendPool, error) {
+	if hasFinalizer(v.stored) != want {
+		v.stored.Finalizers = nil
 		if want {
-			a.stored.Finalizers = []string{v1alpha1.Finalizer}
+			v.stored.Finalizers = []string{v1alpha1.Finalizer}
 		}
-		a.changeObject()
+		v.changeObject()
 	}
-	return a.stored.DeepCopy(), nil
+	return v.stored.DeepCopy(), nil
 }
 
-func (a *versioned) changeObject() {
-	n, _ := strconv.Atoi(a.stored.ResourceVersion)
-	a.stored.ResourceVersion = strconv.Itoa(n + 1)
+func (v *versioned) changeObject() {
+	n, _ := strconv.Atoi(v.stored.ResourceVersion)
+	v.stored.ResourceVersion = strconv.Itoa(n + 1)
 }
 
-func (a *versioned) writtenAddresses() []string { return a.stored.Status.WrittenAddresses }
+func (v *versioned) writtenAddresses() []string { return v.stored.Status.WrittenAddresses }
 
 func newReplica(t *testing.T, api *versioned) *cluster {
 	t.Helper()
@@ -79,12 +79,12 @@ func newReplica(t *testing.T, api *versioned) *cluster {
 	return c
 }
 
-func parseIPs(all ...string) []netip.Addr { return ParseAddresses(all) }
+func parseIPs(ips ...string) []netip.Addr { return ParseAddresses(ips) }
 
-func (c *cluster) recordMembers(t *testing.T, ref schedule.Ref, all ...string) error {
+func (c *cluster) recordMembers(t *testing.T, ref schedule.Ref, members ...string) error {
 	t.Helper()
 	c.desiredOf(t, ref)
-	return c.Record(t.Context(), ref, diff.Intent{Written: parseIPs(all...)})
+	return c.Record(t.Context(), ref, diff.Intent{Written: parseIPs(members...)})
 }
 
 func (c *cluster) recordedMembers(t *testing.T, ref schedule.Ref) []string {
@@ -92,8 +92,8 @@ func (c *cluster) recordedMembers(t *testing.T, ref schedule.Ref) []string {
 	return FormatAddresses(c.desiredOf(t, ref).Record.Written)
 }
 
-func inSyncReport(ref schedule.Ref, all ...string) updater.Report {
-	return updater.Report{Ref: ref, Outcome: diff.Written, InSync: true, Written: parseIPs(all...), At: time.Unix(0, 0)}
+func inSyncReport(ref schedule.Ref, names ...string) updater.Report {
+	return updater.Report{Ref: ref, Outcome: diff.Written, InSync: true, Written: parseIPs(names...), At: time.Unix(0, 0)}
 }
 
 // Two processes that both claim leadership record addresses in turn. Neither loses the other's record, and
@@ -209,9 +209,9 @@ func TestTheUnionOfTwoRecords(t *testing.T) {
 				t.Fatalf("%s: written %t, down %t", ip, w, d)
 			}
 		}
-		again := status.DeepCopy()
-		MergeRecord(again, b)
-		if statusHash(again) != statusHash(status) {
+		second := status.DeepCopy()
+		MergeRecord(second, b)
+		if statusHash(second) != statusHash(status) {
 			t.Fatal("united again, it is another")
 		}
 	})

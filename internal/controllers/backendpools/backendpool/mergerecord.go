@@ -15,10 +15,10 @@ func MergeRecord(s, other *v1alpha1.BackendPoolStatus) {
 	if s.PoolID == "" {
 		s.PoolID = other.PoolID
 	}
-	all := append(ParseAddresses(s.WrittenAddresses), ParseAddresses(other.WrittenAddresses)...)
-	slices.SortFunc(all, netip.Addr.Compare)
-	if all = slices.Compact(all); len(all) > len(s.WrittenAddresses) {
-		s.WrittenAddresses = FormatAddresses(all)
+	addresses := append(ParseAddresses(s.WrittenAddresses), ParseAddresses(other.WrittenAddresses)...)
+	slices.SortFunc(addresses, netip.Addr.Compare)
+	if addresses = slices.Compact(addresses); len(addresses) > len(s.WrittenAddresses) {
+		s.WrittenAddresses = FormatAddresses(addresses)
 	}
 	s.WrittenInstances = mergeInstances(s.WrittenInstances, other.WrittenInstances)
 	for _, d := range other.Down {

@@ -77,7 +77,7 @@ func removalFailedMessage(r updater.Report) string {
 	return text + "within a minute"
 }
 
-func missingPoolMessage(r updater.Report) (reason, why string) {
+func missingPoolMessage(r updater.Report) (reason, message string) {
 	where := r.Pool.LoadBalancer
 	if r.Fault != nil && (r.Fault.Code == "ResourceNotFound" || r.Fault.Code == "ResourceGroupNotFound") {
 		return v1alpha1.ReasonLoadBalancerNotFound,
@@ -86,7 +86,7 @@ func missingPoolMessage(r updater.Report) (reason, why string) {
 	return v1alpha1.ReasonPoolNotFound, fmt.Sprintf("load balancer %s in resource group %s has no backend pool %s", where.Name, where.ResourceGroup, r.Pool.Name)
 }
 
-func wrongMembersMessage(r updater.Report) (reason, why string) {
+func wrongMembersMessage(r updater.Report) (reason, message string) {
 	if r.Fault != nil && r.Fault.Code == diff.CodeAddressPool {
 		return v1alpha1.ReasonAddressPool, DescribePool(r.Pool) + " holds IP addresses, and its members are to be network interfaces, which Azure does not mix: name another pool, or set membership to Address"
 	}
@@ -96,24 +96,24 @@ func wrongMembersMessage(r updater.Report) (reason, why string) {
 	if r.Fault != nil && r.Fault.Code == diff.CodeOverlappingNodes {
 		return v1alpha1.ReasonOverlappingNodes, overlapMessage(r) + ". Nothing was written: " + overlapRemedy
 	}
-	why = DescribePool(r.Pool) + " holds network interfaces, which Weir does not write where members are to be addresses: name a pool of IP addresses, or, if it is the cluster's, write the key loadBalancerBackendPoolConfigurationType into azure.json, and restart Weir: with nodeIPConfiguration its network interfaces are kept up, with nodeIP it becomes a pool of addresses"
+	message = DescribePool(r.Pool) + " holds network interfaces, which Weir does not write where members are to be addresses: name a pool of IP addresses, or, if it is the cluster's, write the key loadBalancerBackendPoolConfigurationType into azure.json, and restart Weir: with nodeIPConfiguration its network interfaces are kept up, with nodeIP it becomes a pool of addresses"
 	if r.StatesInSync {
-		why += ". Nodes that leave are Down in it all the same"
+		message += ". Nodes that leave are Down in it all the same"
 	}
-	return v1alpha1.ReasonNICPool, why
+	return v1alpha1.ReasonNICPool, message
 }
 
 // removalMessage returns the condition once Weir's addresses are no longer wanted.
-func removalMessage(binding Binding, hasMembers bool) (reason, why string) {
-	reason, why = binding.Reason, binding.Message
+func removalMessage(binding Binding, hasMembers bool) (reason, message string) {
+	reason, message = binding.Reason, binding.Message
 	if reason == "" { // an active BackendPool is being deleted
-		reason, why = v1alpha1.ReasonUpdating, "this BackendPool is being deleted"
+		reason, message = v1alpha1.ReasonUpdating, "this BackendPool is being deleted"
 	}
 	switch {
 	case !binding.HasRecord:
-		return reason, why + "; Weir wrote nothing to the pool"
+		return reason, message + "; Weir wrote nothing to the pool"
 	case hasMembers:
-		return reason, why + "; its addresses are being removed from the pool"
+		return reason, message + "; its addresses are being removed from the pool"
 	}
-	return reason, why + "; its addresses were removed from the pool"
+	return reason, message + "; its addresses were removed from the pool"
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // The message names only what is about to change.
-func TestWhatIsAboutToBeWritten(t *testing.T) {
+func TestRecordBeforeAWrite(t *testing.T) {
 	for _, tt := range []struct {
 		intent diff.Intent
 		want   string
@@ -37,25 +37,25 @@ func TestWhatIsAboutToBeWritten(t *testing.T) {
 }
 
 // The advice is never truncated, however long Azure's text is.
-func TestWhatFollowsIsNeverCutOff(t *testing.T) {
+func TestMessageEndIsNotTruncated(t *testing.T) {
 	at := time.Unix(1000, 0)
 	r := updater.Report{
 		At: at, RetryAt: at, AdminRetryAt: at, NextCheckAt: at, NextEligibleAt: at.Add(time.Hour), RetriesUsed: 10, Budget: 10,
 		Fault: &armerror.Fault{Code: "Bad", Err: errors.New(strings.Repeat("long ", 2000))},
 	}
-	for name, say := range map[string]func(updater.Report) string{
+	for name, format := range map[string]func(updater.Report) string{
 		"retrying": retryingMessage, "admin states": adminRetryingMessage, "failed": failedMessage, "removal": removalFailedMessage,
 		"an event": failureEventMessage, "another": retryEventMessage,
 	} {
-		said := say(r)
-		if len(said) > humanize.MaxMessage || len(said) < humanize.MaxMessage/2 || humanize.FormatMessage(said, humanize.MaxMessage) != said {
-			t.Errorf("%s: %d bytes", name, len(said))
+		output := format(r)
+		if len(output) > humanize.MaxMessage || len(output) < humanize.MaxMessage/2 || humanize.FormatMessage(output, humanize.MaxMessage) != output {
+			t.Errorf("%s: %d bytes", name, len(output))
 		}
 	}
 }
 
 // A message names some and counts the rest.
-func TestHowManyAMessageNames(t *testing.T) {
+func TestNamesInAMessageAreBounded(t *testing.T) {
 	var set membership.Set
 	var ips []netip.Addr
 	for i := range 12 {
@@ -94,14 +94,14 @@ func TestRetriesOfASettledAttempt(t *testing.T) {
 }
 
 // An interface that Weir set Down counts like an address.
-func TestWhatAPoolHoldsOfOurs(t *testing.T) {
-	one, down := []string{"10.0.0.1"}, []v1alpha1.DownAddress{{Address: "10.0.0.1"}}
+func TestManagedMembersOfAPool(t *testing.T) {
+	single, down := []string{"10.0.0.1"}, []v1alpha1.DownAddress{{Address: "10.0.0.1"}}
 	for _, tt := range []struct {
 		status v1alpha1.BackendPoolStatus
 		holds  bool
 	}{
-		{v1alpha1.BackendPoolStatus{}, false}, {v1alpha1.BackendPoolStatus{WrittenAddresses: one}, true},
-		{v1alpha1.BackendPoolStatus{Down: down}, true}, {v1alpha1.BackendPoolStatus{WrittenAddresses: one, Down: down}, true},
+		{v1alpha1.BackendPoolStatus{}, false}, {v1alpha1.BackendPoolStatus{WrittenAddresses: single}, true},
+		{v1alpha1.BackendPoolStatus{Down: down}, true}, {v1alpha1.BackendPoolStatus{WrittenAddresses: single, Down: down}, true},
 	} {
 		if e := (&Entry{unsavedStatus: unsavedStatus{status: tt.status}}); e.hasMembers() != tt.holds {
 			t.Errorf("%+v", tt.status)
@@ -156,7 +156,7 @@ func TestServiceOfCreatedBackendPool(t *testing.T) {
 }
 
 // Owed members are relative to the record, and once the pool was in sync, to what was read.
-func TestWhichMembersAreOwed(t *testing.T) {
+func TestPendingAdminChanges(t *testing.T) {
 	set := setOfNodes("n1", "n2", "n3", "n4")
 	set.Draining = []membership.Drain{newDrain("n1"), newDrain("n2")}
 	owes := func(e *Entry, down, back string) {
@@ -203,10 +203,10 @@ func TestTheOrderOfARecordDoesNotMatter(t *testing.T) {
 
 // A pool taken by another process is taken.
 func TestTheUnionIsTaken(t *testing.T) {
-	for _, tt := range []struct{ is, other, want string }{{"", "b", "b"}, {"a", "b", "a"}, {"a", "", "a"}} {
-		s := &v1alpha1.BackendPoolStatus{PoolID: tt.is}
+	for _, tt := range []struct{ current, other, want string }{{"", "b", "b"}, {"a", "b", "a"}, {"a", "", "a"}} {
+		s := &v1alpha1.BackendPoolStatus{PoolID: tt.current}
 		if MergeRecord(s, &v1alpha1.BackendPoolStatus{PoolID: tt.other}); s.PoolID != tt.want || s.DownCount != nil {
-			t.Errorf("%s and %s: %+v", tt.is, tt.other, s)
+			t.Errorf("%s and %s: %+v", tt.current, tt.other, s)
 		}
 	}
 }

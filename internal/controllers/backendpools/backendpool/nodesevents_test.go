@@ -18,33 +18,33 @@ func asNodePool(p *v1alpha1.BackendPool) {
 	p.Spec.ServiceRef, p.Spec.Nodes = nil, &v1alpha1.NodeMembers{}
 }
 
-func (d *fixture) takeEvents() string {
-	d.Helper()
-	var said []string
-	for e, waits := d.world.nextEvent(); waits; e, waits = d.world.nextEvent() {
+func (fx *fixture) takeEvents() string {
+	fx.Helper()
+	var output []string
+	for e, waits := fx.world.nextEvent(); waits; e, waits = fx.world.nextEvent() {
 		word, attempt := strings.CutPrefix(e.Reason, EventUpdated[:len(EventUpdated)-len("Updated")])
 		if !attempt {
 			continue
 		}
 		if e.about != "BackendPool" || (e.Kind == corev1.EventTypeNormal) != (e.Reason == EventUpdated) {
-			d.Errorf("event %s %s on %s", e.Kind, e.Reason, e.about)
+			fx.Errorf("event %s %s on %s", e.Kind, e.Reason, e.about)
 		}
 		if e.Reason == EventFailed && !strings.HasSuffix(e.Text, "Bad: no way. To retrigger: weir retry.") {
-			d.Errorf("event %q", e.Text)
+			fx.Errorf("event %q", e.Text)
 		}
-		said = append(said, word)
+		output = append(output, word)
 	}
-	return strings.Join(said, " ")
+	return strings.Join(output, " ")
 }
 
 // A pool of nodes gets the events of a Service when the reason changes.
 func TestNodePoolHasEventsOfItsOwn(t *testing.T) {
 	d := newFixture(t, asNodePool)
 	for _, tt := range []struct {
-		name    string
-		outcome diff.Outcome
-		edit    func(*updater.Report)
-		says    string
+		name     string
+		outcome  diff.Outcome
+		edit     func(*updater.Report)
+		wantText string
 	}{
 		{"it was in sync already", diff.Unchanged, nil, ""},
 		{"the first write", diff.Written, nil, "Updated"},
@@ -66,20 +66,20 @@ func TestNodePoolHasEventsOfItsOwn(t *testing.T) {
 				tt.edit(r)
 			}
 		})
-		if got := d.takeEvents(); got != tt.says {
-			t.Errorf("%s: %q, want %q", tt.name, got, tt.says)
+		if got := d.takeEvents(); got != tt.wantText {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.wantText)
 		}
 	}
 }
 
 // The events of an earlier process are not repeated.
-func TestAPoolOfNodesRemembersItsWord(t *testing.T) {
+func TestNodePoolKeepsItsLastEvent(t *testing.T) {
 	for _, tt := range []struct {
-		before diff.Outcome
-		edit   func(*updater.Report)
-		after  diff.Outcome
-		again  func(*updater.Report)
-		says   string
+		before   diff.Outcome
+		edit     func(*updater.Report)
+		after    diff.Outcome
+		repeat   func(*updater.Report)
+		wantText string
 	}{
 		{diff.Written, nil, diff.Written, nil, ""},
 		{diff.Terminal, nil, diff.Terminal, nil, ""},
@@ -105,9 +105,9 @@ func TestAPoolOfNodesRemembersItsWord(t *testing.T) {
 		if _, err := d.statuses.LoadEntry(t.Context(), d.p, time.Now()); err != nil {
 			t.Fatal(err)
 		}
-		tell(tt.after, tt.again)
-		if got := d.takeEvents(); got != tt.says {
-			t.Errorf("%s, restart, %s: %q, want %q", tt.before, tt.after, got, tt.says)
+		tell(tt.after, tt.repeat)
+		if got := d.takeEvents(); got != tt.wantText {
+			t.Errorf("%s, restart, %s: %q, want %q", tt.before, tt.after, got, tt.wantText)
 		}
 	}
 }

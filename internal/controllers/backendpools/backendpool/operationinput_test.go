@@ -37,7 +37,7 @@ func (c *cluster) currentInput(t *testing.T, p *v1alpha1.BackendPool) operationI
 
 // A node is missing during an attempt and returns before the next reconciliation: the situation equals that of
 // the first operation, and still another operation is needed.
-func TestWhatAnAttemptSawIsWhatCounts(t *testing.T) {
+func TestChangeDuringAnAttempt(t *testing.T) {
 	p := bp("a", 0, took, func(p *v1alpha1.BackendPool) {
 		p.Spec.ServiceRef, p.Spec.Nodes = nil, &v1alpha1.NodeMembers{}
 	})
@@ -74,7 +74,7 @@ func TestServiceThatGoesTwiceIsDrainedTwice(t *testing.T) {
 	}
 }
 
-func TestWhenToLookAgain(t *testing.T) {
+func TestResyncTimes(t *testing.T) {
 	opts := Config{RecheckInterval: 5 * time.Minute, ReleaseRetryInterval: time.Minute}
 	filling := Binding{State: Active}
 	draining := Binding{State: ServiceMissing, HasRecord: true}
@@ -133,10 +133,10 @@ func TestWhenToLookAgain(t *testing.T) {
 // A pool that was read before keeps that while it is queued again; a deleted one never reports in sync.
 func TestReportsOfQueuedPool(t *testing.T) {
 	for _, tt := range []struct {
-		name   string
-		before func(*v1alpha1.BackendPool)
-		reason string
-		says   string
+		name     string
+		before   func(*v1alpha1.BackendPool)
+		reason   string
+		wantText string
 	}{
 		{"new", func(*v1alpha1.BackendPool) {}, v1alpha1.ReasonPending, "nothing has been read"},
 		{"read before a pause", func(p *v1alpha1.BackendPool) { took(p); p.Status.LastOutcome = &v1alpha1.AttemptOutcome{} }, v1alpha1.ReasonUpdating, "read again"},
@@ -152,8 +152,8 @@ func TestReportsOfQueuedPool(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := meta.FindStatusCondition(c.statuses.GetEntry(RefOf(p)).status.Conditions, v1alpha1.ConditionSynced)
-			if len(lanes.ops) != 1 || got == nil || got.Reason != tt.reason || !strings.Contains(got.Message, tt.says) {
-				t.Errorf("%d operations, %+v; want one, %s and %q", len(lanes.ops), got, tt.reason, tt.says)
+			if len(lanes.ops) != 1 || got == nil || got.Reason != tt.reason || !strings.Contains(got.Message, tt.wantText) {
+				t.Errorf("%d operations, %+v; want one, %s and %q", len(lanes.ops), got, tt.reason, tt.wantText)
 			}
 		})
 	}
@@ -173,7 +173,7 @@ func TestAnAttemptThatTookNothingBackReleasesNothing(t *testing.T) {
 }
 
 // A retry request is handled once; a new process tries everything.
-func TestARetryThatPeopleAskFor(t *testing.T) {
+func TestRequestedRetry(t *testing.T) {
 	d := newFixture(t)
 	asks := func(at string) {
 		d.updatePool(func(p *v1alpha1.BackendPool) { p.Annotations = map[string]string{v1alpha1.RetryNowAnnotation: at} })

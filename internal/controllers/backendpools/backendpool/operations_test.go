@@ -17,7 +17,7 @@ import (
 
 // An admin state change comes before a member change, also at a start, and alone if nothing else differs. It
 // has the impact.
-func TestWhatIsQueuedForAPool(t *testing.T) {
+func TestQueuedOperations(t *testing.T) {
 	n1, n2 := lb.Address{Name: "n1", IP: netip.MustParseAddr("10.0.0.1")}, lb.Address{Name: "n2", IP: netip.MustParseAddr("10.0.0.2")}
 	tests := []struct {
 		name     string

@@ -21,8 +21,8 @@ func pausedUntil(end time.Time) func(*v1alpha1.BackendPool) {
 	}
 }
 
-func (d *fixture) mayUpdate() bool {
-	_, err := d.DesiredPool(RefOf(d.p))
+func (fx *fixture) mayUpdate() bool {
+	_, err := fx.DesiredPool(RefOf(fx.p))
 	return err == nil
 }
 

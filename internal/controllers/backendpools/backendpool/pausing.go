@@ -38,7 +38,7 @@ func DescribePause(p *v1alpha1.BackendPool) string {
 }
 
 // PausedCondition returns the Paused condition of a BackendPool.
-func PausedCondition(p *v1alpha1.BackendPool, now time.Time) (status metav1.ConditionStatus, reason, why string) {
+func PausedCondition(p *v1alpha1.BackendPool, now time.Time) (status metav1.ConditionStatus, reason, message string) {
 	switch {
 	case p.Spec.IsPausedAt(now):
 		return metav1.ConditionTrue, v1alpha1.ReasonPaused, DescribePause(p)

@@ -158,11 +158,11 @@ func (c *Controller) ensureMembers(ctx context.Context, p *v1alpha1.BackendPool,
 
 // setPending sets Synced to Unknown before a pool is read.
 func setPending(s *v1alpha1.BackendPoolStatus, generation int64) {
-	reason, why := v1alpha1.ReasonUpdating, "the pool is read again, and written where it has to be"
+	reason, message := v1alpha1.ReasonUpdating, "the pool is read again, and written where it has to be"
 	if s.LastOutcome == nil {
-		reason, why = v1alpha1.ReasonPending, "nothing has been read from Azure yet"
+		reason, message = v1alpha1.ReasonPending, "nothing has been read from Azure yet"
 	}
-	setCondition(s, generation, v1alpha1.ConditionSynced, metav1.ConditionUnknown, reason, why)
+	setCondition(s, generation, v1alpha1.ConditionSynced, metav1.ConditionUnknown, reason, message)
 }
 
 // refreshIfInSync refreshes the status of a pool of nodes; the Service reconciler handles the others.
@@ -202,8 +202,8 @@ func (c *Controller) removeMembers(ctx context.Context, p *v1alpha1.BackendPool,
 		if !hasMembers {
 			setIdle(s, p.Generation, now)
 		}
-		reason, why := removalMessage(binding, hasMembers)
-		setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionFalse, reason, why)
+		reason, message := removalMessage(binding, hasMembers)
+		setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionFalse, reason, message)
 	})
 	if hasMembers {
 		c.queueRemoval(e, binding, now)

@@ -29,16 +29,16 @@ func (c *Controller) releasePool(ctx context.Context, p *v1alpha1.BackendPool, e
 		}
 		c.queueRemoval(e, binding, now)
 		return c.updatePoolStatus(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
-			reason, why := removalMessage(binding, true)
-			setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionFalse, reason, why)
+			reason, message := removalMessage(binding, true)
+			setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionFalse, reason, message)
 		})
 	}
 	if !binding.AllowsUpdates() && !binding.HasRecord && !e.tryAbandon() {
 		c.Queue(e.ref) // it was taken just now: evaluate again
 		return nil
 	}
-	if why := map[State]string{Paused: "deleted while paused", NotAllowed: "deleted while its namespace may not bind the pool"}[binding.State]; why != "" && binding.HasRecord {
-		c.recordWarning(p, EventLeftInPlace, why+": "+DescribePool(binding.Pool)+" was left as it is, with the addresses that Weir wrote")
+	if reason := map[State]string{Paused: "deleted while paused", NotAllowed: "deleted while its namespace may not bind the pool"}[binding.State]; reason != "" && binding.HasRecord {
+		c.recordWarning(p, EventLeftInPlace, reason+": "+DescribePool(binding.Pool)+" was left as it is, with the addresses that Weir wrote")
 	}
 	// Forget before releasing, so that no state of the next owner is dropped.
 	if binding.State != Duplicate && binding.State != Invalid && binding.State != NotAllowed {

@@ -46,7 +46,7 @@ func (c *Controller) Report(ctx context.Context, r updater.Report) {
 		defer c.MembersShown(r.Ref)
 	}
 	e.scheduleAfterAttempt(binding, r, c.Config)
-	contested, why := contention(r)
+	contested, reason := contention(r)
 	began := contested != "" && !hasConflict(e)
 	err := c.updatePoolStatus(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
 		recordAttempt(s, set, r)
@@ -60,7 +60,7 @@ func (c *Controller) Report(ctx context.Context, r updater.Report) {
 	}
 	c.recordNodePoolEvent(p, event, r)
 	if began && !isDeleted(err) {
-		c.recordWarning(p, EventPoolConflict, why)
+		c.recordWarning(p, EventPoolConflict, reason)
 	}
 	if !isDeleted(err) {
 		c.retained.forgetRecord(r)
@@ -111,10 +111,10 @@ func (c *Controller) RecordPlan(ctx context.Context, p *v1alpha1.BackendPool, te
 
 // updatePoolStatus updates the status, and records an event if its condition became or stopped being a problem.
 func (c *Controller) updatePoolStatus(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, fn func(*v1alpha1.BackendPoolStatus)) error {
-	var ended, began, why string
+	var ended, began, reason string
 	err := c.statuses.updateStatus(ctx, e, func(s *v1alpha1.BackendPoolStatus) {
 		fn(s)
-		ended, began, why = recordProblem(s)
+		ended, began, reason = recordProblem(s)
 	})
 	if isDeleted(err) {
 		return err
@@ -128,7 +128,7 @@ func (c *Controller) updatePoolStatus(ctx context.Context, p *v1alpha1.BackendPo
 	case c.Owner.IsCreatedByWeir(p) && slices.Contains(missingPoolReasons, began):
 		c.Owner.HandleMissing(p) // not a user error: it was deleted with its rules, or is being recreated
 	default:
-		c.recordWarning(p, began, why)
+		c.recordWarning(p, began, reason)
 	}
 	return err
 }

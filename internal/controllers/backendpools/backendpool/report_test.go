@@ -61,7 +61,7 @@ func TestALostWriteThatMayLandIsInTheStatus(t *testing.T) {
 }
 
 // The status contains the findings of an attempt and nothing else.
-func TestWhatAReportLeavesInTheStatus(t *testing.T) {
+func TestStatusAfterAReport(t *testing.T) {
 	d := newFixture(t)
 	d.reportAttempt(diff.Unchanged, withManagedAddress)
 	s := d.poolStatus()

@@ -20,30 +20,30 @@ type retainedRecords struct {
 	byPool map[lb.PoolKey][]netip.Addr
 }
 
-func (u *retainedRecords) setRecord(pool lb.PoolKey, ips []netip.Addr) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.byPool == nil {
-		u.byPool = map[lb.PoolKey][]netip.Addr{}
+func (rr *retainedRecords) setRecord(pool lb.PoolKey, ips []netip.Addr) {
+	rr.mu.Lock()
+	defer rr.mu.Unlock()
+	if rr.byPool == nil {
+		rr.byPool = map[lb.PoolKey][]netip.Addr{}
 	}
-	u.byPool[pool] = ips
+	rr.byPool[pool] = ips
 }
 
-func (u *retainedRecords) getRecord(pool lb.PoolKey) (ips []netip.Addr, known bool) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	ips, known = u.byPool[pool]
+func (rr *retainedRecords) getRecord(pool lb.PoolKey) (ips []netip.Addr, known bool) {
+	rr.mu.Lock()
+	defer rr.mu.Unlock()
+	ips, known = rr.byPool[pool]
 	return ips, known
 }
 
 // forgetRecord drops a pool that has a new record, or no longer exists.
-func (u *retainedRecords) forgetRecord(r updater.Report) {
+func (rr *retainedRecords) forgetRecord(r updater.Report) {
 	if !r.InSync && r.Outcome != diff.Stale {
 		return
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	delete(u.byPool, r.Pool.Key())
+	rr.mu.Lock()
+	defer rr.mu.Unlock()
+	delete(rr.byPool, r.Pool.Key())
 }
 
 func (c *Controller) retainRecord(p *v1alpha1.BackendPool, e *Entry, binding Binding) {
@@ -60,7 +60,9 @@ func (c *Controller) ManagedAddresses(p *v1alpha1.BackendPool) func(netip.Addr) 
 	if err != nil || !c.Owner.IsCreatedByWeir(p) {
 		return c.Cluster.IsNodeAddress
 	}
-	ours, known := c.retained.getRecord(pool.Key())
+	retained, known := c.retained.getRecord(pool.Key())
 	known = known || c.Owner.IsLeftForeign(pool.Key())
-	return func(ip netip.Addr) bool { return !known || slices.Contains(ours, ip) || c.Cluster.IsNodeAddress(ip) }
+	return func(ip netip.Addr) bool {
+		return !known || slices.Contains(retained, ip) || c.Cluster.IsNodeAddress(ip)
+	}
 }

@@ -26,13 +26,13 @@ func (c *cluster) managedNames(t *testing.T, p *v1alpha1.BackendPool, names ...s
 		t.Fatal(err)
 	}
 	want := c.desiredOf(t, RefOf(p))
-	var ours []string
+	var own []string
 	for _, name := range names {
 		if want.IsOwnAddress(nodeIP(name)) {
-			ours = append(ours, name)
+			own = append(own, name)
 		}
 	}
-	return fmt.Sprintf("%v, taken %t", ours, want.Record.Adopted)
+	return fmt.Sprintf("%v, taken %t", own, want.Record.Adopted)
 }
 
 // A user deletes the BackendPool of a live Service. The pool contains n1, n2, which is removed from the
@@ -42,7 +42,7 @@ func TestNextBackendPoolKeepsForeignMembers(t *testing.T) {
 	for _, about := range []struct {
 		process string
 		dies    bool
-		ours    string
+		own     string
 	}{
 		{"the same", false, "[n1 n2], taken false"},
 		{"another", true, "[n1 n2 n7], taken false"},
@@ -62,8 +62,8 @@ func TestNextBackendPoolKeepsForeignMembers(t *testing.T) {
 			c.Controller = New(c.Config, nil)
 		}
 		c.restartProcess(&statusAPI{stored: next})
-		if got := c.managedNames(t, next, "n1", "n2", "n7"); got != about.ours {
-			t.Errorf("%s process takes %s, want %s", about.process, got, about.ours)
+		if got := c.managedNames(t, next, "n1", "n2", "n7"); got != about.own {
+			t.Errorf("%s process takes %s, want %s", about.process, got, about.own)
 		}
 		// The record replaces the memory.
 		binding := c.ResolveBinding(next, time.Now())

@@ -44,68 +44,68 @@ func (w *waitRecords) set(ref schedule.Ref, next map[netip.Addr]membership.WaitR
 
 // RetainMembers returns set plus the retained members, and when the next of them expires; zero if none does. record
 // returns the recorded members of the pool.
-func (k *RetentionPolicy) RetainMembers(ref schedule.Ref, set membership.Set, record func() membership.MemberRecord, now time.Time) (kept membership.Set, recheckAt time.Time) {
-	stale := k.Stale != nil && k.Stale(now)
-	early, startsEnd := k.joinEarly(ref, set, record, now)
+func (r *RetentionPolicy) RetainMembers(ref schedule.Ref, set membership.Set, record func() membership.MemberRecord, now time.Time) (kept membership.Set, recheckAt time.Time) {
+	stale := r.Stale != nil && r.Stale(now)
+	early, startsEnd := r.joinEarly(ref, set, record, now)
 	if kept = early; stale || len(set.ServingExcluded) > 0 || set.DeletedMayServe || set.MayKeepLastUp() {
 		recorded := record()
 		leaving, excludedEnd := early.RetainLeaving(recorded, now)
-		up, upEnd := k.keepLastUp(ref, leaving, recorded, now)
-		deleted, deletedEnd := k.retainDeleted(ref, up, recorded, now)
+		up, upEnd := r.keepLastUp(ref, leaving, recorded, now)
+		deleted, deletedEnd := r.retainDeleted(ref, up, recorded, now)
 		if kept, recheckAt = deleted, earlier(excludedEnd, earlier(upEnd, deletedEnd)); stale {
-			kept = kept.RetainRemoved(recorded, k.NodeAt)
+			kept = kept.RetainRemoved(recorded, r.NodeAt)
 		}
 	} else {
-		k.forgetWaits(ref)
+		r.forgetWaits(ref)
 	}
 	recheckAt = earlier(recheckAt, startsEnd)
 	if stale {
-		k.recordHeld(ref, kept.RetainedStale)
+		r.recordHeld(ref, kept.RetainedStale)
 	}
 	return kept, recheckAt
 }
 
-func (k *RetentionPolicy) joinEarly(ref schedule.Ref, set membership.Set, record func() membership.MemberRecord, now time.Time) (joined membership.Set, recheckAt time.Time) {
+func (r *RetentionPolicy) joinEarly(ref schedule.Ref, set membership.Set, record func() membership.MemberRecord, now time.Time) (joined membership.Set, recheckAt time.Time) {
 	var recorded membership.MemberRecord
 	if set.EarlyJoin == membership.JoinUnknown && len(set.Starting) > 0 {
 		recorded = record()
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	joined, next, recheckAt := set.JoinEarly(k.starts[ref], recorded, now)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	joined, next, recheckAt := set.JoinEarly(r.starts[ref], recorded, now)
 	switch {
 	case len(next) == 0:
-		delete(k.starts, ref)
-	case k.starts == nil:
-		k.starts = map[schedule.Ref]map[netip.Addr]membership.StartRecord{ref: next}
+		delete(r.starts, ref)
+	case r.starts == nil:
+		r.starts = map[schedule.Ref]map[netip.Addr]membership.StartRecord{ref: next}
 	default:
-		k.starts[ref] = next
+		r.starts[ref] = next
 	}
 	return joined, recheckAt
 }
 
-func (k *RetentionPolicy) retainDeleted(ref schedule.Ref, set membership.Set, record membership.MemberRecord, now time.Time) (kept membership.Set, recheckAt time.Time) {
-	hasNode := func(ip netip.Addr) bool { _, known := k.NodeAt(ip); return known }
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	kept, next, recheckAt := set.RetainDeleted(k.deleted[ref], record, hasNode, now)
-	k.deleted.set(ref, next)
+func (r *RetentionPolicy) retainDeleted(ref schedule.Ref, set membership.Set, record membership.MemberRecord, now time.Time) (kept membership.Set, recheckAt time.Time) {
+	hasNode := func(ip netip.Addr) bool { _, known := r.NodeAt(ip); return known }
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	kept, next, recheckAt := set.RetainDeleted(r.deleted[ref], record, hasNode, now)
+	r.deleted.set(ref, next)
 	return kept, recheckAt
 }
 
-func (k *RetentionPolicy) keepLastUp(ref schedule.Ref, set membership.Set, record membership.MemberRecord, now time.Time) (kept membership.Set, recheckAt time.Time) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	kept, next, recheckAt := set.KeepLastUp(k.draining[ref], record, now)
-	k.draining.set(ref, next)
+func (r *RetentionPolicy) keepLastUp(ref schedule.Ref, set membership.Set, record membership.MemberRecord, now time.Time) (kept membership.Set, recheckAt time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	kept, next, recheckAt := set.KeepLastUp(r.draining[ref], record, now)
+	r.draining.set(ref, next)
 	return kept, recheckAt
 }
 
-func (k *RetentionPolicy) forgetWaits(ref schedule.Ref) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.deleted, ref)
-	delete(k.draining, ref)
+func (r *RetentionPolicy) forgetWaits(ref schedule.Ref) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.deleted, ref)
+	delete(r.draining, ref)
 }
 
 // earlier returns the earlier of two times, of which zero is none.
@@ -118,42 +118,42 @@ func earlier(a, b time.Time) time.Time {
 
 // HasStartTimedOut reports whether an address left the pool, or did not join it, because no endpoint there was ready for
 // membership.StartTimeout.
-func (k *RetentionPolicy) HasStartTimedOut(ref schedule.Ref, ip netip.Addr, now time.Time) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	record, known := k.starts[ref][ip]
+func (r *RetentionPolicy) HasStartTimedOut(ref schedule.Ref, ip netip.Addr, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	record, known := r.starts[ref][ip]
 	return known && !now.Before(record.Since.Add(membership.StartTimeout))
 }
 
 // Forget drops what is known of a deleted BackendPool.
-func (k *RetentionPolicy) Forget(ref schedule.Ref) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.starts, ref)
-	delete(k.deleted, ref)
-	delete(k.heldCounts, ref)
-	delete(k.draining, ref)
+func (r *RetentionPolicy) Forget(ref schedule.Ref) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.starts, ref)
+	delete(r.deleted, ref)
+	delete(r.heldCounts, ref)
+	delete(r.draining, ref)
 }
 
 // recordHeld records how many members a pool keeps only because the cache is stale. The entry remains until ReleaseHeld,
 // even with 0: a later caller may only read the members, and without the entry nothing would requeue the pool.
-func (k *RetentionPolicy) recordHeld(ref schedule.Ref, count int) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if _, isHeld := k.heldCounts[ref]; count == 0 && !isHeld {
+func (r *RetentionPolicy) recordHeld(ref schedule.Ref, count int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, isHeld := r.heldCounts[ref]; count == 0 && !isHeld {
 		return
 	}
-	if k.heldCounts == nil {
-		k.heldCounts = map[schedule.Ref]int{}
+	if r.heldCounts == nil {
+		r.heldCounts = map[schedule.Ref]int{}
 	}
-	k.heldCounts[ref] = count
+	r.heldCounts[ref] = count
 }
 
 // CountHeld returns the number of members retained because of a stale cache.
-func (k *RetentionPolicy) CountHeld() (n int) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, count := range k.heldCounts {
+func (r *RetentionPolicy) CountHeld() (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, count := range r.heldCounts {
 		n += count
 	}
 	return n
@@ -161,12 +161,12 @@ func (k *RetentionPolicy) CountHeld() (n int) {
 
 // ReleaseHeld returns and clears the pools with held members. The caller must reconcile each: nothing else
 // removes these members.
-func (k *RetentionPolicy) ReleaseHeld() (refs []schedule.Ref) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for ref := range k.heldCounts {
+func (r *RetentionPolicy) ReleaseHeld() (refs []schedule.Ref) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for ref := range r.heldCounts {
 		refs = append(refs, ref)
 	}
-	k.heldCounts = nil
+	r.heldCounts = nil
 	return refs
 }

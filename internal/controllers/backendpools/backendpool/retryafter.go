@@ -14,9 +14,9 @@ import (
 )
 
 // setParked sets the Parked condition: no attempt before until.
-func setParked(s *v1alpha1.BackendPoolStatus, generation int64, until time.Time, reason, why string) {
+func setParked(s *v1alpha1.BackendPoolStatus, generation int64, until time.Time, reason, message string) {
 	s.NextEligibleAt = new(metav1.NewTime(humanize.RoundUpSecond(until)))
-	setCondition(s, generation, v1alpha1.ConditionParked, metav1.ConditionTrue, reason, why)
+	setCondition(s, generation, v1alpha1.ConditionParked, metav1.ConditionTrue, reason, message)
 }
 
 func clearParked(s *v1alpha1.BackendPoolStatus, generation int64) {

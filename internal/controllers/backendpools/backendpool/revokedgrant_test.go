@@ -28,7 +28,7 @@ func (f *flappingOwner) Permission(p *v1alpha1.BackendPool, at lb.PoolID) (Permi
 }
 
 // A running attempt is dropped after a revoked grant, which returns before the next reconciliation.
-func TestAChangeOutlivesAMomentWithoutRight(t *testing.T) {
+func TestChangeOutlivesMissingPermission(t *testing.T) {
 	d := newFixture(t, func(p *v1alpha1.BackendPool) {
 		p.Spec.ServiceRef, p.Spec.Nodes = nil, &v1alpha1.NodeMembers{Selector: metav1.LabelSelector{}}
 	})

@@ -142,9 +142,9 @@ func (l *life) webService() []schedule.ServiceName {
 	return []schedule.ServiceName{{Namespace: "shop", Name: "web"}}
 }
 
-func nodeNames(all []lb.Address) string {
+func nodeNames(addresses []lb.Address) string {
 	var names []string
-	for _, a := range all {
+	for _, a := range addresses {
 		names = append(names, a.Name)
 	}
 	return "[" + strings.Join(names, " ") + "]"
@@ -356,9 +356,9 @@ func formatCount(n *int32) string {
 	return fmt.Sprint(*n)
 }
 
-func sortedLines(all ...map[string]string) []string {
+func sortedLines(lines ...map[string]string) []string {
 	var names []string
-	for _, m := range all {
+	for _, m := range lines {
 		for name := range m {
 			names = append(names, name)
 		}
@@ -371,9 +371,9 @@ func sortedLines(all ...map[string]string) []string {
 type logRecorder struct{ *life }
 
 func (logRecorder) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
-func (g logRecorder) Handle(_ context.Context, r slog.Record) error {
-	g.AddLine("log: %s", r.Message)
+func (l logRecorder) Handle(_ context.Context, r slog.Record) error {
+	l.AddLine("log: %s", r.Message)
 	return nil
 }
-func (g logRecorder) WithAttrs([]slog.Attr) slog.Handler { return g }
-func (g logRecorder) WithGroup(string) slog.Handler      { return g }
+func (l logRecorder) WithAttrs([]slog.Attr) slog.Handler { return l }
+func (l logRecorder) WithGroup(string) slog.Handler      { return l }

@@ -302,10 +302,10 @@ func TestLifeOfAPoolOfInterfaces(t *testing.T) {
 	byInterface := func(p *v1alpha1.BackendPool) { p.Spec.Membership = v1alpha1.MembershipNetworkInterface }
 	runScenario(t, "pool_of_interfaces", bp("a", 0, asNodePool, byInterface), func(l *life) {
 		l.nodes["n1"], l.nodes["n2"] = nodeIP("n1"), nodeIP("n2")
-		waits := func(why string) func(*updater.Report) {
+		waits := func(reason string) func(*updater.Report) {
 			return func(r *updater.Report) {
 				r.StatesInSync, r.WillRetry, r.Desired, r.Observed = true, true, 2, 1
-				r.Fault = &armerror.Fault{Class: armerror.Retriable, Code: "NotReady", Err: errors.New(why)}
+				r.Fault = &armerror.Fault{Class: armerror.Retriable, Code: "NotReady", Err: errors.New(reason)}
 			}
 		}
 		l.BeginChapter("Somebody has put addresses into the pool.")
@@ -362,7 +362,7 @@ func TestLifeOfAPoolThatStaysForOthers(t *testing.T) {
 }
 
 // The namespace is not, or no longer, allowed to use the pool.
-func TestLifeWithoutRight(t *testing.T) {
+func TestLifeWithoutPermission(t *testing.T) {
 	runScenario(t, "without_right", bp("a", 0), func(l *life) {
 		l.members = setOfNodes("n1")
 		l.permissions["a"], l.rejection = NoPermission, Rejection{Reason: v1alpha1.ReasonNotAllowed, Message: "nobody allows it"}

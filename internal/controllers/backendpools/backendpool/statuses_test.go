@@ -23,7 +23,7 @@ import (
 
 var errAPI = errors.New("the API server is away")
 
-func TestWhatCannotBeRecordedIsNotWritten(t *testing.T) {
+func TestUnrecordedMembersAreNotWritten(t *testing.T) {
 	c, api, p := newRecordedPool(t)
 	c.desiredOf(t, RefOf(p))
 	intent := diff.Intent{Written: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, Add: 1}
@@ -118,28 +118,28 @@ func TestNoAnswerIsNotAnEmptySet(t *testing.T) {
 func TestStatusListsDownAddresses(t *testing.T) {
 	c, api, p := newRecordedPool(t)
 	ref, e := RefOf(p), c.statuses.GetEntry(RefOf(p))
-	one, two := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
-	ours := []netip.Addr{one, two}
+	single, two := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	own := []netip.Addr{single, two}
 	record := func(down ...netip.Addr) {
 		t.Helper()
-		if err := c.Record(t.Context(), ref, diff.Intent{Written: ours, Down: down}); err != nil {
+		if err := c.Record(t.Context(), ref, diff.Intent{Written: own, Down: down}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	report := func(down ...netip.Addr) []v1alpha1.DownAddress {
-		c.Report(t.Context(), updater.Report{Ref: ref, Outcome: diff.Written, InSync: true, Written: ours, Down: down, At: time.Now()})
+		c.Report(t.Context(), updater.Report{Ref: ref, Outcome: diff.Written, InSync: true, Written: own, Down: down, At: time.Now()})
 		return e.status.Down
 	}
-	e.recordInput(membership.Set{Draining: []membership.Drain{{Node: "n1", IP: one, Reason: "spot-eviction"}}}, operationInput{})
-	record(one)
+	e.recordInput(membership.Set{Draining: []membership.Drain{{Node: "n1", IP: single, Reason: "spot-eviction"}}}, operationInput{})
+	record(single)
 	since := metav1.NewTime(time.Now().Add(-time.Hour))
 	e.status.Down[0].Since = since
-	record(one, two)
+	record(single, two)
 	if got := e.readRecord(); fmt.Sprint(got.Down) != "[10.0.0.1 10.0.0.2]" {
 		t.Errorf("%+v", got)
 	}
 	e.recordInput(membership.Set{}, operationInput{}) // the reason remains while it is Down
-	down := report(one)
+	down := report(single)
 	want := v1alpha1.DownAddress{Address: "10.0.0.1", Node: "n1", Reason: "spot-eviction", Since: since}
 	if len(down) != 1 || down[0] != want || *e.status.DownCount != 1 {
 		t.Errorf("%+v, want %+v", down, want)
@@ -151,7 +151,7 @@ func TestStatusListsDownAddresses(t *testing.T) {
 		t.Error(text)
 	}
 	setCondition(&e.status, 1, v1alpha1.ConditionSynced, metav1.ConditionTrue, v1alpha1.ReasonInSync, "")
-	both := membership.Set{Draining: []membership.Drain{{Node: "n1", IP: one, Reason: "out-of-service, spot-eviction"}}}
+	both := membership.Set{Draining: []membership.Drain{{Node: "n1", IP: single, Reason: "out-of-service, spot-eviction"}}}
 	if err := c.refreshSyncedStatus(t.Context(), p, e, both); err != nil || e.status.Down[0].Reason != "out-of-service, spot-eviction" || e.status.Down[0].Since != since {
 		t.Errorf("a second taint: %v %+v", err, e.status.Down)
 	}

@@ -21,22 +21,22 @@ const maxUnusable = 50
 // FormatUnusable returns the status entries of nodes that cannot join.
 func FormatUnusable(nodes []diff.Unusable) []v1alpha1.UnusableNode {
 	nodes = slices.SortedFunc(slices.Values(nodes), func(a, b diff.Unusable) int { return cmp.Compare(a.Node, b.Node) })
-	var all []v1alpha1.UnusableNode
+	var unusable []v1alpha1.UnusableNode
 	for _, n := range nodes[:min(len(nodes), maxUnusable)] {
-		all = append(all, v1alpha1.UnusableNode{Node: n.Node, Address: metadata.Intern(n.IP.String()), Reason: humanize.FormatMessage(n.Reason, humanize.MaxCode)})
+		unusable = append(unusable, v1alpha1.UnusableNode{Node: n.Node, Address: metadata.Intern(n.IP.String()), Reason: humanize.FormatMessage(n.Reason, humanize.MaxCode)})
 	}
-	return all
+	return unusable
 }
 
 // ParseUnusable parses the status entries of nodes that cannot join.
 func ParseUnusable(nodes []v1alpha1.UnusableNode) []diff.Unusable {
-	var all []diff.Unusable
+	var unusable []diff.Unusable
 	for _, n := range nodes {
 		if ip, err := netip.ParseAddr(n.Address); err == nil {
-			all = append(all, diff.Unusable{Node: n.Node, IP: ip, Reason: n.Reason})
+			unusable = append(unusable, diff.Unusable{Node: n.Node, IP: ip, Reason: n.Reason})
 		}
 	}
-	return all
+	return unusable
 }
 
 // WithoutUnusable returns set without the nodes that cannot join.

@@ -71,26 +71,26 @@ func setWaitConditions(s *v1alpha1.BackendPoolStatus, generation int64, w update
 		reason = v1alpha1.ReasonRetrying
 		text = fmt.Sprintf("the last attempt failed: %s; retry %d of %d waits", s.LastOutcome.Code, int32Value(s.RetriesUsed), int32Value(s.RetryBudget))
 	}
-	why := ""
+	message := ""
 	switch w.Cause {
 	case updater.CauseGate, updater.CauseLease:
-		why = ": " + w.Message
+		message = ": " + w.Message
 	case updater.CauseRetryAfter:
-		why = ", because " + retryAfterMessage(w.Until)
+		message = ", because " + retryAfterMessage(w.Until)
 	case updater.CausePace:
 		if reason == v1alpha1.ReasonUpdating {
 			reason = v1alpha1.ReasonPace
 		}
-		why = ", because the pool keeps changing and the subscription's writes are kept to a pace; it is due at " + humanize.FormatTime(w.Until)
+		message = ", because the pool keeps changing and the subscription's writes are kept to a pace; it is due at " + humanize.FormatTime(w.Until)
 	case updater.CauseShare:
 		if reason == v1alpha1.ReasonUpdating {
 			reason = v1alpha1.ReasonDeferred
 		}
-		why = ": " + w.Message
+		message = ": " + w.Message
 	case updater.CauseBehind:
-		why = ": another write on its load balancer comes first"
+		message = ": another write on its load balancer comes first"
 	}
-	setCondition(s, generation, v1alpha1.ConditionSynced, metav1.ConditionFalse, reason, text+why)
+	setCondition(s, generation, v1alpha1.ConditionSynced, metav1.ConditionFalse, reason, text+message)
 }
 
 func int32Value(n *int32) int32 {

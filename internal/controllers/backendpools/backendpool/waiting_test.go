@@ -17,7 +17,7 @@ import (
 )
 
 // A Retry-After outlives the attempts, with the reason that nothing waits.
-func TestWhatAzureAskedForOutlivesTheAttempt(t *testing.T) {
+func TestRetryAfterOutlivesTheAttempt(t *testing.T) {
 	for name, then := range map[string]func(d *fixture){
 		"the Service goes before the first write": func(d *fixture) { d.deleteService() },
 		"a pause":                             func(d *fixture) { d.updatePool(asPaused) },
@@ -59,7 +59,7 @@ func TestWhatAzureAskedForOutlivesTheAttempt(t *testing.T) {
 }
 
 // A Retry-After remains during other waits and after a restart.
-func TestWhatAzureAskedForStandsBesideOtherWaits(t *testing.T) {
+func TestRetryAfterIsReportedWithOtherWaits(t *testing.T) {
 	until := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	for _, cause := range []updater.Cause{updater.CauseLease, updater.CausePace, updater.CauseBehind} {
 		for _, tt := range []struct {
@@ -83,14 +83,14 @@ func TestWhatAzureAskedForStandsBesideOtherWaits(t *testing.T) {
 }
 
 // A new process adopts the persisted Retry-After up to the maximum, and persists the limit.
-func TestWhatAnEarlierProcessWasAskedForIsBelieved(t *testing.T) {
+func TestPersistedRetryAfterIsAdopted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, tt := range []struct{ asked, believed time.Duration }{
+		for _, tt := range []struct{ requested, believed time.Duration }{
 			{time.Hour, time.Hour}, {24 * time.Hour, 24 * time.Hour}, {24*time.Hour + time.Second, 24 * time.Hour}, {1e5 * time.Hour, 24 * time.Hour}, {-time.Hour, -time.Hour},
 		} {
 			c, api, p := newRecordedPool(t)
 			p = p.DeepCopy()
-			p.Status.NextEligibleAt = new(metav1.NewTime(time.Now().Add(tt.asked)))
+			p.Status.NextEligibleAt = new(metav1.NewTime(time.Now().Add(tt.requested)))
 			api.stored = p
 			lanes := &queued{}
 			c.Workers = lanes
@@ -99,18 +99,18 @@ func TestWhatAnEarlierProcessWasAskedForIsBelieved(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(lanes.ops) != 1 || time.Until(lanes.ops[0].NotBefore) != tt.believed {
-				t.Errorf("asked for %s: %d operations, not before %s", tt.asked, len(lanes.ops), time.Until(lanes.ops[0].NotBefore))
+				t.Errorf("asked for %s: %d operations, not before %s", tt.requested, len(lanes.ops), time.Until(lanes.ops[0].NotBefore))
 			}
 			at := c.statuses.GetEntry(RefOf(p)).status.NextEligibleAt
 			if tt.believed > 0 && (at == nil || time.Until(at.Time) != tt.believed) || tt.believed < 0 && at != nil {
-				t.Errorf("asked for %s: the status says %s", tt.asked, at)
+				t.Errorf("asked for %s: the status says %s", tt.requested, at)
 			}
 		}
 	})
 }
 
 // What ends a wait.
-func TestNothingStaysParkedThatIsTried(t *testing.T) {
+func TestAttemptClearsParkedState(t *testing.T) {
 	t.Run("an attempt begins", func(t *testing.T) {
 		d := newFixture(t)
 		d.reportWait()

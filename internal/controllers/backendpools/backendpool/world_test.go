@@ -42,13 +42,13 @@ func (w *world) Pool(namespace, name string) *v1alpha1.BackendPool {
 	return w.pools[objectKey(namespace, name)]
 }
 
-func (w *world) listPools(are func(*v1alpha1.BackendPool) bool) (all []*v1alpha1.BackendPool) {
+func (w *world) listPools(are func(*v1alpha1.BackendPool) bool) (pools []*v1alpha1.BackendPool) {
 	for _, name := range slices.Sorted(maps.Keys(w.pools)) {
 		if are(w.pools[name]) {
-			all = append(all, w.pools[name])
+			pools = append(pools, w.pools[name])
 		}
 	}
-	return all
+	return pools
 }
 
 func (w *world) PoolsOf(s schedule.ServiceName) []*v1alpha1.BackendPool {
@@ -158,12 +158,12 @@ func (w *world) nextEvent() (objectEvent, bool) {
 
 func (w *world) addObjects(objects ...any) {
 	for _, obj := range objects {
-		switch is := obj.(type) {
+		switch current := obj.(type) {
 		case *v1alpha1.BackendPool:
-			w.pools[objectKey(is.Namespace, is.Name)] = is
+			w.pools[objectKey(current.Namespace, current.Name)] = current
 		case *corev1.Service:
-			w.services[schedule.ServiceName{Namespace: is.Namespace, Name: is.Name}] = Service{
-				UID: is.UID, Deleting: is.DeletionTimestamp != nil, Type: string(is.Spec.Type),
+			w.services[schedule.ServiceName{Namespace: current.Namespace, Name: current.Name}] = Service{
+				UID: current.UID, Deleting: current.DeletionTimestamp != nil, Type: string(current.Spec.Type),
 			}
 		}
 	}

@@ -142,11 +142,11 @@ func (a *Attachment) RejectParameters(text string) { a.rejected = text }
 
 // Listeners returns the statuses of the listeners. programmed is the state of the load balancer.
 func (a *Attachment) Listeners(programmed metav1.Condition) []gatewayv1.ListenerStatus {
-	var all []gatewayv1.ListenerStatus
+	var statuses []gatewayv1.ListenerStatus
 	for _, l := range a.listeners {
-		all = append(all, l.status(a.gateway.Generation, programmed))
+		statuses = append(statuses, l.status(a.gateway.Generation, programmed))
 	}
-	return all
+	return statuses
 }
 
 // AcceptedCondition returns the condition Accepted of the Gateway.
@@ -176,7 +176,7 @@ func (a *Attachment) AcceptedCondition() metav1.Condition {
 
 // RequestedAddresses returns the requested addresses, at most one per family.
 func RequestedAddresses(gw *gatewayv1.Gateway) ([]netip.Addr, error) {
-	var all []netip.Addr
+	var addresses []netip.Addr
 	for _, address := range gw.Spec.Addresses {
 		if kind := ptr.Deref(address.Type, gatewayv1.IPAddressType); kind != gatewayv1.IPAddressType {
 			return nil, fmt.Errorf("addresses of type %s are not supported: use IPAddress, or an annotation with the name of a public IP", kind)
@@ -188,12 +188,12 @@ func RequestedAddresses(gw *gatewayv1.Gateway) ([]netip.Addr, error) {
 		if err != nil {
 			return nil, fmt.Errorf("address %q is not an IP address", address.Value)
 		}
-		if slices.ContainsFunc(all, func(other netip.Addr) bool { return other.Is4() == ip.Is4() }) {
+		if slices.ContainsFunc(addresses, func(other netip.Addr) bool { return other.Is4() == ip.Is4() }) {
 			return nil, errors.New("a Gateway has at most one address per IP family")
 		}
-		all = append(all, ip)
+		addresses = append(addresses, ip)
 	}
-	return all, nil
+	return addresses, nil
 }
 
 // IsAccepted reports whether the Gateway can be served.

@@ -34,17 +34,17 @@ func TestTheOldestGatewayHoldsANodePort(t *testing.T) {
 			}
 			return oldest
 		}
-		all := []NodePort{{"TCP", 1, false}, {"TCP", 1, true}, {"UDP", 1, false}, {"TCP", 2, false}}
+		items := []NodePort{{"TCP", 1, false}, {"TCP", 1, true}, {"UDP", 1, false}, {"TCP", 2, false}}
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
 			name := types.NamespacedName{Namespace: "shop", Name: rapid.SampledFrom([]string{"g0", "g1", "g2", "g3", "g4"}).Draw(t, "gateway")}
-			ports := rapid.SliceOfNDistinct(rapid.SampledFrom(all), 0, len(all), rapid.ID).Draw(t, "ports")
+			ports := rapid.SliceOfNDistinct(rapid.SampledFrom(items), 0, len(items), rapid.ID).Draw(t, "ports")
 			var want []types.NamespacedName
 			before := map[NodePort]types.NamespacedName{}
-			for _, p := range all {
+			for _, p := range items {
 				before[p] = holder(p)
 			}
 			wanted[name] = ports
-			for _, p := range all {
+			for _, p := range items {
 				for _, other := range []types.NamespacedName{before[p], holder(p)} {
 					if before[p] != holder(p) && other != name && other.Name != "" && !slices.Contains(want, other) {
 						want = append(want, other)
@@ -63,7 +63,7 @@ func TestTheOldestGatewayHoldsANodePort(t *testing.T) {
 			if !slices.Equal(changed, want) {
 				t.Fatalf("%s claims %v: changed %v, want %v", name, ports, changed, want)
 			}
-			for _, p := range all {
+			for _, p := range items {
 				if got, _ := claims.Holder(p); got != holder(p) {
 					t.Fatalf("%+v is held by %v, want %v", p, got, holder(p))
 				}

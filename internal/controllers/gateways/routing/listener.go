@@ -59,12 +59,12 @@ func (l *listenerState) transport() corev1.Protocol {
 }
 
 func newListeners(gw *gatewayv1.Gateway) []*listenerState {
-	var all []*listenerState
+	var listeners []*listenerState
 	for _, l := range gw.Spec.Listeners {
-		all = append(all, newListener(l))
+		listeners = append(listeners, newListener(l))
 	}
-	for i, a := range all {
-		for j, b := range all {
+	for i, a := range listeners {
+		for j, b := range listeners {
 			if i == j || a.Port != b.Port || a.transport() != b.transport() || !isLayer4(a.Protocol) || !isLayer4(b.Protocol) {
 				continue
 			}
@@ -76,7 +76,7 @@ func newListeners(gw *gatewayv1.Gateway) []*listenerState {
 			a.text = fmt.Sprintf("listener %s has the same port %d: change one of them", b.Name, b.Port)
 		}
 	}
-	return all
+	return listeners
 }
 
 func isLayer4(p gatewayv1.ProtocolType) bool {

@@ -35,22 +35,22 @@ func RouteOf(obj client.Object) (Route, bool) {
 }
 
 // Backends returns the backends of all rules.
-func (r Route) Backends() (all []gatewayv1.BackendRef) {
+func (r Route) Backends() (refs []gatewayv1.BackendRef) {
 	switch o := r.Object.(type) {
 	case *gatewayv1.TCPRoute:
 		for i := range o.Spec.Rules {
-			all = append(all, o.Spec.Rules[i].BackendRefs...)
+			refs = append(refs, o.Spec.Rules[i].BackendRefs...)
 		}
 	case *gatewayv1.UDPRoute:
 		for i := range o.Spec.Rules {
-			all = append(all, o.Spec.Rules[i].BackendRefs...)
+			refs = append(refs, o.Spec.Rules[i].BackendRefs...)
 		}
 	case *gatewayv1.TLSRoute:
 		for i := range o.Spec.Rules {
-			all = append(all, o.Spec.Rules[i].BackendRefs...)
+			refs = append(refs, o.Spec.Rules[i].BackendRefs...)
 		}
 	}
-	return all
+	return refs
 }
 
 // Kinds of Gateway API.

@@ -24,63 +24,63 @@ type tenant struct {
 	t         *rapid.T
 }
 
-func (o tenant) meta(name string) metav1.ObjectMeta {
+func (t tenant) meta(name string) metav1.ObjectMeta {
 	age := 100
-	if o.namespace == "rogue" {
+	if t.namespace == "rogue" {
 		age = 0
 	}
-	at := time.Unix(int64(1000-age+rapid.IntRange(0, 50).Draw(o.t, "age of "+name)), 0)
-	return metav1.ObjectMeta{Namespace: o.namespace, Name: name, CreationTimestamp: metav1.NewTime(at)}
+	at := time.Unix(int64(1000-age+rapid.IntRange(0, 50).Draw(t.t, "age of "+name)), 0)
+	return metav1.ObjectMeta{Namespace: t.namespace, Name: name, CreationTimestamp: metav1.NewTime(at)}
 }
 
-func (o tenant) gateway() *gatewayv1.Gateway {
-	gw := &gatewayv1.Gateway{ObjectMeta: o.meta("edge")}
-	for i := range rapid.IntRange(1, 3).Draw(o.t, "listeners") {
-		allowed := rapid.SampledFrom([]gatewayv1.FromNamespaces{gatewayv1.NamespacesFromSame, gatewayv1.NamespacesFromAll, gatewayv1.NamespacesFromSelector, gatewayv1.NamespacesFromNone}).Draw(o.t, "from")
+func (t tenant) gateway() *gatewayv1.Gateway {
+	gw := &gatewayv1.Gateway{ObjectMeta: t.meta("edge")}
+	for i := range rapid.IntRange(1, 3).Draw(t.t, "listeners") {
+		allowed := rapid.SampledFrom([]gatewayv1.FromNamespaces{gatewayv1.NamespacesFromSame, gatewayv1.NamespacesFromAll, gatewayv1.NamespacesFromSelector, gatewayv1.NamespacesFromNone}).Draw(t.t, "from")
 		gw.Spec.Listeners = append(gw.Spec.Listeners, listener(fmt.Sprint("l", i), 80+i, gatewayv1.TCPProtocolType, from(allowed)))
 	}
 	return gw
 }
 
 // routes refer to Gateways and Services of any of the namespaces.
-func (o tenant) routes(gateways, services []string) (all []Route) {
-	for i := range rapid.IntRange(1, 4).Draw(o.t, "routes of "+o.namespace) {
-		r := &gatewayv1.TCPRoute{ObjectMeta: o.meta(fmt.Sprint("r", i))}
-		of := gatewayv1.Namespace(rapid.SampledFrom(gateways).Draw(o.t, "Gateway"))
+func (t tenant) routes(gateways, services []string) (items []Route) {
+	for i := range rapid.IntRange(1, 4).Draw(t.t, "routes of "+t.namespace) {
+		r := &gatewayv1.TCPRoute{ObjectMeta: t.meta(fmt.Sprint("r", i))}
+		of := gatewayv1.Namespace(rapid.SampledFrom(gateways).Draw(t.t, "Gateway"))
 		parent := gatewayv1.ParentReference{Namespace: &of, Name: "edge"}
-		if rapid.Bool().Draw(o.t, "has sectionName") {
-			parent.SectionName = new(gatewayv1.SectionName(fmt.Sprint("l", rapid.IntRange(0, 2).Draw(o.t, "listener"))))
+		if rapid.Bool().Draw(t.t, "has sectionName") {
+			parent.SectionName = new(gatewayv1.SectionName(fmt.Sprint("l", rapid.IntRange(0, 2).Draw(t.t, "listener"))))
 		}
 		r.Spec.ParentRefs = []gatewayv1.ParentReference{parent}
-		for range rapid.IntRange(1, 2).Draw(o.t, "backends") {
-			ns := gatewayv1.Namespace(rapid.SampledFrom(services).Draw(o.t, "namespace of the Service"))
+		for range rapid.IntRange(1, 2).Draw(t.t, "backends") {
+			ns := gatewayv1.Namespace(rapid.SampledFrom(services).Draw(t.t, "namespace of the Service"))
 			r.Spec.Rules = append(r.Spec.Rules, gatewayv1.TCPRouteRule{BackendRefs: []gatewayv1.BackendRef{{
-				BackendObjectReference: gatewayv1.BackendObjectReference{Namespace: &ns, Name: rapid.SampledFrom([]gatewayv1.ObjectName{"a", "b"}).Draw(o.t, "Service"), Port: new(gatewayv1.PortNumber(80))},
-				Weight:                 new(rapid.Int32Range(0, 3).Draw(o.t, "weight")),
+				BackendObjectReference: gatewayv1.BackendObjectReference{Namespace: &ns, Name: rapid.SampledFrom([]gatewayv1.ObjectName{"a", "b"}).Draw(t.t, "Service"), Port: new(gatewayv1.PortNumber(80))},
+				Weight:                 new(rapid.Int32Range(0, 3).Draw(t.t, "weight")),
 			}}})
 		}
 		route, _ := RouteOf(r)
-		all = append(all, route)
+		items = append(items, route)
 	}
-	return all
+	return items
 }
 
 // grants are in the namespace, and permit references from any namespace.
-func (o tenant) grants() (all []gatewayv1.ReferenceGrant) {
-	for range rapid.IntRange(0, 2).Draw(o.t, "grants of "+o.namespace) {
-		g := gatewayv1.ReferenceGrant{ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace}}
+func (t tenant) grants() (items []gatewayv1.ReferenceGrant) {
+	for range rapid.IntRange(0, 2).Draw(t.t, "grants of "+t.namespace) {
+		g := gatewayv1.ReferenceGrant{ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace}}
 		g.Spec.From = []gatewayv1.ReferenceGrantFrom{{
-			Group: gatewayv1.GroupName, Kind: rapid.SampledFrom([]gatewayv1.Kind{KindTCPRoute, KindTCPRoute, KindTCPRoute, KindUDPRoute}).Draw(o.t, "kind"),
-			Namespace: rapid.SampledFrom([]gatewayv1.Namespace{"rogue", "rogue", "shop", "third"}).Draw(o.t, "from namespace"),
+			Group: gatewayv1.GroupName, Kind: rapid.SampledFrom([]gatewayv1.Kind{KindTCPRoute, KindTCPRoute, KindTCPRoute, KindUDPRoute}).Draw(t.t, "kind"),
+			Namespace: rapid.SampledFrom([]gatewayv1.Namespace{"rogue", "rogue", "shop", "third"}).Draw(t.t, "from namespace"),
 		}}
 		to := gatewayv1.ReferenceGrantTo{Kind: KindService}
-		if rapid.Bool().Draw(o.t, "names a Service") {
-			to.Name = new(rapid.SampledFrom([]gatewayv1.ObjectName{"a", "b"}).Draw(o.t, "to"))
+		if rapid.Bool().Draw(t.t, "names a Service") {
+			to.Name = new(rapid.SampledFrom([]gatewayv1.ObjectName{"a", "b"}).Draw(t.t, "to"))
 		}
 		g.Spec.To = []gatewayv1.ReferenceGrantTo{to}
-		all = append(all, g)
+		items = append(items, g)
 	}
-	return all
+	return items
 }
 
 // isReachable decides from the grants alone whether a route may forward to a Service.
@@ -103,9 +103,9 @@ func TestTenantsOfGateways(t *testing.T) {
 			w.services[name] = &corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP, NodePort: int32(30000 + i)}}}}
 		}
 		edge, theirs := shop.gateway(), rogue.gateway()
-		ours, foreign := shop.routes([]string{"shop"}, []string{"shop"}), rogue.routes([]string{"shop", "rogue"}, []string{"shop", "rogue"})
+		own, foreign := shop.routes([]string{"shop"}, []string{"shop"}), rogue.routes([]string{"shop", "rogue"}, []string{"shop", "rogue"})
 		w.grants = shop.grants()
-		before := Attach(edge, ours, w)
+		before := Attach(edge, own, w)
 		var claims Claims
 		claimsOf := func(a *Attachment) (ports []NodePort) {
 			for _, r := range a.Rules() {
@@ -117,8 +117,8 @@ func TestTenantsOfGateways(t *testing.T) {
 		claims.Set(edge, claimsOf(before))
 
 		w.grants = append(w.grants, rogue.grants()...)
-		all := slices.Concat(ours, foreign)
-		after, other := Attach(edge, all, w), Attach(theirs, all, w)
+		tenants := slices.Concat(own, foreign)
+		after, other := Attach(edge, tenants, w), Attach(theirs, tenants, w)
 		claims.Set(theirs, claimsOf(other))
 		for _, a := range []*Attachment{after, other} {
 			for i, l := range a.listeners {
@@ -159,7 +159,7 @@ func TestTenantsOfGateways(t *testing.T) {
 				t.Fatalf("node port %d is that of %s", rule.NodePort, holder)
 			}
 		}
-		for _, r := range ours {
+		for _, r := range own {
 			if !reflect.DeepEqual(before.Parents[r.Object], after.Parents[r.Object]) {
 				t.Fatalf("the status of %s became %+v", r.Object.GetName(), after.Parents[r.Object])
 			}
@@ -167,7 +167,7 @@ func TestTenantsOfGateways(t *testing.T) {
 
 		w.grants = nil
 		for _, gw := range []*gatewayv1.Gateway{edge, theirs} {
-			for _, l := range Attach(gw, all, w).listeners {
+			for _, l := range Attach(gw, tenants, w).listeners {
 				if l.first != nil && l.first.serving != nil && l.first.serving.Service.Namespace != l.first.Object.GetNamespace() {
 					t.Fatalf("without grants listener %s of %s forwards to %s", l.Name, gw.Namespace, l.first.serving.Service)
 				}

@@ -115,7 +115,7 @@ func TestARequestUnderWayIsClosedAfter(t *testing.T) {
 }
 
 // A failed closing is reported once and retried; other requests do not wait for it.
-func TestWhatKeepsAServiceFromBeingClosed(t *testing.T) {
+func TestFailedAccessClosing(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := served(t, guarded)
 		w.s.Object.SourceRanges = []string{"10.0.0.0/8"}

@@ -24,7 +24,7 @@ func TestServicesAreCountedByState(t *testing.T) {
 	for _, tt := range []struct {
 		about string
 		state func(*State)
-		ours  bool
+		own   bool
 		want  Condition
 	}{
 		{"new", func(*State) {}, true, ConditionWaiting},
@@ -44,7 +44,7 @@ func TestServicesAreCountedByState(t *testing.T) {
 	} {
 		before := r.States.CountConditions()
 		s := Service{Name: "shop/" + tt.about, UID: tt.about}
-		if tt.ours {
+		if tt.own {
 			s.Ownership = Ownership{LoadBalancer: true, Class: new("weir.dev/azure")}
 		}
 		e := r.States.entryOf(s)
@@ -52,7 +52,7 @@ func TestServicesAreCountedByState(t *testing.T) {
 			t.Errorf("%s: counted before it was looked at", tt.about)
 		}
 		tt.state(&e.State)
-		r.States.updateView(e, tt.ours, now)
+		r.States.updateView(e, tt.own, now)
 		after := r.States.CountConditions()
 		if cond := e.view.condition; cond != tt.want || after[tt.want] != before[tt.want]+1 {
 			t.Errorf("%s: %s, want %s; %v, then %v", tt.about, cond, tt.want, before, after)
@@ -66,9 +66,9 @@ func TestServicesAreCountedByState(t *testing.T) {
 // A repeated message is logged once, and again after another one.
 func TestTheLogDoesNotRepeatItself(t *testing.T) {
 	var log bytes.Buffer
-	r, told := New(Config{Log: slog.New(slog.NewTextHandler(&log, nil))}), &EventState{}
+	r, reported := New(Config{Log: slog.New(slog.NewTextHandler(&log, nil))}), &EventState{}
 	for _, text := range []string{"full", "full", "full", "gone", "full (request id r1)", "full (request id r2)"} {
-		r.events.logWarning(t.Context(), told, "not as it wants it", "shop/web", errors.New(text), time.Time{})
+		r.events.logWarning(t.Context(), reported, "not as it wants it", "shop/web", errors.New(text), time.Time{})
 	}
 	if n := strings.Count(log.String(), "level=WARN"); n != 3 {
 		t.Errorf("%d warnings, want 3:\n%s", n, log.String())

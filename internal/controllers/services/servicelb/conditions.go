@@ -93,18 +93,18 @@ func (r *Reconciler) writeConditions(ctx context.Context, s Service, st *State, 
 
 // recordCondition reports whether a condition differs from the last one written. The written state is unknown until the
 // request succeeds.
-func (t *EventState) recordCondition(v StatusCondition) (changed bool) {
-	if t.lastConditions == nil {
-		t.lastConditions = map[string]StatusCondition{}
+func (e *EventState) recordCondition(v StatusCondition) (changed bool) {
+	if e.lastConditions == nil {
+		e.lastConditions = map[string]StatusCondition{}
 	}
-	last, wrote := t.lastConditions[v.Type]
-	t.lastConditions[v.Type] = StatusCondition{Text: "unknown until Azure responds"}
+	last, wrote := e.lastConditions[v.Type]
+	e.lastConditions[v.Type] = StatusCondition{Text: "unknown until Azure responds"}
 	return wrote && (last.Reason != v.Reason || !humanize.EqualMessages(last.Text, v.Text))
 }
 
 // IsTrue reports whether the condition is True.
-func (v StatusCondition) IsTrue() bool {
-	return v.Reason == ConditionReasonAccepted || v.Reason == ConditionReasonProgrammed || IsNotable(v.Reason)
+func (s StatusCondition) IsTrue() bool {
+	return s.Reason == ConditionReasonAccepted || s.Reason == ConditionReasonProgrammed || IsNotable(s.Reason)
 }
 
 // IsNotable reports whether a True condition has a reason that the user should know.
@@ -116,13 +116,13 @@ func clearedConditions() []StatusCondition {
 	return []StatusCondition{{Type: TypeAccepted}, {Type: TypeProgrammed}, {Type: TypeSecurityGroup}}
 }
 
-func (t *EventState) recordValidity(d Desired) {
-	t.isValidated, t.problems, t.ports, t.hasNoGroup = true, "", nil, d.HasNoGroup
+func (e *EventState) recordValidity(d Desired) {
+	e.isValidated, e.problems, e.ports, e.hasNoGroup = true, "", nil, d.HasNoGroup
 	if len(d.Problems)+len(d.Flaws) > 0 {
-		t.ports = invalidPorts(d)
+		e.ports = invalidPorts(d)
 	}
 	if len(d.Problems) > 0 {
-		t.problems = d.problemText()
+		e.problems = d.problemText()
 	}
 }
 
@@ -143,22 +143,22 @@ func invalidPorts(d Desired) map[service.PortRef]string {
 }
 
 // currentConditions returns the conditions after a reconcile, without unknown ones: these keep their previous value.
-func (st *State) currentConditions(s Service, class string, now time.Time) (all []StatusCondition) {
+func (st *State) currentConditions(s Service, class string, now time.Time) (conditions []StatusCondition) {
 	switch managed := s.IsManaged(class); {
 	case st.Placement.isGone, s.Deleting && !st.reportsRemoval(s):
 		return nil // deleted with the Service
 	case !managed && st.Placement.free: // already removed
 		return nil
 	case managed && st.Events.isValidated:
-		all = append(all, st.Events.acceptedCondition())
+		conditions = append(conditions, st.Events.acceptedCondition())
 		if st.Events.problems == "" {
-			all = append(all, st.Events.groupCondition())
+			conditions = append(conditions, st.Events.groupCondition())
 		}
 	}
 	if reason, text := st.programmedReason(s, class, now); reason != "" {
-		all = append(all, StatusCondition{TypeProgrammed, reason, text})
+		conditions = append(conditions, StatusCondition{TypeProgrammed, reason, text})
 	}
-	return all
+	return conditions
 }
 
 // reportsRemoval reports whether the condition of a deleted Service is worth a write: the removal fails or waits, or the
@@ -167,22 +167,22 @@ func (st *State) reportsRemoval(s Service) bool {
 	return st.Events.failure != "" || len(st.PoolWait.drains) > 0 || s.ProgrammedReason != "" && !StatusCondition{Reason: s.ProgrammedReason}.IsTrue()
 }
 
-func (t *EventState) acceptedCondition() StatusCondition {
+func (e *EventState) acceptedCondition() StatusCondition {
 	switch {
-	case t.problems != "":
-		return StatusCondition{TypeAccepted, ConditionReasonInvalid, t.problems}
-	case t.unenforcedReason != "":
-		return StatusCondition{TypeAccepted, ConditionReasonOpen, t.unenforcedReason}
-	case t.flaws != "":
-		return StatusCondition{TypeAccepted, ConditionReasonPartial, t.flaws}
+	case e.problems != "":
+		return StatusCondition{TypeAccepted, ConditionReasonInvalid, e.problems}
+	case e.unenforcedReason != "":
+		return StatusCondition{TypeAccepted, ConditionReasonOpen, e.unenforcedReason}
+	case e.flaws != "":
+		return StatusCondition{TypeAccepted, ConditionReasonPartial, e.flaws}
 	}
 	return StatusCondition{TypeAccepted, ConditionReasonAccepted, "Azure supports everything that is requested"}
 }
 
 // groupCondition reports that Weir opens no security group for a public Service; Weir does not know whether another
 // one admits clients.
-func (t *EventState) groupCondition() StatusCondition {
-	if !t.hasNoGroup {
+func (e *EventState) groupCondition() StatusCondition {
+	if !e.hasNoGroup {
 		return StatusCondition{Type: TypeSecurityGroup}
 	}
 	return StatusCondition{TypeSecurityGroup, ConditionReasonNotManaged, "Weir opens no security group, because azure.json names no securityGroupName. " +

@@ -334,16 +334,16 @@ func TestHTTPProbesWithProxyProtocolAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		for _, tt := range []struct {
-			beside string
-			local  bool
-			told   int
+			beside   string
+			local    bool
+			reported int
 		}{{"shop/link", false, 0}, {"shop/link", true, 1}, {"shop/link", true, 1}, {"", true, 1}, {"shop/other", true, 2}} {
 			w.proxied, w.s.Object.Local, w.s.Object.HealthCheckNodePort = tt.beside, tt.local, 32000
 			if w.looks(); w.asked != nil {
 				w.ends()
 				w.looks()
 			}
-			if w.warned != tt.told {
+			if w.warned != tt.reported {
 				t.Errorf("%+v: told %d times", tt, w.warned)
 			}
 		}
@@ -367,7 +367,7 @@ func TestAProcessThatBeginsWritesNoNews(t *testing.T) {
 	})
 }
 
-func TestWhyAServiceIsNotProgrammed(t *testing.T) {
+func TestNotProgrammedReasons(t *testing.T) {
 	now := time.Now()
 	inSync := func(st *State) { st.Sync.request = &loadbalancer.Request{} }
 	for _, tt := range []struct {

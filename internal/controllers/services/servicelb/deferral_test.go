@@ -96,8 +96,8 @@ func TestARestrictionIsKnown(t *testing.T) {
 			w.ends()
 			w.looks()
 		}
-		ranges := func(all ...string) func() {
-			return func() { w.s.Object.SourceRanges = all }
+		ranges := func(names ...string) func() {
+			return func() { w.s.Object.SourceRanges = names }
 		}
 		step(ranges("10.0.0.0/8", "198.51.100.0/24"), true, false) // all clients might have been admitted before
 		step(ranges("10.1.0.0/16"), true, false)
@@ -110,8 +110,8 @@ func TestARestrictionIsKnown(t *testing.T) {
 
 // Which restrictions admit no additional client.
 func TestNarrows(t *testing.T) {
-	prefixes := func(all ...string) (of []netip.Prefix) {
-		for _, p := range all {
+	prefixes := func(names ...string) (of []netip.Prefix) {
+		for _, p := range names {
 			of = append(of, netip.MustParsePrefix(p))
 		}
 		return of
@@ -119,9 +119,9 @@ func TestNarrows(t *testing.T) {
 	wide, narrow := service.Access{Ranges: prefixes("10.0.0.0/8"), Tags: []string{"A", "B"}}, service.Access{Ranges: prefixes("10.1.0.0/16", "10.2.0.0/16"), Tags: []string{"B"}}
 	further := []netip.Addr{netip.MustParseAddr("198.51.100.1")}
 	for about, tt := range map[string]struct {
-		was, is  service.Access
-		internal bool
-		want     bool
+		before, current service.Access
+		internal        bool
+		want            bool
 	}{
 		"fewer":                         {wide, narrow, false, true},
 		"more":                          {narrow, wide, false, false},
@@ -138,7 +138,7 @@ func TestNarrows(t *testing.T) {
 		"fewer further addresses":       {service.Access{Ranges: wide.Ranges, Additional: further}, narrow, false, false},
 		"fewer further addresses, same": {service.Access{Ranges: wide.Ranges, Tags: wide.Tags, Additional: further}, narrow, false, true},
 	} {
-		current, before := service.Spec{Internal: tt.internal, Access: tt.is}, service.Spec{Internal: tt.internal, Access: tt.was}
+		current, before := service.Spec{Internal: tt.internal, Access: tt.current}, service.Spec{Internal: tt.internal, Access: tt.before}
 		if got := current.IsNarrower(&before); got != tt.want {
 			t.Errorf("%s: %t", about, got)
 		}

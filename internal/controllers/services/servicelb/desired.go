@@ -138,13 +138,13 @@ func flawText(flaws []service.Flaw) string {
 
 // ByNamespace reports whether namespace labels select load balancers. Otherwise namespaces are not read, and no
 // permission is needed.
-func (o Settings) ByNamespace() bool {
-	return slices.ContainsFunc(o.Configurations, func(c service.Configuration) bool { return c.Namespaces != nil })
+func (settings Settings) ByNamespace() bool {
+	return slices.ContainsFunc(settings.Configurations, func(c service.Configuration) bool { return c.Namespaces != nil })
 }
 
-func (o Settings) selectorResult(labels, namespace map[string]string) string {
+func (settings Settings) selectorResult(labels, namespace map[string]string) string {
 	var result []byte
-	for _, conf := range o.Configurations {
+	for _, conf := range settings.Configurations {
 		for _, by := range []struct {
 			selects service.Selector
 			labels  map[string]string
@@ -170,13 +170,13 @@ func (d Desired) properties() []string {
 }
 
 // groupsOf returns the resource groups of the wanted public IPs, except the default one.
-func (o Settings) groupsOf(w *service.Spec) []string {
+func (settings Settings) groupsOf(w *service.Spec) []string {
 	var groups []string
 	if w == nil {
 		return nil
 	}
 	for _, f := range w.Frontends {
-		if f.PublicIP != nil && !strings.EqualFold(f.PublicIP.ID.ResourceGroup, o.Service.PublicIPs.ResourceGroup) {
+		if f.PublicIP != nil && !strings.EqualFold(f.PublicIP.ID.ResourceGroup, settings.Service.PublicIPs.ResourceGroup) {
 			groups = mergeNames(groups, []string{f.PublicIP.ID.ResourceGroup})
 		}
 	}
@@ -233,13 +233,13 @@ type groupError struct{ error }
 func (e groupError) Unwrap() error { return e.error }
 
 func mergeNames(a, b []string) []string {
-	all := slices.Clone(a)
+	names := slices.Clone(a)
 	for _, name := range b {
-		if !slices.ContainsFunc(all, func(n string) bool { return strings.EqualFold(n, name) }) {
-			all = append(all, name)
+		if !slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) }) {
+			names = append(names, name)
 		}
 	}
-	return all
+	return names
 }
 
 const maxFormer = 8
@@ -247,6 +247,6 @@ const maxFormer = 8
 // addFormer adds recorded load balancers that are no longer the cluster's, until the Service is in sync. Users
 // can edit the record, so the number is limited.
 func addFormer(places, recorded []string) []string {
-	all := mergeNames(places, recorded)
-	return all[:min(len(all), max(len(places), maxFormer))]
+	names := mergeNames(places, recorded)
+	return names[:min(len(names), max(len(places), maxFormer))]
 }

@@ -24,20 +24,20 @@ type DryRunState struct {
 }
 
 // isCurrent reports whether the reported dry run is still valid.
-func (p DryRunState) isCurrent(w *service.Spec, now time.Time) bool {
-	return p.reported && reflect.DeepEqual(p.spec, w) && (p.until.IsZero() || now.Before(p.until))
+func (d DryRunState) isCurrent(w *service.Spec, now time.Time) bool {
+	return d.reported && reflect.DeepEqual(d.spec, w) && (d.until.IsZero() || now.Before(d.until))
 }
 
-func (p *DryRunState) recordPlan(w *service.Spec, text string, now time.Time, resyncAfter time.Duration) (changed bool) {
-	changed = !p.reported || p.text != text
-	*p = DryRunState{reported: true, spec: w, text: text}
+func (d *DryRunState) recordPlan(w *service.Spec, text string, now time.Time, resyncAfter time.Duration) (changed bool) {
+	changed = !d.reported || d.text != text
+	*d = DryRunState{reported: true, spec: w, text: text}
 	if resyncAfter > 0 {
-		p.until = now.Add(resyncAfter)
+		d.until = now.Add(resyncAfter)
 	}
 	return changed
 }
 
-func (p *DryRunState) resetPlan() { *p = DryRunState{} }
+func (d *DryRunState) resetPlan() { *d = DryRunState{} }
 
 func (r *Reconciler) runDryRun(ctx context.Context, s Service, st *State, d Desired, now time.Time) error {
 	if st.DryRun.isCurrent(d.Spec, now) {

@@ -17,28 +17,28 @@ type EmptyPoolState struct {
 }
 
 // recordEmptyPool records which pool is empty; reason is that of the condition. A filled pool is reported at once.
-func (u *EmptyPoolState) recordEmptyPool(pool, reason string, now time.Time) {
+func (e *EmptyPoolState) recordEmptyPool(pool, reason string, now time.Time) {
 	if pool == "" {
-		*u = EmptyPoolState{}
+		*e = EmptyPoolState{}
 		return
 	}
-	if u.pool = pool; u.since.IsZero() {
-		u.since = now
+	if e.pool = pool; e.since.IsZero() {
+		e.since = now
 	}
-	u.is = u.is || reason == ConditionReasonPoolEmpty || !now.Before(u.since.Add(noEndpointsDelay))
+	e.is = e.is || reason == ConditionReasonPoolEmpty || !now.Before(e.since.Add(noEndpointsDelay))
 }
 
 // nextCheck returns when to check the pool again; 0 for never.
-func (u *EmptyPoolState) nextCheck(now time.Time) time.Duration {
+func (e *EmptyPoolState) nextCheck(now time.Time) time.Duration {
 	switch {
-	case u.pool == "":
+	case e.pool == "":
 		return 0
-	case u.is:
+	case e.is:
 		return noEndpointsDelay
 	}
-	return max(u.since.Add(noEndpointsDelay).Sub(now), time.Millisecond)
+	return max(e.since.Add(noEndpointsDelay).Sub(now), time.Millisecond)
 }
 
-func (u *EmptyPoolState) messageText() string {
-	return fmt.Sprintf("Backend pool %s has no members in Azure, although nodes should be in it: no flow is served. The status of its BackendPool has the reason", u.pool)
+func (e *EmptyPoolState) messageText() string {
+	return fmt.Sprintf("Backend pool %s has no members in Azure, although nodes should be in it: no flow is served. The status of its BackendPool has the reason", e.pool)
 }

@@ -54,7 +54,7 @@ func TestServiceWithoutEndpointsReportsIt(t *testing.T) {
 }
 
 // A new process repeats the last report without a write.
-func TestThatNothingTakesTrafficOutlivesAProcess(t *testing.T) {
+func TestEmptyPoolStateOutlivesAProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := served(t)
 		w.empty, w.s.Object.Local = true, true

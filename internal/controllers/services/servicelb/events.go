@@ -55,9 +55,9 @@ func conditionOf(err error) Condition {
 }
 
 // resetForPlan clears earlier reports once a dry run succeeds. A blocked removal remains reported.
-func (t *EventState) resetForPlan() {
-	if t.lastWarning = ""; t.failure != ConditionBlocked {
-		t.failure = ""
+func (e *EventState) resetForPlan() {
+	if e.lastWarning = ""; e.failure != ConditionBlocked {
+		e.failure = ""
 	}
 }
 
@@ -197,9 +197,9 @@ func (r eventRecorder) reportReady(s Service, t *EventState, res loadbalancer.Re
 	t.recordReady(res)
 }
 
-func (t *EventState) recordReady(res loadbalancer.Result) {
-	t.lastWarning, t.lastNote, t.isAnnounced, t.hadLoadBalancer = "", res.Message, false, true
-	t.failure, t.lastLogged = "", ""
+func (e *EventState) recordReady(res loadbalancer.Result) {
+	e.lastWarning, e.lastNote, e.isAnnounced, e.hadLoadBalancer = "", res.Message, false, true
+	e.failure, e.lastLogged = "", ""
 }
 
 func (r eventRecorder) reportDeleted(s Service, t *EventState) {
@@ -211,12 +211,12 @@ func (r eventRecorder) reportDeleted(s Service, t *EventState) {
 }
 
 // retainReason returns why a Service of another class retains its resources, with the remedy; empty if it does not.
-func (o Settings) retainReason(s Service) string {
-	if !s.IsRetained(o.Class, s.Record.Class) {
+func (settings Settings) retainReason(s Service) string {
+	if !s.IsRetained(settings.Class, s.Record.Class) {
 		return ""
 	}
 	return fmt.Sprintf("the class is %q, and --load-balancer-class is %q: Weir's resources remain, endpoints are still synced, and nothing else is changed. "+
-		"Set the flag back to have it served; delete the Service, or change its type, to give up what it has", s.className(), o.Class)
+		"Set the flag back to have it served; delete the Service, or change its type, to give up what it has", s.className(), settings.Class)
 }
 
 func (r eventRecorder) reportOtherClass(ctx context.Context, s Service, t *EventState, reason string) {
@@ -228,16 +228,16 @@ func (r eventRecorder) reportOtherClass(ctx context.Context, s Service, t *Event
 	t.failure, t.lastWarning = ConditionRetained, reason
 }
 
-func (r eventRecorder) logWarning(ctx context.Context, t *EventState, what, name string, err error, next time.Time) {
+func (r eventRecorder) logWarning(ctx context.Context, t *EventState, message, name string, err error, next time.Time) {
 	log := r.log.WarnContext
 	if humanize.EqualMessages(t.lastLogged, err.Error()) {
 		log = r.log.DebugContext
 	}
 	t.lastLogged = err.Error()
-	log(ctx, what, "service", name, "err", err, "nextAttempt", humanize.FormatTime(next))
+	log(ctx, message, "service", name, "err", err, "nextAttempt", humanize.FormatTime(next))
 }
 
-func (r eventRecorder) reportBlocked(ctx context.Context, s Service, st *State, losing, all int) {
+func (r eventRecorder) reportBlocked(ctx context.Context, s Service, st *State, losing, total int) {
 	if st.Events.failure == ConditionBlocked {
 		return
 	}
@@ -248,11 +248,11 @@ func (r eventRecorder) reportBlocked(ctx context.Context, s Service, st *State, 
 	text := strings.Join(texts, ", ")
 	st.Events.failure, st.Events.lastWarning = ConditionBlocked, text
 	r.log.WarnContext(ctx, "addresses are removed only on request: annotate the Service with "+AllowRemovalAnnotation+"=true, or start with --allow-removal",
-		"service", s.Name, "addresses", text, "losing", losing, "of", all)
+		"service", s.Name, "addresses", text, "losing", losing, "of", total)
 	if !st.Placement.isGone {
 		r.recorder.RecordEvent(s, Event{Reason: ReasonRemovalBlocked, Warning: true, Text: fmt.Sprintf(
 			"It would lose %s, with other Services that would lose theirs: %d of %d, and no user has requested it. Nothing more of it is changed until its annotation %s is \"true\", the controller is started with --allow-removal, or the cause is fixed",
-			text, losing, all, AllowRemovalAnnotation)})
+			text, losing, total, AllowRemovalAnnotation)})
 	}
 }
 

@@ -18,8 +18,8 @@ func TestGatewayLoadBalancerNeedsAGrant(t *testing.T) {
 		w := newWorld(t)
 		w.s.Object.Annotations[service.GatewayLoadBalancer] = "/subscriptions/s/resourceGroups/hub/providers/Microsoft.Network/loadBalancers/" + gateway + "/frontendIPConfigurations/in"
 		w.looks()
-		if said := strings.Join(w.log, "\n"); (w.asked != nil) != (want == "") || !strings.Contains(said, want) {
-			t.Errorf("%s: requests %v, %s", gateway, w.asked, said)
+		if output := strings.Join(w.log, "\n"); (w.asked != nil) != (want == "") || !strings.Contains(output, want) {
+			t.Errorf("%s: requests %v, %s", gateway, w.asked, output)
 		}
 	}
 }

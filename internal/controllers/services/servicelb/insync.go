@@ -37,46 +37,46 @@ type SyncState struct {
 // the blocker disappears.
 const blockedResync = 5 * time.Minute
 
-func (l *SyncState) recordInSync(r loadbalancer.Result, by Pending, now time.Time, resyncAfter time.Duration) {
+func (s *SyncState) recordInSync(r loadbalancer.Result, by Pending, now time.Time, resyncAfter time.Duration) {
 	req := r.Request
 	req.RemoveFrom = nil
-	l.request, l.selectorResult, l.nodes, l.unused = &req, by.selectorResult, by.nodes, len(r.Unused) > 0
-	l.pools = r.Pools
+	s.request, s.selectorResult, s.nodes, s.unused = &req, by.selectorResult, by.nodes, len(r.Unused) > 0
+	s.pools = r.Pools
 	if r.Desired.Link != nil && (resyncAfter <= 0 || resyncAfter > linkResync) {
 		resyncAfter = linkResync
 	}
 	if slices.ContainsFunc(r.Retained, func(k plan.RetainedPart) bool { return k.IsConversion }) && (resyncAfter <= 0 || resyncAfter > blockedResync) {
 		resyncAfter = blockedResync
 	}
-	if l.resyncAt = nextResync(r.On.Name, now, resyncAfter); l.resyncAt.IsZero() {
-		l.resyncAt = firstConflictRetry(r.Conflicts)
+	if s.resyncAt = nextResync(r.On.Name, now, resyncAfter); s.resyncAt.IsZero() {
+		s.resyncAt = firstConflictRetry(r.Conflicts)
 	}
-	if by.lostPool != nil && l.hasPool(*by.lostPool) {
-		l.markStale()
+	if by.lostPool != nil && s.hasPool(*by.lostPool) {
+		s.markStale()
 	}
 }
 
-func (l *SyncState) setStatusAddresses(addresses []netip.Addr) {
-	l.addresses = slices.DeleteFunc(slices.Clone(addresses), func(ip netip.Addr) bool { return !ip.IsValid() })
+func (s *SyncState) setStatusAddresses(addresses []netip.Addr) {
+	s.addresses = slices.DeleteFunc(slices.Clone(addresses), func(ip netip.Addr) bool { return !ip.IsValid() })
 }
 
 // markStale forces a check at the next reconcile.
-func (l *SyncState) markStale() { l.request = nil }
+func (s *SyncState) markStale() { s.request = nil }
 
 // isInSync reports whether Azure is in sync with what is wanted and no resync is due.
-func (l *SyncState) isInSync(d Desired, retryToken string, now time.Time) bool {
-	return l.request != nil && d.Spec != nil && l.request.RetryToken == retryToken && l.selectorResult == d.SelectorResult && !d.NodesChanged &&
-		reflect.DeepEqual(l.request.Desired, d.Spec) && (l.resyncAt.IsZero() || now.Before(l.resyncAt))
+func (s *SyncState) isInSync(d Desired, retryToken string, now time.Time) bool {
+	return s.request != nil && d.Spec != nil && s.request.RetryToken == retryToken && s.selectorResult == d.SelectorResult && !d.NodesChanged &&
+		reflect.DeepEqual(s.request.Desired, d.Spec) && (s.resyncAt.IsZero() || now.Before(s.resyncAt))
 }
 
-func (l *SyncState) isResync(by Pending, r loadbalancer.Request) bool {
-	return l.request != nil && r.Desired != nil && l.request.RetryToken == r.RetryToken && l.request.On == r.On && reflect.DeepEqual(l.request.Desired, r.Desired) &&
-		l.selectorResult == by.selectorResult && slices.Equal(l.nodes, by.nodes)
+func (s *SyncState) isResync(by Pending, r loadbalancer.Request) bool {
+	return s.request != nil && r.Desired != nil && s.request.RetryToken == r.RetryToken && s.request.On == r.On && reflect.DeepEqual(s.request.Desired, r.Desired) &&
+		s.selectorResult == by.selectorResult && slices.Equal(s.nodes, by.nodes)
 }
 
-func (l *SyncState) hasPool(p LostPool) bool {
-	return l.request != nil && strings.EqualFold(l.request.On.Name, p.LoadBalancer) &&
-		(p.Pool == "" || slices.ContainsFunc(l.pools, func(pool service.Pool) bool { return strings.EqualFold(pool.Name, p.Pool) }))
+func (s *SyncState) hasPool(p LostPool) bool {
+	return s.request != nil && strings.EqualFold(s.request.On.Name, p.LoadBalancer) &&
+		(p.Pool == "" || slices.ContainsFunc(s.pools, func(pool service.Pool) bool { return strings.EqualFold(pool.Name, p.Pool) }))
 }
 
 // nextResync returns the next resync of a load balancer: the same time for all its Services, so that they share a

@@ -62,13 +62,13 @@ func (h *history) isOnRecord(t *rapid.T) {
 
 // happens applies one random event.
 func (h *history) happens(t *rapid.T) {
-	switch what := rapid.SampledFrom([]string{"look", "look", "end", "end", "fail", "label", "delete", "again", "API", "pool", "dry run", "time", "write again"}).Draw(t, "what"); what {
+	switch name := rapid.SampledFrom([]string{"look", "look", "end", "end", "fail", "label", "delete", "again", "API", "pool", "dry run", "time", "write again"}).Draw(t, "what"); name {
 	case "end", "fail":
 		if h.asked == nil {
 			return
 		}
 		var err error
-		if what == "fail" {
+		if name == "fail" {
 			err = &armerror.Fault{Class: armerror.Terminal, Code: "InternalServerError", Err: errors.New("not now")}
 		}
 		h.carriesOut(err, rapid.Bool().Draw(t, "half of it is done"))
@@ -108,7 +108,7 @@ func (h *history) comes() {
 
 // In any order of events, a Service has one request at a time, its parts in Azure are recorded, and in the end
 // it is in sync or gone.
-func TestWhateverHappensAServiceGetsWhatItWants(t *testing.T) {
+func TestLawServicesConverge(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		h := &history{world: newWorld(t, func(o *Settings) {
 			o.Configurations = []service.Configuration{{Name: "kubernetes"}, {Name: "lb-2", Services: func(on map[string]string) bool { return on["tier"] == "front" }}}

@@ -108,11 +108,11 @@ func (l *life) ends(edit ...func(*loadbalancer.Result)) {
 		f(&res)
 	}
 	l.asked = nil
-	what := "it ends well"
+	name := "it ends well"
 	if res.Err != nil {
-		what = "it fails: " + res.Err.Error()
+		name = "it fails: " + res.Err.Error()
 	}
-	l.AddLine("%s; somebody waits: %t", what, l.r.States.AddResult(res))
+	l.AddLine("%s; somebody waits: %t", name, l.r.States.AddResult(res))
 }
 
 func (l *life) served() {

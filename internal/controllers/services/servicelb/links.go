@@ -17,11 +17,11 @@ import (
 // event in the cluster.
 const linkResync = 5 * time.Minute
 
-func (o Settings) linkGroups(w *service.Spec) []string {
+func (settings Settings) linkGroups(w *service.Spec) []string {
 	if w == nil || w.Link == nil {
 		return nil
 	}
-	return []string{cmp.Or(w.Link.ResourceGroup, o.Service.PrivateLinks.ResourceGroup)}
+	return []string{cmp.Or(w.Link.ResourceGroup, settings.Service.PrivateLinks.ResourceGroup)}
 }
 
 // reportLink reports the result for a Private Link Service, each event once, and updates its condition.
@@ -67,17 +67,17 @@ func (r *Reconciler) linkError(s Service, st *State, err error) error {
 	return &retryError{error: err, log: "private link service out of sync"}
 }
 
-func (all *States) publishLink(e *entry, link *privatelink.State) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
+func (states *States) publishLink(e *entry, link *privatelink.State) {
+	states.mu.Lock()
+	defer states.mu.Unlock()
 	e.view.link = link
 }
 
 // CountConnections counts the connections to the Private Link Services of the cluster.
-func (all *States) CountConnections() (n desired.Count) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	for _, e := range all.byName {
+func (states *States) CountConnections() (n desired.Count) {
+	states.mu.Lock()
+	defer states.mu.Unlock()
+	for _, e := range states.byName {
 		if l := e.view.link; l != nil && l.Reason == privatelink.ReasonPublished {
 			n = n.Add(l.Connections)
 		}

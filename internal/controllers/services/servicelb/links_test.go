@@ -72,7 +72,7 @@ func TestAPrivateLinkServiceThatFails(t *testing.T) {
 }
 
 // A Private Link Service that cannot be changed stays recorded; otherwise it would not be found again.
-func TestWhatStaysOfAPrivateLinkServiceStaysOnRecord(t *testing.T) {
+func TestRetainedPrivateLinkServiceIsRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPublished(t)
 		recorded := func() []string { return w.r.States.byName["shop/web"].Placement.LinkGroups }

@@ -51,7 +51,7 @@ func TestLifeOfADryRun(t *testing.T) {
 }
 
 // What a dry run of a whole cluster requests and persists.
-func TestLifeOfARehearsal(t *testing.T) {
+func TestLifeOfAClusterDryRun(t *testing.T) {
 	lives(t, "rehearsal", nil, func(l *life) {
 		asks := func() {
 			req, problems, err := l.r.BuildRequest(context.Background(), l, l.s)

@@ -26,7 +26,7 @@ func newMove(on, removeFrom string) loadbalancer.Request {
 }
 
 // Both load balancers serve only if the addresses differ, and the Service was on the former one.
-func TestWhichMovesKeepTheFormer(t *testing.T) {
+func TestMovesThatKeepTheFormerLoadBalancer(t *testing.T) {
 	for _, tt := range []struct {
 		name, on, removeFrom, recorded string
 		edit                           func(r *loadbalancer.Request)
@@ -64,11 +64,11 @@ func setStaticAddress(r *loadbalancer.Request) {
 
 // The new addresses are published when they are probed, and the former ones leave a minute later; a public one at once.
 // Changes of the Service do not restart the time, another load balancer does.
-func TestWhenAServiceLeavesItsFormerLoadBalancer(t *testing.T) {
+func TestFormerLoadBalancerIsReleased(t *testing.T) {
 	now := time.Now()
 	at := func(seconds int) time.Time { return now.Add(time.Duration(seconds) * time.Second) }
 	type step struct {
-		at, again     int
+		at, second    int
 		on, former    string
 		keeps, public bool
 	}
@@ -92,11 +92,11 @@ func TestWhenAServiceLeavesItsFormerLoadBalancer(t *testing.T) {
 		for _, s := range steps {
 			r := newMove(s.on, s.former)
 			r.Desired.Owner = strings.Repeat("x", s.at) // it changes
-			keeps, recheckAt := m.keepsFormer(r, []string{s.former, s.on}, at(s.at)), at(s.again)
+			keeps, recheckAt := m.keepsFormer(r, []string{s.former, s.on}, at(s.at)), at(s.second)
 			if keeps {
 				recheckAt = m.advance(r, []string{s.former, s.on}, at(s.at))
 			}
-			if keeps != s.keeps || m.publishes() != s.public || !recheckAt.Equal(at(s.again)) {
+			if keeps != s.keeps || m.publishes() != s.public || !recheckAt.Equal(at(s.second)) {
 				t.Errorf("%s: at %d: keeps %v, publishes %v, again at %s", name, s.at, keeps, m.publishes(), recheckAt.Sub(now))
 			}
 		}

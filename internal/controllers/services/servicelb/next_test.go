@@ -103,7 +103,7 @@ func TestSettle(t *testing.T) {
 	for _, tt := range []struct {
 		about string
 		r     loadbalancer.Result
-		ours  bool
+		own   bool
 		want  Step
 	}{
 		{"nothing may be sent", failed(closed), true, StepFail},
@@ -124,7 +124,7 @@ func TestSettle(t *testing.T) {
 		{"somebody is just writing there", failed(fmt.Errorf("pool: %w", &armerror.Fault{Code: conflict.CodeUpdating, Err: errors.New("busy")})), true, StepRetry},
 		{"an error goes before what has to be filled", loadbalancer.Result{Request: wants, FillingPools: pools, Err: errors.New("no")}, true, StepFail},
 	} {
-		if got := ResolveStep(tt.r, tt.ours, false); got != tt.want {
+		if got := ResolveStep(tt.r, tt.own, false); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.about, got, tt.want)
 		}
 	}
@@ -141,7 +141,7 @@ func TestSettle(t *testing.T) {
 }
 
 // The relevant wait among several; a running request needs none, because its result triggers a reconcile.
-func TestUntilWhenAServiceWaits(t *testing.T) {
+func TestRetryTimes(t *testing.T) {
 	now := time.Unix(1000, 0)
 	in := func(s time.Duration) time.Time { return now.Add(s * time.Second) }
 	inSync := SyncState{request: &loadbalancer.Request{}, resyncAt: in(600)}

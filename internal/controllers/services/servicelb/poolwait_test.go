@@ -13,7 +13,7 @@ import (
 
 // A Service that waits for its pools is requested again when one is filled, when the spec changes, or after a
 // while, but not on every event.
-func TestWhenAServiceIsAskedForAgainWhosePoolsAreFilledFirst(t *testing.T) {
+func TestRequestAfterPoolFill(t *testing.T) {
 	now, wish := time.Now(), &service.Spec{Owner: "a1"}
 	waiting := func() *PoolWait {
 		f := &PoolWait{}
@@ -23,12 +23,12 @@ func TestWhenAServiceIsAskedForAgainWhosePoolsAreFilledFirst(t *testing.T) {
 	filled := waiting()
 	filled.recordChange(true)
 	for _, row := range []struct {
-		name  string
-		f     *PoolWait
-		wish  *service.Spec
-		again string
-		now   time.Time
-		over  bool
+		name   string
+		f      *PoolWait
+		wish   *service.Spec
+		second string
+		now    time.Time
+		over   bool
 	}{
 		{"an event", waiting(), &service.Spec{Owner: "a1"}, "", now.Add(time.Second), false},
 		{"a pool is filled", filled, wish, "", now, true},
@@ -37,7 +37,7 @@ func TestWhenAServiceIsAskedForAgainWhosePoolsAreFilledFirst(t *testing.T) {
 		{"a person asks", waiting(), wish, "please", now, true},
 		{"nobody has said anything", waiting(), wish, "", now.Add(poolRetryInterval), true},
 	} {
-		if over := !row.f.mustWait(row.wish, row.again, row.now); over != row.over {
+		if over := !row.f.mustWait(row.wish, row.second, row.now); over != row.over {
 			t.Errorf("%s: over %t, want %t: %+v", row.name, over, row.over, row.f.request)
 		}
 	}

@@ -61,7 +61,7 @@ func TestAServiceComesAndGoes(t *testing.T) {
 }
 
 // No request without a record, and a result is kept until it is persisted.
-func TestWhatCannotBeWrittenDownWaits(t *testing.T) {
+func TestUnrecordedRequestWaits(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.unwritable = errors.New("no API server")
@@ -249,7 +249,7 @@ func TestARuleOfNodesThatFailedIsTriedAgain(t *testing.T) {
 
 // A Service deleted without its finalizer is removed after a while in which nothing else is lost. Recreated, it
 // gets a load balancer again.
-func TestAServiceThatIsGoneWithoutAWord(t *testing.T) {
+func TestServiceDeletedWithoutItsFinalizer(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := served(t)
 		w.gone = true
@@ -394,7 +394,7 @@ func TestAServiceWithoutRoomIsTriedAgain(t *testing.T) {
 }
 
 // A shutdown during an Azure call is not reported on the Service.
-func TestAStopIsNoTroubleOfAService(t *testing.T) {
+func TestShutdownIsNoServiceFailure(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := newWorld(t)
 		ctx, stop := context.WithCancel(t.Context())

@@ -27,7 +27,7 @@ func TestNamesOfARecord(t *testing.T) {
 }
 
 // The selector result is one letter per load balancer.
-func TestWhatTheSelectorsSay(t *testing.T) {
+func TestSelectorMessages(t *testing.T) {
 	front := func(on map[string]string) bool { return on["tier"] == "front" }
 	o := Settings{Configurations: []service.Configuration{{}, {Services: front}, {Namespaces: front}, {Services: front, Namespaces: front}}}
 	if got := o.selectorResult(map[string]string{"tier": "front"}, nil); got != "--y--nyn" {
@@ -39,7 +39,7 @@ func TestWhatTheSelectorsSay(t *testing.T) {
 }
 
 // Names are compared case-insensitively.
-func TestWhatAzureHoldsForAService(t *testing.T) {
+func TestResourcesOfAService(t *testing.T) {
 	s := &ObservedPools{onLB("kubernetes"), []service.Pool{{Name: "shop-web"}}}
 	at := func(balancer, pool string) lb.PoolID { return lb.PoolID{LoadBalancer: onLB(balancer), Name: pool} }
 	if !s.HasPool(at("Kubernetes", "Shop-Web")) || s.HasPool(at("kubernetes", "shop")) || s.HasPool(at("lb-2", "shop-web")) || (*ObservedPools)(nil).HasPool(at("kubernetes", "shop-web")) {
@@ -56,17 +56,17 @@ func TestWhatAzureHoldsForAService(t *testing.T) {
 }
 
 // The earliest conflict is retried first; one already retried does not wait.
-func TestWhenAFightIsTakenUpAgain(t *testing.T) {
+func TestConflictRetryTime(t *testing.T) {
 	now := time.Unix(1000, 0)
 	soon, late := conflict.Conflict{Until: now.Add(1)}, conflict.Conflict{Until: now.Add(2)}
 	for _, tt := range []struct {
-		all  []conflict.Conflict
-		want time.Time
+		conflicts []conflict.Conflict
+		want      time.Time
 	}{
 		{nil, time.Time{}}, {[]conflict.Conflict{{}}, time.Time{}}, {[]conflict.Conflict{late, {}, soon}, soon.Until}, {[]conflict.Conflict{{}, soon, late}, soon.Until},
 	} {
-		if got := firstConflictRetry(tt.all); !got.Equal(tt.want) {
-			t.Errorf("%v: %s", tt.all, got)
+		if got := firstConflictRetry(tt.conflicts); !got.Equal(tt.want) {
+			t.Errorf("%v: %s", tt.conflicts, got)
 		}
 	}
 	if got := nextResync("LB", now, time.Hour); !got.Equal(nextResync("lb", now, time.Hour)) || !got.After(now) || got.After(now.Add(time.Hour)) || !nextResync("lb", got, time.Hour).Equal(got.Add(time.Hour)) {
@@ -75,7 +75,7 @@ func TestWhenAFightIsTakenUpAgain(t *testing.T) {
 }
 
 // Whether a record is already persisted.
-func TestWhatIsOnRecord(t *testing.T) {
+func TestPersistedRecord(t *testing.T) {
 	const ours = ""
 	record := Record{LoadBalancers: []string{"kubernetes"}, Groups: []string{"rg-2"}}
 	none := Record{}

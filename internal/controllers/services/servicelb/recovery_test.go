@@ -186,7 +186,7 @@ func TestADryRunInBetweenKeepsThePaceOfFilling(t *testing.T) {
 }
 
 // A change that fits no load balancer is reverted: its warning must end.
-func TestAComplaintEndsWithItsCause(t *testing.T) {
+func TestWarningEndsWithItsCause(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := served(t)
 		w.s.Object.Annotations = map[string]string{service.Internal: "true"}
@@ -320,8 +320,8 @@ func TestADeletionIsConfirmed(t *testing.T) {
 		if w.stale = because == "the API server has it"; !w.stale {
 			w.unreadableAPI = errors.New("no response")
 		}
-		if again := w.looks(); w.asked != nil || again != blockedRetry {
-			t.Errorf("%s: request %v, checked again in %s", because, w.asked, again)
+		if second := w.looks(); w.asked != nil || second != blockedRetry {
+			t.Errorf("%s: request %v, checked again in %s", because, w.asked, second)
 		}
 	}
 	w.unreadableAPI = nil

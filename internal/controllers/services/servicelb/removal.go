@@ -28,14 +28,14 @@ type Removal struct {
 	retryAt time.Time
 }
 
-func (rm *Removal) startBlock(w *service.Spec, addresses []netip.Addr, now time.Time) {
+func (r *Removal) startBlock(w *service.Spec, addresses []netip.Addr, now time.Time) {
 	if addresses == nil {
 		addresses = []netip.Addr{}
 	}
-	*rm = Removal{addresses: addresses, spec: w, retryAt: now.Add(blockedRetry)}
+	*r = Removal{addresses: addresses, spec: w, retryAt: now.Add(blockedRetry)}
 }
 
-func (rm *Removal) clearBlock() { *rm = Removal{} }
+func (r *Removal) clearBlock() { *r = Removal{} }
 
 func asRemovalError(err error) (*loadbalancer.AddressLossError, bool) {
 	return errors.AsType[*loadbalancer.AddressLossError](err)
@@ -43,9 +43,9 @@ func asRemovalError(err error) (*loadbalancer.AddressLossError, bool) {
 
 // isRemovalUnrequested reports whether the user did not request that the Service loses addresses. Deleting it, or changing
 // its type or class, is a request.
-func (o Settings) isRemovalUnrequested(s Service, p Placement, w *service.Spec) bool {
+func (settings Settings) isRemovalUnrequested(s Service, p Placement, w *service.Spec) bool {
 	switch {
-	case o.AllowRemoval, s.AllowRemoval:
+	case settings.AllowRemoval, s.AllowRemoval:
 		return false
 	case w == nil:
 		return p.isGone && !p.deleting // it was deleted without an event
@@ -83,8 +83,8 @@ func (r *Reconciler) checkRemoval(ctx context.Context, s Service, st *State, w *
 		return true, false
 	}
 	services := r.cfg.Cluster.ServicesWithAddress()
-	all := r.States.countAddressed(services)
-	v := r.removals.CheckService(s.Name, all, r.States.allResolved(services), now)
+	total := r.States.countAddressed(services)
+	v := r.removals.CheckService(s.Name, total, r.States.allResolved(services), now)
 	switch {
 	case v.Allowed:
 		return false, false
@@ -92,7 +92,7 @@ func (r *Reconciler) checkRemoval(ctx context.Context, s Service, st *State, w *
 		rm.retryAt = v.RetryAt
 		return true, true
 	}
-	r.events.reportBlocked(ctx, s, st, v.PendingCount, all)
+	r.events.reportBlocked(ctx, s, st, v.PendingCount, total)
 	if w == nil { // only recreating the Service helps
 		rm.retryAt = now.Add(blockedRetry)
 	}

@@ -21,7 +21,7 @@ const (
 )
 
 // ExceedsRemovalLimit reports whether n of all removals need confirmation.
-func ExceedsRemovalLimit(n, all int) bool { return n > maxRemovals && n*removalRatio > all }
+func ExceedsRemovalLimit(n, total int) bool { return n > maxRemovals && n*removalRatio > total }
 
 // removalDecision is about a Service that would lose its address. Zero is to wait for confirmation.
 type removalDecision struct {
@@ -69,9 +69,9 @@ func (t *removalTracker) RemoveService(service string) {
 	delete(t.pending, service)
 }
 
-// CheckService decides about a Service. all is the number of Services with an address, checked is true once
+// CheckService decides about a Service. total is the number of Services with an address, checked is true once
 // each was reconciled.
-func (t *removalTracker) CheckService(service string, all int, checked bool, now time.Time) removalDecision {
+func (t *removalTracker) CheckService(service string, total int, checked bool, now time.Time) removalDecision {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := t.pending[service]
@@ -84,12 +84,12 @@ func (t *removalTracker) CheckService(service string, all int, checked bool, now
 		return removalDecision{Allowed: true, PendingCount: n}
 	case l.needsUser:
 		return removalDecision{PendingCount: n}
-	case all <= maxRemovals:
+	case total <= maxRemovals:
 	case now.Before(l.since.Add(removalWait)):
 		return removalDecision{RetryAt: l.since.Add(removalWait), PendingCount: n}
 	case !checked:
 		return removalDecision{RetryAt: now.Add(removalRetryDelay), PendingCount: n}
-	case ExceedsRemovalLimit(n, all):
+	case ExceedsRemovalLimit(n, total):
 		l.needsUser = true
 		return removalDecision{PendingCount: n}
 	}

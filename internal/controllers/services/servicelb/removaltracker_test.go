@@ -10,10 +10,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestHowManyAreMany(t *testing.T) {
+func TestRemovalLimit(t *testing.T) {
 	for _, tt := range []struct {
-		n, all int
-		want   bool
+		n, total int
+		want     bool
 	}{
 		{0, 0, false},
 		{3, 3, false}, // three are never many
@@ -24,8 +24,8 @@ func TestHowManyAreMany(t *testing.T) {
 		{200, 1000, false},
 		{201, 1000, true},
 	} {
-		if got := ExceedsRemovalLimit(tt.n, tt.all); got != tt.want {
-			t.Errorf("%d of %d: many is %t, want %t", tt.n, tt.all, got, tt.want)
+		if got := ExceedsRemovalLimit(tt.n, tt.total); got != tt.want {
+			t.Errorf("%d of %d: many is %t, want %t", tt.n, tt.total, got, tt.want)
 		}
 	}
 }
@@ -33,7 +33,7 @@ func TestHowManyAreMany(t *testing.T) {
 // A changed setting removes the addresses of six of ten Services. The first waits for others, then
 // all wait for confirmation. Confirming one does not release the others, for which the setting is
 // reverted.
-func TestManyWaitForAPerson(t *testing.T) {
+func TestRemovalsAboveTheLimitNeedConfirmation(t *testing.T) {
 	start := time.Unix(1000, 0)
 	at := start.Add
 	var tally removalTracker
@@ -68,7 +68,7 @@ func TestManyWaitForAPerson(t *testing.T) {
 }
 
 // Few are only delayed briefly.
-func TestFewGo(t *testing.T) {
+func TestRemovalsBelowTheLimit(t *testing.T) {
 	now := time.Unix(1000, 0)
 	var small, large removalTracker
 	small.AddService("a/a", now)
@@ -91,15 +91,15 @@ func TestFewGo(t *testing.T) {
 }
 
 // Whatever the order: within a minute at most three, or a fifth, are removed unconfirmed.
-func TestNoMoreGoUnasked(t *testing.T) {
+func TestLawRemovalsAreBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		all := rapid.IntRange(4, 40).Draw(t, "all")
+		total := rapid.IntRange(4, 40).Draw(t, "all")
 		var tally removalTracker
 		now := time.Unix(1000, 0)
 		went := map[string]time.Time{}
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 20_000).Draw(t, "ms")) * time.Millisecond)
-			service := fmt.Sprint(rapid.IntRange(1, all).Draw(t, "service"))
+			service := fmt.Sprint(rapid.IntRange(1, total).Draw(t, "service"))
 			switch rapid.SampledFrom([]string{"loses", "judge", "judge", "stays"}).Draw(t, "step") {
 			case "loses":
 				tally.AddService(service, now)
@@ -107,7 +107,7 @@ func TestNoMoreGoUnasked(t *testing.T) {
 				tally.RemoveService(service)
 			case "judge":
 				tally.AddService(service, now)
-				if tally.CheckService(service, all, true, now).Allowed {
+				if tally.CheckService(service, total, true, now).Allowed {
 					went[service] = now
 					tally.RemoveService(service)
 				}
@@ -118,8 +118,8 @@ func TestNoMoreGoUnasked(t *testing.T) {
 					n++
 				}
 			}
-			if ExceedsRemovalLimit(n, all) {
-				t.Fatalf("%d of %d went within a minute", n, all)
+			if ExceedsRemovalLimit(n, total) {
+				t.Fatalf("%d of %d went within a minute", n, total)
 			}
 		}
 	})

@@ -68,13 +68,13 @@ type ObservedPools struct {
 }
 
 // HasPool reports whether a pool is among the observed ones.
-func (s *ObservedPools) HasPool(at lb.PoolID) bool {
-	return s != nil && s.On.Key() == at.LoadBalancer.Key() &&
-		slices.ContainsFunc(s.Pools, func(p service.Pool) bool { return strings.EqualFold(p.Name, at.Name) })
+func (o *ObservedPools) HasPool(at lb.PoolID) bool {
+	return o != nil && o.On.Key() == at.LoadBalancer.Key() &&
+		slices.ContainsFunc(o.Pools, func(p service.Pool) bool { return strings.EqualFold(p.Name, at.Name) })
 }
 
-func (s *ObservedPools) isSame(other *ObservedPools) bool {
-	return s != nil && other != nil && s.On.Key() == other.On.Key() && slices.Equal(s.Pools, other.Pools)
+func (o *ObservedPools) isSame(other *ObservedPools) bool {
+	return o != nil && other != nil && o.On.Key() == other.On.Key() && slices.Equal(o.Pools, other.Pools)
 }
 
 func newEntry(uid string, st State) *entry {
@@ -92,32 +92,32 @@ func (e *entry) goneService(name string) Service {
 	}
 }
 
-func (all *States) entryOf(s Service) *entry {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	e := all.byName[s.Name]
+func (states *States) entryOf(s Service) *entry {
+	states.mu.Lock()
+	defer states.mu.Unlock()
+	e := states.byName[s.Name]
 	if e == nil || e.uid != s.UID {
 		e = newEntry(s.UID, newState(s))
-		all.byName[s.Name] = e
+		states.byName[s.Name] = e
 	}
 	return e
 }
 
-func (all *States) knownEntry(name string) *entry {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	return all.byName[name]
+func (states *States) knownEntry(name string) *entry {
+	states.mu.Lock()
+	defer states.mu.Unlock()
+	return states.byName[name]
 }
 
-func (all *States) forgetService(name string) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	delete(all.byName, name)
+func (states *States) forgetService(name string) {
+	states.mu.Lock()
+	defer states.mu.Unlock()
+	delete(states.byName, name)
 }
 
 // KnownUID returns the UID of a known Service.
-func (all *States) KnownUID(name string) (uid string, ok bool) {
-	if e := all.knownEntry(name); e != nil {
+func (states *States) KnownUID(name string) (uid string, ok bool) {
+	if e := states.knownEntry(name); e != nil {
 		return e.uid, true
 	}
 	return "", false
@@ -125,21 +125,21 @@ func (all *States) KnownUID(name string) (uid string, ok bool) {
 
 // AddGone starts the removal of a deleted Service from a load balancer, unless a Service of that name is known.
 // It reports whether to reconcile it.
-func (all *States) AddGone(name, uid, balancer string) bool {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	if all.byName[name] != nil {
+func (states *States) AddGone(name, uid, balancer string) bool {
+	states.mu.Lock()
+	defer states.mu.Unlock()
+	if states.byName[name] != nil {
 		return false
 	}
-	all.byName[name] = newEntry(uid, goneState(balancer))
+	states.byName[name] = newEntry(uid, goneState(balancer))
 	return true
 }
 
 // AddResult delivers the result of a request and reports whether to reconcile its Service.
-func (all *States) AddResult(res loadbalancer.Result) bool {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	e := all.byName[res.Service]
+func (states *States) AddResult(res loadbalancer.Result) bool {
+	states.mu.Lock()
+	defer states.mu.Unlock()
+	e := states.byName[res.Service]
 	if e != nil && e.owner == res.Owner {
 		e.inbox.result = &res
 	}
@@ -147,10 +147,10 @@ func (all *States) AddResult(res loadbalancer.Result) bool {
 }
 
 // AddLostPool delivers that a BackendPool or its pool was deleted and reports whether the Service is known.
-func (all *States) AddLostPool(name string, p LostPool) bool {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	e := all.byName[name]
+func (states *States) AddLostPool(name string, p LostPool) bool {
+	states.mu.Lock()
+	defer states.mu.Unlock()
+	e := states.byName[name]
 	if e != nil && !slices.Contains(e.inbox.lostPools, p) {
 		e.inbox.lostPools = append(e.inbox.lostPools, p)
 	}
@@ -158,10 +158,10 @@ func (all *States) AddLostPool(name string, p LostPool) bool {
 }
 
 // AddFilledPool delivers that a pool is filled and reports whether the Service waits for it.
-func (all *States) AddFilledPool(name string, pool lb.PoolID) bool {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	e := all.byName[name]
+func (states *States) AddFilledPool(name string, pool lb.PoolID) bool {
+	states.mu.Lock()
+	defer states.mu.Unlock()
+	e := states.byName[name]
 	if e == nil || !slices.ContainsFunc(e.view.fillingPools, func(id lb.PoolID) bool { return id.Key() == pool.Key() }) {
 		return false
 	}
@@ -169,40 +169,40 @@ func (all *States) AddFilledPool(name string, pool lb.PoolID) bool {
 	return true
 }
 
-func (all *States) drainInbox(e *entry) {
-	all.mu.Lock()
+func (states *States) drainInbox(e *entry) {
+	states.mu.Lock()
 	b := e.inbox
 	e.inbox = inbox{}
-	all.mu.Unlock()
+	states.mu.Unlock()
 	e.Pending.setResult(b.result)
 	e.PoolWait.recordChange(b.poolChanged)
 	for _, p := range b.lostPools {
 		e.recordLostPool(p)
 	}
-	all.updateViewPools(e)
+	states.updateViewPools(e)
 }
 
-func (all *States) updateView(e *entry, managed bool, now time.Time) {
+func (states *States) updateView(e *entry, managed bool, now time.Time) {
 	condition := e.currentCondition(managed, now)
-	all.mu.Lock()
-	defer all.mu.Unlock()
+	states.mu.Lock()
+	defer states.mu.Unlock()
 	e.view.condition, e.view.hasAddress = condition, len(e.Placement.LoadBalancers) > 0 && e.Events.hadLoadBalancer
 	e.view.isResolved = e.view.isResolved || !e.Pending.Running
 	e.view.isInSync = e.Sync.isPublished
 }
 
-func (all *States) updateViewPools(e *entry) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
+func (states *States) updateViewPools(e *entry) {
+	states.mu.Lock()
+	defer states.mu.Unlock()
 	e.view.fillingPools, e.view.drainingLoadBalancers = e.PoolWait.fills, e.PoolWait.drainingLoadBalancers()
 }
 
 // AddDrainedPool delivers that a node BackendPool of a load balancer was deleted and returns the Services that wait
 // for it.
-func (all *States) AddDrainedPool(balancer string) (names []string) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	for name, e := range all.byName {
+func (states *States) AddDrainedPool(balancer string) (names []string) {
+	states.mu.Lock()
+	defer states.mu.Unlock()
+	for name, e := range states.byName {
 		if slices.ContainsFunc(e.view.drainingLoadBalancers, func(name string) bool { return strings.EqualFold(name, balancer) }) {
 			e.inbox.poolChanged = true
 			names = append(names, name)
@@ -212,42 +212,42 @@ func (all *States) AddDrainedPool(balancer string) (names []string) {
 }
 
 // SetObserved records what Azure holds for a Service and reports whether it changed.
-func (all *States) SetObserved(s Service, observed *ObservedPools) bool {
-	e := all.entryOf(s)
-	all.mu.Lock()
-	defer all.mu.Unlock()
+func (states *States) SetObserved(s Service, observed *ObservedPools) bool {
+	e := states.entryOf(s)
+	states.mu.Lock()
+	defer states.mu.Unlock()
 	before := e.view.observed
 	e.view.observed = observed
 	return !before.isSame(observed)
 }
 
 // ObservedFor returns what Azure holds for the Service with this UID; nil if nothing or unknown.
-func (all *States) ObservedFor(name, uid string) *ObservedPools {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	if e := all.byName[name]; e != nil && e.uid == uid {
+func (states *States) ObservedFor(name, uid string) *ObservedPools {
+	states.mu.Lock()
+	defer states.mu.Unlock()
+	if e := states.byName[name]; e != nil && e.uid == uid {
 		return e.view.observed
 	}
 	return nil
 }
 
 // IsInSync reports whether the last reconcile of a Service found Azure in sync, without a request running.
-func (all *States) IsInSync(name string) bool {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	e := all.byName[name]
+func (states *States) IsInSync(name string) bool {
+	states.mu.Lock()
+	defer states.mu.Unlock()
+	e := states.byName[name]
 	return e != nil && e.view.isInSync
 }
 
 // CountConditions counts Weir's Services by condition.
-func (all *States) CountConditions() map[Condition]int {
+func (states *States) CountConditions() map[Condition]int {
 	count := map[Condition]int{}
 	for _, cond := range AllConditions() {
 		count[cond] = 0
 	}
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	for _, e := range all.byName {
+	states.mu.Lock()
+	defer states.mu.Unlock()
+	for _, e := range states.byName {
 		if e.view.condition != "" {
 			count[e.view.condition]++
 		}
@@ -257,14 +257,14 @@ func (all *States) CountConditions() map[Condition]int {
 
 // countAddressed counts Services with an address of Weir's, including deleted ones not yet removed, and the given
 // ones.
-func (all *States) countAddressed(services []string) int {
+func (states *States) countAddressed(services []string) int {
 	names := map[string]bool{}
 	for _, name := range services {
 		names[name] = true
 	}
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	for name, e := range all.byName {
+	states.mu.Lock()
+	defer states.mu.Unlock()
+	for name, e := range states.byName {
 		if e.view.hasAddress {
 			names[name] = true
 		}
@@ -273,11 +273,11 @@ func (all *States) countAddressed(services []string) int {
 }
 
 // allResolved reports whether the next step of all the Services is known.
-func (all *States) allResolved(services []string) bool {
-	all.mu.Lock()
-	defer all.mu.Unlock()
+func (states *States) allResolved(services []string) bool {
+	states.mu.Lock()
+	defer states.mu.Unlock()
 	return !slices.ContainsFunc(services, func(name string) bool {
-		e := all.byName[name]
+		e := states.byName[name]
 		return e == nil || !e.view.isResolved
 	})
 }

@@ -358,14 +358,14 @@ func (w *world) EnsureLoadBalancer(req loadbalancer.Request) {
 		}
 	}
 	w.asked = &req
-	what := "all for " + req.On.Name
+	name := "all for " + req.On.Name
 	switch {
 	case req.Desired == nil:
-		what = "to leave"
+		name = "to leave"
 	case req.CloseOnly:
-		what = fmt.Sprintf("to admit %v alone", req.Desired.Access.Ranges)
+		name = fmt.Sprintf("to admit %v alone", req.Desired.Access.Ranges)
 	}
-	w.says("asked %s", what)
+	w.says("asked %s", name)
 }
 
 func (w *world) DryRun(ctx context.Context, _ Service, request func(context.Context, Locator) (loadbalancer.Request, bool, error)) (string, error) {

@@ -40,10 +40,10 @@ func (c Count) String() string {
 	var texts []string
 	for _, part := range []struct {
 		n    int
-		what string
+		noun string
 	}{{c.Approved, "approved"}, {c.Pending, "pending"}, {c.Rejected, "rejected"}, {c.Other, "in other states"}} {
 		if part.n > 0 {
-			texts = append(texts, fmt.Sprintf("%d %s", part.n, part.what))
+			texts = append(texts, fmt.Sprintf("%d %s", part.n, part.noun))
 		}
 	}
 	if len(texts) == 0 {

@@ -85,24 +85,24 @@ func Namespace(name string) string {
 
 // ownerTags includes the owner, which users can't override.
 func ownerTags(owner string, settings Settings) map[string]string {
-	all := maps.Clone(settings.Tags)
-	if all == nil {
-		all = map[string]string{}
+	tags := maps.Clone(settings.Tags)
+	if tags == nil {
+		tags = map[string]string{}
 	}
 	for _, name := range []string{service.TagLinkOwner, service.TagLinkOwnerBefore, service.TagCluster} {
-		lb.UnsetTag(all, name)
+		lb.UnsetTag(tags, name)
 	}
-	all[service.TagLinkOwner], all[service.TagCluster] = owner, settings.ClusterName
-	return all
+	tags[service.TagLinkOwner], tags[service.TagCluster] = owner, settings.ClusterName
+	return tags
 }
 
 const interfacePoolsMessage = "backend pools of network interfaces: Azure supports no Private Link Service in front of pools of addresses"
 
 // validateFrontend returns why Azure would reject the request.
 func validateFrontend(f Frontend, owner string, fresh bool, settings Settings) []service.Problem {
-	var all []service.Problem
+	var problems []service.Problem
 	refuse := func(want string) {
-		all = append(all, service.Problem{Field: service.PLSCreate, Value: "true", Expected: want})
+		problems = append(problems, service.Problem{Field: service.PLSCreate, Value: "true", Expected: want})
 	}
 	switch limit := cmp.Or(settings.MaxPerLoadBalancer, lb.MaxPrivateLinkServices); {
 	case f.LoadBalancer.HasAddressPools && !settings.InterfacePools:
@@ -122,20 +122,20 @@ func validateFrontend(f Frontend, owner string, fresh bool, settings Settings) [
 			refuse("room within the bound of its namespace: " + err.Error())
 		}
 	}
-	return all
+	return problems
 }
 
 // collectWarnings returns settings that Azure accepts but that may not work.
 func collectWarnings(s FrontendService, l service.PrivateLink, f Frontend, settings Settings) []string {
-	var all []string
+	var warnings []string
 	if f.Public && s.FloatingIP {
-		all = append(all, fmt.Sprintf("flows through a Private Link Service do not reach a public frontend with floating IP: set %s to \"true\", or %s", service.DisableFloatingIP, service.Internal))
+		warnings = append(warnings, fmt.Sprintf("flows through a Private Link Service do not reach a public frontend with floating IP: set %s to \"true\", or %s", service.DisableFloatingIP, service.Internal))
 	}
 	if s.Local && slices.ContainsFunc(settings.PodSubnets, func(name string) bool { return strings.EqualFold(name, l.Subnet) }) {
-		all = append(all, fmt.Sprintf("externalTrafficPolicy Local drops flows of a Private Link Service whose addresses are of the pods' subnet %s: name another in %s", l.Subnet, service.PLSSubnet))
+		warnings = append(warnings, fmt.Sprintf("externalTrafficPolicy Local drops flows of a Private Link Service whose addresses are of the pods' subnet %s: name another in %s", l.Subnet, service.PLSSubnet))
 	}
 	if l.ProxyProtocol && s.HTTPProbe {
-		all = append(all, fmt.Sprintf("an HTTP probe fails at what wants the PROXY protocol (%s), and the nodes are then taken for dead: set %s to \"tcp\", or probe another port", service.PLSProxyProtocol, service.ProbeProtocol))
+		warnings = append(warnings, fmt.Sprintf("an HTTP probe fails at what wants the PROXY protocol (%s), and the nodes are then taken for dead: set %s to \"tcp\", or probe another port", service.PLSProxyProtocol, service.ProbeProtocol))
 	}
-	return all
+	return warnings
 }

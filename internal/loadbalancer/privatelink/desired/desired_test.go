@@ -77,8 +77,8 @@ func TestRefusedBeforeAnyCall(t *testing.T) {
 				t.Errorf("%+v, %+v", v, step)
 			}
 			for _, name := range []string{"n/a", "n/b"} {
-				if told := v.Problems[name]; len(told) != 1 || told[0].Field != service.PLSCreate || !strings.Contains(told[0].Expected, tt.want) {
-					t.Errorf("%s hears %v", name, told)
+				if reported := v.Problems[name]; len(reported) != 1 || reported[0].Field != service.PLSCreate || !strings.Contains(reported[0].Expected, tt.want) {
+					t.Errorf("%s hears %v", name, reported)
 				}
 			}
 		})

@@ -14,15 +14,15 @@ import (
 
 // natAddresses puts static addresses first.
 func natAddresses(l service.PrivateLink, subnet string) []lb.NATAddress {
-	var all []lb.NATAddress
+	var addresses []lb.NATAddress
 	for i := range l.Count {
 		nat := lb.NATAddress{Name: fmt.Sprintf("dynamic-%d", i), Subnet: subnet, Primary: i == 0}
 		if i < len(l.Addresses) {
 			nat.Name, nat.Address, nat.Static = "static-"+l.Addresses[i].String(), l.Addresses[i], true
 		}
-		all = append(all, nat)
+		addresses = append(addresses, nat)
 	}
-	return all
+	return addresses
 }
 
 // isSameNAT ignores names, and which dynamic address is primary.
@@ -85,8 +85,8 @@ func mergeNAT(current, want []lb.NATAddress) []lb.NATAddress {
 	return next
 }
 
-func hasName(all []lb.NATAddress, name string) bool {
-	return slices.ContainsFunc(all, func(n lb.NATAddress) bool { return strings.EqualFold(n.Name, name) })
+func hasName(addresses []lb.NATAddress, name string) bool {
+	return slices.ContainsFunc(addresses, func(n lb.NATAddress) bool { return strings.EqualFold(n.Name, name) })
 }
 
 // firstInvalidAddress requires known prefixes.
@@ -100,9 +100,9 @@ func firstInvalidAddress(nat []lb.NATAddress, subnet *lb.Subnet) netip.Addr {
 	return netip.Addr{}
 }
 
-func formatNAT(all []lb.NATAddress) string {
+func formatNAT(addresses []lb.NATAddress) string {
 	var texts []string
-	for _, n := range all {
+	for _, n := range addresses {
 		text := "any"
 		if n.Static {
 			text = n.Address.String()
@@ -112,8 +112,8 @@ func formatNAT(all []lb.NATAddress) string {
 		}
 		texts = append(texts, text)
 	}
-	if len(all) == 0 {
+	if len(addresses) == 0 {
 		return "none"
 	}
-	return strings.Join(texts, ", ") + " of subnet " + all[0].Subnet[strings.LastIndex(all[0].Subnet, "/")+1:]
+	return strings.Join(texts, ", ") + " of subnet " + addresses[0].Subnet[strings.LastIndex(addresses[0].Subnet, "/")+1:]
 }

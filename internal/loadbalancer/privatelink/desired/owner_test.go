@@ -81,7 +81,7 @@ func TestOwnerOfSettings(t *testing.T) {
 
 // Only the owner changes a shared one. The others get a problem for each setting that differs, in
 // any order, and none for settings they leave open.
-func TestOthersHearThatTheyDoNotOwn(t *testing.T) {
+func TestSharersAreWarned(t *testing.T) {
 	t.Parallel()
 	owner, other, silent := asks("n/a", 2, count(2)), asks("n/b", 1, count(3), called("mine")), asks("n/c", 3)
 	same := asks("n/d", 4, called("PLS-aaaa"), count(2))

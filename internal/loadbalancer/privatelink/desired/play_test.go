@@ -45,12 +45,12 @@ func count(n int) func(*service.PrivateLink) {
 	return func(l *service.PrivateLink) { l.Count, l.SetAnnotations[service.PLSCount] = n, fmt.Sprint(n) }
 }
 
-func fixed(all ...string) func(*service.PrivateLink) {
+func fixed(names ...string) func(*service.PrivateLink) {
 	return func(l *service.PrivateLink) {
-		for _, a := range all {
+		for _, a := range names {
 			l.Addresses = append(l.Addresses, netip.MustParseAddr(a))
 		}
-		l.Count = max(l.Count, len(all))
+		l.Count = max(l.Count, len(names))
 	}
 }
 
@@ -68,11 +68,11 @@ type azure struct {
 }
 
 func (a *azure) seen() []lb.PrivateLinkService {
-	var all []lb.PrivateLinkService
+	var links []lb.PrivateLinkService
 	for _, p := range a.links {
-		all = append(all, p)
+		links = append(links, p)
 	}
-	return all
+	return links
 }
 
 // do runs a step twice, because steps are idempotent.
@@ -158,9 +158,9 @@ func recorded(sharers []FrontendService, owner string) []FrontendService {
 	return sharers
 }
 
-func mapOf(all []lb.PrivateLinkService) map[string]lb.PrivateLinkService {
+func mapOf(links []lb.PrivateLinkService) map[string]lb.PrivateLinkService {
 	m := map[string]lb.PrivateLinkService{}
-	for _, p := range all {
+	for _, p := range links {
 		m[p.ID.Key()] = p
 	}
 	return m

@@ -193,16 +193,16 @@ func diffLink(link, want lb.PrivateLinkService) (next lb.PrivateLinkService, dif
 		differ("PROXY protocol", strconv.FormatBool(link.ProxyProtocol), strconv.FormatBool(want.ProxyProtocol))
 	}
 	for _, list := range []struct {
-		what     string
-		is, want []string
-		next     *[]string
+		field         string
+		current, want []string
+		next          *[]string
 	}{
 		{"FQDNs", link.FQDNs, want.FQDNs, &next.FQDNs}, {"visibility", link.Visibility, want.Visibility, &next.Visibility},
 		{"auto-approval", link.AutoApproval, want.AutoApproval, &next.AutoApproval},
 	} {
-		if got, wants := normalizeList(list.is), normalizeList(list.want); got != wants {
+		if got, wants := normalizeList(list.current), normalizeList(list.want); got != wants {
 			*list.next = list.want
-			differ(list.what, got, wants)
+			differ(list.field, got, wants)
 		}
 	}
 	next.Tags = maps.Clone(link.Tags)

@@ -42,7 +42,7 @@ func TestNext(t *testing.T) {
 		sharers []FrontendService
 		seen    []lb.PrivateLinkService
 		do      Action
-		why     string
+		reason  string
 	}{
 		{"nothing is wanted, nothing is there", none, nil, ActionInSync, ""},
 		{"it is to come", []FrontendService{a}, nil, ActionCreate, "pls-aaaa is to publish"},
@@ -79,7 +79,7 @@ func TestNext(t *testing.T) {
 	} {
 		t.Run(tt.about, func(t *testing.T) {
 			step := NextStep(frontend(), ResolveOwner(frontend(), settings(), tt.sharers, tt.seen), tt.seen, nil, settings())
-			if step.Action != tt.do || !strings.Contains(step.Reason, tt.why) || step.Reason == "" && (step.IsWrite() || step.Action == ActionWait || step.Action == ActionReject) {
+			if step.Action != tt.do || !strings.Contains(step.Reason, tt.reason) || step.Reason == "" && (step.IsWrite() || step.Action == ActionWait || step.Action == ActionReject) {
 				t.Errorf("%s: %s", step.Action, step.Reason)
 			}
 		})
@@ -100,7 +100,7 @@ func TestTheSubnetIsOpenedFirst(t *testing.T) {
 		seen   []lb.PrivateLinkService
 		change func(*lb.Subnet, *Settings)
 		do     Action
-		why    string
+		reason string
 	}{
 		{"it is open", asks("n/a", 1), nil, func(s *lb.Subnet, _ *Settings) { s.LinkPolicies = false }, ActionCreate, ""},
 		{"it may be opened", asks("n/a", 1), nil, func(_ *lb.Subnet, set *Settings) { set.CanOpenSubnets = true }, ActionOpenSubnet, "subnet nodes"},
@@ -117,7 +117,7 @@ func TestTheSubnetIsOpenedFirst(t *testing.T) {
 				t.Errorf("read %q", at)
 			}
 			step := NextStep(frontend(), v, tt.seen, &subnet, set)
-			if step.Action != tt.do || !strings.Contains(step.Reason, tt.why) {
+			if step.Action != tt.do || !strings.Contains(step.Reason, tt.reason) {
 				t.Errorf("%s: %s", step.Action, step.Reason)
 			}
 			if step.Action == ActionOpenSubnet && (step.Subnet.LinkPolicies || step.Subnet.Etag != "1") {
@@ -154,7 +154,7 @@ func TestAChangeKeepsTheRest(t *testing.T) {
 }
 
 // A frontend is held by everything that publishes it, whoever created it.
-func TestWhatHoldsAFrontend(t *testing.T) {
+func TestFrontendUsers(t *testing.T) {
 	t.Parallel()
 	seen := []lb.PrivateLinkService{made("n/a", connected("pe")), made("n/a", foreignOne, as("other")), made("n/b", as("b"), onFrontend(frontendB))}
 	text := DescribePublishers(frontend(), seen)
