@@ -30,7 +30,7 @@ const retryAfter = 15 * time.Second
 var (
 	refused   = injectedResult{status: http.StatusBadRequest, code: "InvalidRequestFormat"}
 	throttled = injectedResult{status: http.StatusTooManyRequests, code: "SomeThrottle", retryAfter: fmt.Sprint(int(retryAfter.Seconds()))}
-	locked    = injectedResult{status: http.StatusTooManyRequests, code: "RetryableErrorDueToAnotherOperation", retryAfter: throttled.retryAfter}
+	locked    = injectedResult{status: http.StatusTooManyRequests, code: "RetryableErrorDueToAnotherOperation", retryAfter: "30"}
 	nameless  = injectedResult{status: http.StatusNotFound}
 	torn      = injectedResult{status: http.StatusNotFound, code: "ResourceNotFound", truncated: true}
 )
