@@ -40,6 +40,7 @@ type MachineTarget struct {
 	// address.
 	addresses   [][]memberMachine
 	waitReasons []string
+	duplicates  []Unusable
 }
 
 // Unusable is a node of the pool with a machine that cannot join.
@@ -185,6 +186,34 @@ func findMachines(want Desired) (machines []memberMachine, unknown map[netip.Add
 	return machines, unknown
 }
 
+// findDuplicates returns the nodes with the machine of another wanted node, unless a further machine has their address.
+// The machine is the member of the node that AddressOf returns.
+func findDuplicates(want Desired, machines []memberMachine) (duplicates []Unusable) {
+	members := make(map[string]memberMachine, len(machines))
+	for _, m := range machines {
+		if m.err != nil {
+			continue
+		}
+		member, found := members[m.Key()]
+		if !found || m.ip == member.ip {
+			members[m.Key()] = m
+			continue
+		}
+		if ip, _ := want.AddressOf(m.Key()); ip == m.ip {
+			members[m.Key()], m, member = m, member, m
+		}
+		duplicates = append(duplicates, Unusable{m.node, m.ip, "its spec.providerID is that of node " + member.node + ": delete the Node that has no machine"})
+	}
+	if len(duplicates) == 0 {
+		return nil
+	}
+	ips := map[netip.Addr]bool{}
+	for _, m := range members {
+		ips[m.ip] = true
+	}
+	return slices.DeleteFunc(duplicates, func(u Unusable) bool { return ips[u.IP] })
+}
+
 func findRemoved(present []lb.Address, want Desired, machines []memberMachine, unknown map[netip.Addr]bool, managed managedSets) (leaving []lb.Address) {
 	wanted := make(map[string]bool, len(machines))
 	for _, m := range machines {
@@ -242,12 +271,13 @@ func newMachineTarget(id lb.PoolID, want Desired, present, leaving []lb.Address,
 	for _, m := range machines {
 		shown[m.ip] = shown[m.ip] || m.err == nil && inPool[m.Key()]
 	}
+	h.duplicates = findDuplicates(want, machines)
 	at := map[netip.Addr]int{} // index in addresses
 	for _, m := range machines {
 		if m.err == nil {
 			h.Target.Members = append(h.Target.Members, m.Machine)
 		}
-		if shown[m.ip] {
+		if shown[m.ip] || slices.ContainsFunc(h.duplicates, func(u Unusable) bool { return u.IP == m.ip }) {
 			continue
 		}
 		if m.err != nil {
@@ -369,7 +399,7 @@ const (
 // that reference it, would prevent its deletion.
 func (r *Result) RecordMachines(state nic.State) {
 	h := r.MachineTarget
-	r.Unusable = h.removeUnusable(state.Unavailable)
+	r.Unusable = append(h.removeUnusable(state.Unavailable), h.duplicates...)
 	if h.IsInSync() && (len(h.Target.Members) > 0 || len(state.Working)+len(state.Waiting)+len(state.Failed) == 0 && !state.ScaleSetsUnknown) {
 		return
 	}

@@ -3,6 +3,7 @@
 package diff
 
 import (
+	"cmp"
 	"errors"
 	"net/netip"
 	"path"
@@ -197,6 +198,60 @@ func TestMachinesThatCannotJoin(t *testing.T) {
 		}
 		if tt.message != "" && !strings.Contains(r.MemberProgress.Fault.Error(), tt.message) {
 			t.Errorf("%s: %s", tt.about, r.MemberProgress.Fault)
+		}
+	}
+}
+
+// Of several nodes with one machine, the pool has that of the node that AddressOf returns. The others are named and not
+// counted, and their addresses are no conflict, before and after the machine joins.
+func TestNodesWithTheSameMachine(t *testing.T) {
+	for _, tt := range []struct {
+		about   string
+		pool    string
+		machine map[string]string // by node
+		shared  string            // a node with the address of n3
+		desired int
+		without string
+	}{
+		{"the second has the machine of the first", "n1 n2", map[string]string{"n3": "n2"}, "", 2, "n3"},
+		{"the first has the machine of the second", "n1 n3", map[string]string{"n2": "n3"}, "", 2, "n2"},
+		{"three have one machine", "n1", map[string]string{"n2": "n1", "n3": "n1"}, "", 1, "n2 n3"},
+		{"another machine has the address", "n1 n2 n4", map[string]string{"n3": "n2"}, "n4", 3, ""},
+	} {
+		for _, pool := range []string{"", tt.pool} {
+			want := uniform("n1 n2 n3", "n1 n2 n3 n4")
+			want.Machines.Lookup = func(node string) (nic.Machine, error) { return instanceOf(cmp.Or(tt.machine[node], node)), nil }
+			if tt.shared != "" {
+				want.SharedAddresses = []lb.Address{{Name: tt.shared, IP: nodeIP(3)}}
+				addressOf := want.AddressOf
+				want.AddressOf = func(machine string) (netip.Addr, bool) {
+					if machine == instanceOf(tt.shared).Key() {
+						return nodeIP(3), true
+					}
+					return addressOf(machine)
+				}
+			}
+			r := NewResult(Memory{}, false)
+			if _, _, err := r.PrepareMembers(poolOfInstances(pool), want, true); err != nil {
+				t.Fatal(err)
+			}
+			if pool == "" {
+				if got := keysOf(r.MachineTarget.Target.Missing); got != tt.pool {
+					t.Errorf("%s: %q join, want %q", tt.about, got, tt.pool)
+				}
+				continue
+			}
+			r.RecordMachines(nic.State{})
+			var without []string
+			for _, u := range r.Unusable {
+				if without = append(without, u.Node); !strings.HasPrefix(u.Reason, "its spec.providerID is that of node "+tt.machine[u.Node]+":") {
+					t.Errorf("%s: %s", tt.about, u.Reason)
+				}
+			}
+			slices.Sort(without)
+			if r.DesiredCount() != tt.desired || strings.Join(without, " ") != tt.without || !r.IsInSync() || r.Difference().Missing.Count != 0 {
+				t.Errorf("%s: desired %d, without %v, in sync %t, missing %+v", tt.about, r.DesiredCount(), without, r.IsInSync(), r.Difference().Missing)
+			}
 		}
 	}
 }
