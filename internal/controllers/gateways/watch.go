@@ -149,10 +149,12 @@ func (r *Reconciler) addController(mgr manager.Manager, objects ctrlcache.Cache)
 	if err := mgr.Add(objects); err != nil {
 		return nil, fmt.Errorf("cache of Gateways: %w", err)
 	}
-	c, err := controller.New("gateway", mgr, controller.Options{
+	options := controller.Options{
 		Reconciler: r.queue.WrapReconciler(r.Reconcile), RateLimiter: r.cfg.Backoff.NewRateLimiter(), NewQueue: k8s.NewNamespaceQueue,
 		MaxConcurrentReconciles: 1, CacheSyncTimeout: math.MaxInt64, // the rest of Weir works without the permissions
-	})
+	}
+	options.DefaultFromConfig(mgr.GetControllerOptions())
+	c, err := controller.NewUnmanaged("gateway", options)
 	if err != nil {
 		return nil, fmt.Errorf("controller of Gateways: %w", err)
 	}
@@ -168,6 +170,9 @@ func (r *Reconciler) addController(mgr manager.Manager, objects ctrlcache.Cache)
 		if err := c.Watch(from); err != nil {
 			return nil, fmt.Errorf("controller of Gateways: %w", err)
 		}
+	}
+	if err := mgr.Add(c); err != nil { // last: the manager runs, and a controller is locked while its sources start
+		return nil, fmt.Errorf("controller of Gateways: %w", err)
 	}
 	return c, nil
 }
